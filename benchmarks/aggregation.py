@@ -1,4 +1,4 @@
-"""Speed and memory of the local aggregators beside crowd-kit and a SciPy-sparse form of Dawid-Skene.
+"""Speed and memory of the local aggregators compared with crowd-kit and a SciPy-sparse form of Dawid-Skene.
 
 Every run is a process of its own (its peak memory is its own), on the same simulated votes and for the same number of
 iterations; engines take turns, so a ratio compares neighbours in time. Answers are compared, not assumed:
@@ -7,7 +7,7 @@ iterations; engines take turns, so a ratio compares neighbours in time. Answers 
     python benchmarks/aggregation.py --parts dawid-skene --rows 1e6 --again
     python benchmarks/aggregation.py --print
 
-What is timed is the whole call on a table in memory (`fit` of an `Annotations`; of a frame for crowd-kit; arrays of
+What is timed is the whole call on a table in memory (`fit` of an `Annotations`; a frame for crowd-kit; arrays of
 codes for SciPy): sorting, iterations, posteriors and labels. Code is compiled before, by a run on a few votes.
 A process repeats what takes less than a second, nine times at most, and gives the median; so does a row of its runs.
 """
@@ -170,8 +170,10 @@ def crowdkit_run(
     num_tasks = int(columns["task"].max()) + 1
 
     def run() -> tuple[np.ndarray, np.ndarray]:
-        found = aggregator.fit_predict_proba(frame).reindex(index=range(num_tasks), columns=range(scenario.classes))
-        q = found.fillna(0.0).to_numpy(np.float64)
+        probabilities = aggregator.fit_predict_proba(frame).reindex(
+            index=range(num_tasks), columns=range(scenario.classes)
+        )
+        q = probabilities.fillna(0.0).to_numpy(np.float64)
         return q, q.argmax(axis=1)
 
     return run
@@ -213,7 +215,7 @@ def row(method: str, name: str) -> Iterator[dict[str, float]]:
                 for figure, value in figures.items():
                     runs.setdefault(figure, []).append(value)
         for engine in scenario.engines[1:]:
-            labels, posteriors = ([np.load(Path(folder, f"{one}.{part}.npy")) for one in (engine, OURS)]
+            labels, posteriors = ([np.load(Path(folder, f"{source}.{part}.npy")) for source in (engine, OURS)]
                                   for part in ("labels", "posteriors"))  # fmt: skip
             runs[f"{engine}: labels that differ"] = [float((labels[0] != labels[1]).sum())]
             runs[f"{engine}: posteriors differ by"] = [float(np.abs(np.subtract(*posteriors)).max())]

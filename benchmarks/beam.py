@@ -73,9 +73,9 @@ def ratings(annotations: int, annotators: int) -> Annotations:
     tasks = np.repeat(np.arange(annotations // REDUNDANCY), REDUNDANCY)
     who = rng.integers(annotators, size=len(tasks))
     truth, bias = rng.normal(5, 2, annotations // REDUNDANCY), rng.normal(0, 0.7, annotators)
-    given = truth[tasks] + bias[who] + rng.normal(size=len(tasks)) * rng.uniform(0.2, 2, annotators)[who]
+    ratings = truth[tasks] + bias[who] + rng.normal(size=len(tasks)) * rng.uniform(0.2, 2, annotators)[who]
     tasks_of, annotators_of = np.arange(len(truth)), np.arange(annotators)
-    return Annotations("regression", tasks, who, given, tasks_of, annotators_of, None, repeats=True)
+    return Annotations("regression", tasks, who, ratings, tasks_of, annotators_of, None, repeats=True)
 
 
 def sentences(annotations: int, annotators: int) -> Annotations:
@@ -93,13 +93,13 @@ def sentences(annotations: int, annotators: int) -> Annotations:
     first = rng.integers(annotators, size=(number, 1))
     who = (first + np.arange(REDUNDANCY)) % annotators  # five different ones
     right = rng.random((number, REDUNDANCY, 2)) < rng.uniform(0.5, 0.95, annotators)[who][..., None]
-    said = np.where(right, truth, rng.integers(len(halves), size=right.shape))
+    codes = np.where(right, truth, rng.integers(len(halves), size=right.shape))
     shape = (number, REDUNDANCY, 2 * HALF)
     return Annotations(
         "sequence",
         np.broadcast_to(np.arange(number)[:, None, None], shape).ravel(),
         np.broadcast_to(who[..., None], shape).ravel(),
-        halves[said].ravel(),
+        halves[codes].ravel(),
         np.arange(number),
         np.arange(annotators),
         np.array(tag_set.classes, object),
@@ -130,13 +130,13 @@ def settings_of(method: str, iterations: int) -> dict[str, Any]:
 
 
 def compare(
-    given: argparse.Namespace, annotations: Annotations, method: str, iterations: int, repeats: int
+    arguments: argparse.Namespace, annotations: Annotations, method: str, iterations: int, repeats: int
 ) -> dict[str, Any]:
     """Runs both engines in turns."""
     kind, name = METHODS[method]
     aggregator = create(name, kind=kind, **settings_of(method, iterations))
-    aggregator.fit(table(1000, given.classes, 10, kind))  # compiles
-    options = [f"--runner={given.runner}", *given.options]
+    aggregator.fit(table(1000, arguments.classes, 10, kind))  # compiles
+    options = [f"--runner={arguments.runner}", *arguments.options]
     seconds: dict[str, list[float]] = {"local": [], "beam": []}
     pipelines: list[None] = []
 
@@ -154,20 +154,20 @@ def compare(
                 annotations,
                 aggregator,
                 make_pipeline=make_pipeline,
-                folder=given.folder or name,
-                iterations_per_pipeline=given.iterations_per_pipeline,
-                retries=given.retries,
-                timeout=given.timeout,
+                folder=arguments.folder or name,
+                iterations_per_pipeline=arguments.iterations_per_pipeline,
+                retries=arguments.retries,
+                timeout=arguments.timeout,
             )
             seconds["beam"].append(time.perf_counter() - started)
     return {
-        "runner": given.runner,
+        "runner": arguments.runner,
         "method": method,
         "annotations": len(annotations),
         "classes": annotations.num_classes if annotations.label_kind.has_classes else None,
         "annotators": annotations.num_annotators,
         "pipelines": len(pipelines) // repeats,
-        "seconds": {name: round(statistics.median(each), 3) for name, each in seconds.items()},
+        "seconds": {name: round(statistics.median(values), 3) for name, values in seconds.items()},
         "times_as_long": round(statistics.median(b / a for a, b in zip(*seconds.values(), strict=True)), 3),
         "posteriors_differ_by": difference(local, result, annotations),
         "labels_that_differ": 0 if kind == "regression" else int((local.labels != result.labels).sum()),
@@ -180,29 +180,29 @@ def difference(local: Any, result: Any, annotations: Annotations) -> float:
     """The greatest difference of posteriors, or of estimates and their errors."""
     if local.kind == "regression":
         pairs = (local.estimates, result.estimates), (local.standard_errors, result.standard_errors)
-        return float(max(np.abs(one - other).max() for one, other in pairs) / annotations.labels.std())
+        return float(max(np.abs(ours - other).max() for ours, other in pairs) / annotations.labels.std())
     return float(np.abs(local.posteriors - result.posteriors).max())
 
 
-def line(found: dict[str, Any]) -> str:
+def line(row: dict[str, Any]) -> str:
     """A run in words."""
     return (
-        f"{found['method']}, {found['annotations']:,} annotations, "
-        f"K={found['classes'] or '-'}, R={found['annotators']:,}, "
-        f"{found['iterations_done'][1]} iterations, {found['pipelines']} pipelines on {found['runner']}: "
-        f"local {found['seconds']['local']} s, Beam {found['seconds']['beam']} s, {found['times_as_long']} times; "
-        f"posteriors differ by {found['posteriors_differ_by']:.1e}, {found['labels_that_differ']} labels"
+        f"{row['method']}, {row['annotations']:,} annotations, "
+        f"K={row['classes'] or '-'}, R={row['annotators']:,}, "
+        f"{row['iterations_done'][1]} iterations, {row['pipelines']} pipelines on {row['runner']}: "
+        f"local {row['seconds']['local']} s, Beam {row['seconds']['beam']} s, {row['times_as_long']} times; "
+        f"posteriors differ by {row['posteriors_differ_by']:.1e}, {row['labels_that_differ']} labels"
     )
 
 
-def name_of(found: dict[str, Any]) -> str:
+def name_of(row: dict[str, Any]) -> str:
     """What was run."""
-    return f"{found['method']}, {found['annotations']:,} annotations, R={found['annotators']:,}, {found['runner']}"
+    return f"{row['method']}, {row['annotations']:,} annotations, R={row['annotators']:,}, {row['runner']}"
 
 
-def agrees(found: dict[str, Any]) -> bool:
+def agrees(row: dict[str, Any]) -> bool:
     """Whether both engines found the same."""
-    return found["posteriors_differ_by"] <= MOST and found["labels_that_differ"] == 0
+    return row["posteriors_differ_by"] <= MOST and row["labels_that_differ"] == 0
 
 
 def main() -> int:
@@ -220,23 +220,23 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--no-save", action="store_true", help="print only")
     parser.add_argument("--out", type=Path, help="a file for what was found, as JSON")
-    given, given.options = parser.parse_known_args()
+    arguments, arguments.options = parser.parse_known_args()
     warnings.simplefilter("ignore")
-    found = []
-    for annotators in given.annotators:
-        for method in given.method or METHODS:
-            annotations = table(given.annotations, given.classes, annotators, METHODS[method][0])
-            iterations = 1 if method in ONE_PASS else given.iterations
-            found.append(compare(given, annotations, method, iterations, given.repeats))
-            print(line(found[-1]), flush=True)
-    if given.out:
-        given.out.write_text(json.dumps(found))
-    if not given.no_save:
+    rows = []
+    for annotators in arguments.annotators:
+        for method in arguments.method or METHODS:
+            annotations = table(arguments.annotations, arguments.classes, annotators, METHODS[method][0])
+            iterations = 1 if method in ONE_PASS else arguments.iterations
+            rows.append(compare(arguments, annotations, method, iterations, arguments.repeats))
+            print(line(rows[-1]), flush=True)
+    if arguments.out:
+        arguments.out.write_text(json.dumps(rows))
+    if not arguments.no_save:
         saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         here = stack(keras=False) | {"apache-beam": beam.__version__}
-        saved |= {name_of(row): {**row, "stack": here} for row in found}
+        saved |= {name_of(row): {**row, "stack": here} for row in rows}
         RESULTS.write_text(json.dumps(saved, indent=1) + "\n")
-    return 0 if all(map(agrees, found)) else 1
+    return 0 if all(map(agrees, rows)) else 1
 
 
 if __name__ == "__main__":

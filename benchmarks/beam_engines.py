@@ -1,11 +1,11 @@
-"""Aggregation on Beam's engines, beside the local one: how many times as long it takes, and how far answers differ.
+"""Aggregation on Beam's engines and on the local one: how many times as long it takes, and how answers differ.
 
     make engines                                            # brings Prism, Flink, Spark, Python with their Beam
     python benchmarks/beam_engines.py                           # what results/beam_engines.json does not have, to 1e8
     python benchmarks/beam_engines.py --parts flink --rows "one-coin, 1e+05" --again
     python benchmarks/beam_engines.py --print                   # the tables of what is saved
 
-Simulated votes of R = 1,000 annotators in K = 10 classes, five annotations a task, seed 0; at most 20 iterations. Each
+Simulated votes of R = 1,000 annotators, K = 10 classes, five annotations per task, seed 0; at most 20 iterations. Each
 row is a process of its own, `beam.py`, which runs both sides one after the other; an engine is started before a row and
 ended after it. A row whose sides differ fails. `load` is the machine's load average when the row began.
 """
@@ -89,10 +89,10 @@ def measure(engine: str, method: str, annotations: int) -> Iterator[dict[str, An
         if subprocess.run(command, env={**os.environ, **places}).returncode:
             print(f"{engine}, {method}, {annotations:,}: FAILED", file=sys.stderr)
             return
-        (found,) = json.loads(Path(name, "found.json").read_text())
+        (measurement,) = json.loads(Path(name, "found.json").read_text())
     yield {
-        "seconds": found["seconds"]["beam"], "local seconds": found["seconds"]["local"],
-        "times as long": found["times_as_long"], "posteriors differ by": found["posteriors_differ_by"],
+        "seconds": measurement["seconds"]["beam"], "local seconds": measurement["seconds"]["local"],
+        "times as long": measurement["times_as_long"], "posteriors differ by": measurement["posteriors_differ_by"],
         "load": round(load, 1), "versions": versions,
     }  # fmt: skip
 

@@ -40,10 +40,10 @@ def measured(annotations, gold):
 
 def summary(crowds):
     """Rows of the table: mean of families, mean of crowds, how many are more than .01 below, the worst."""
-    names = dict.fromkeys(name for one in crowds.values() for name in one["gains"])
+    names = dict.fromkeys(name for crowd_row in crowds.values() for name in crowd_row["gains"])
     rows = []
     for name in names:
-        gains = {crowd: one["gains"][name] for crowd, one in crowds.items() if name in one["gains"]}
+        gains = {crowd: crowd_row["gains"][name] for crowd, crowd_row in crowds.items() if name in crowd_row["gains"]}
         every, mean = np.array(list(gains.values())), family_mean(gains)
         rows.append((name, f"{mean:+.3f}", f"{every.mean():+.3f}", f"{(every < -0.01).sum()}", f"{every.min():+.3f}"))
     return sorted(rows, key=lambda row: -float(row[1]))

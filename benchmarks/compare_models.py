@@ -62,32 +62,32 @@ SETS = {
 
 def measured(x, annotations, gold, settings):
     """Scores with gold by method, and the methods in the order of the score without."""
-    given = {"settings": settings, "tasks": annotations.tasks}
-    with_gold = compare(annotations, x, gold, **given).frame.dropna(subset=["score"]).set_index("method")
-    hidden = compare(annotations, x, **given).frame.dropna(subset=["score"])
+    arguments = {"settings": settings, "tasks": annotations.tasks}
+    with_gold = compare(annotations, x, gold, **arguments).frame.dropna(subset=["score"]).set_index("method")
+    hidden = compare(annotations, x, **arguments).frame.dropna(subset=["score"])
     return {
         "scores": with_gold["score"].drop("gold", errors="ignore").to_dict(), "without gold": hidden["method"].tolist(),
         "default": DEFAULTS[annotations.kind], "stack": stack(),
     }  # fmt: skip
 
 
-def row(name, one):
+def row(name, result):
     """Of the table."""
-    scores, blind = one["scores"], one["without gold"][0]
+    scores, blind = result["scores"], result["without gold"][0]
     best = max(scores, key=scores.get)
     baseline = next(iter({"majority-vote", "mean"} & scores.keys()))
-    shown = [blind, scores[blind], best, scores[best], scores[one["default"]], scores[baseline]]
-    return [name, *(each if isinstance(each, str) else f"{each:.3f}" for each in shown)]
+    cells = [blind, scores[blind], best, scores[best], scores[result["default"]], scores[baseline]]
+    return [name, *(cell if isinstance(cell, str) else f"{cell:.3f}" for cell in cells)]
 
 
 def main():
-    found = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+    results = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     for name, make in SETS.items():
-        if name not in found:
-            found[name] = measured(*make())
-            RESULT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-            print(row(name, found[name]), flush=True)
-    print_table("Choice among deep methods", HEADER, [row(name, one) for name, one in found.items()])
+        if name not in results:
+            results[name] = measured(*make())
+            RESULT.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+            print(row(name, results[name]), flush=True)
+    print_table("Choice among deep methods", HEADER, [row(name, result) for name, result in results.items()])
 
 
 if __name__ == "__main__":

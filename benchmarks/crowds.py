@@ -6,7 +6,7 @@
 
 Protocol, fixed before the first run of the candidates for the default:
 
-- Crowds and families: real_crowds.py. A figure is the mean over families of the means over their crowds; beside it the
+- Crowds and families: real_crowds.py. A figure is the mean over families of the means over their crowds; next to it the
   mean over crowds. Accuracies count ties by chance, on the tasks with gold.
 - What is learnt from gold of real crowds is shown on families that it was not learnt from: families are in six folds
   (`fold_of`), and each fold is shown with weights learnt from simulated crowds and the other five.
@@ -82,11 +82,11 @@ def pooled(annotations: Annotations) -> np.ndarray:
 
 def methods_of(family: str) -> dict[str, Fit]:
     """Every method, and the candidates for the default."""
-    found: dict[str, Fit] = {
+    methods: dict[str, Fit] = {
         name: (lambda annotations, name=name: create(name).fit(annotations).posteriors)
         for name in (*METHODS, *BASELINES)
     }
-    return found | {LEFT_OUT: left_out(family), POOL: pooled}
+    return methods | {LEFT_OUT: left_out(family), POOL: pooled}
 
 
 def chances(posteriors: np.ndarray, gold: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Free texts: word errors of all methods on four crowds, and times beside Crowd-Kit's.
+"""Free texts: word errors of all methods on four crowds, and times compared with Crowd-Kit's.
 
     python benchmarks/free_texts.py            # about two minutes
     python benchmarks/free_texts.py --print    # the tables of the saved results
@@ -76,33 +76,33 @@ def errors(texts: Any, gold: np.ndarray) -> dict[str, float]:
 def simulated() -> dict[str, dict[str, float]]:
     """Number of annotators -> method -> mean word error of the simulated crowds that are shown."""
     published = {f"{name}, published": TEXT_METHODS[name] for name in ("text-rasa", "text-hrrasa")}
-    found: dict[str, dict[str, list[float]]] = {}
+    scores: dict[str, dict[str, list[float]]] = {}
     for seed in range(10, 13):
         for name, crowd, _, true in planted_answers.texts(seed):
             if "majority" in name:
                 continue
-            rows = found.setdefault(name.partition(",")[0], {})
-            for method, made in (TEXT_METHODS | published).items():
+            rows = scores.setdefault(name.partition(",")[0], {})
+            for method, method_class in (TEXT_METHODS | published).items():
                 how = {"corrected": False} if method in published else {}
-                texts = made(normalize=HOW, **how).fit(crowd).texts
+                texts = method_class(normalize=HOW, **how).fit(crowd).texts
                 rows.setdefault(method, []).append(errors(texts, np.array(true))["mean"])
-    return {size: {method: float(np.mean(each)) for method, each in rows.items()} for size, rows in found.items()}
+    return {size: {method: float(np.mean(values)) for method, values in rows.items()} for size, rows in scores.items()}
 
 
 def again(crowd: Annotations) -> Annotations:
     """A crowd with the texts that occur alone."""
-    said = crowd.classes[crowd.labels]
+    texts = crowd.classes[crowd.labels]
     return Annotations.from_arrays(
-        crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids], said, kind="free-text"
+        crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids], texts, kind="free-text"
     )
 
 
 def letters(texts: Any) -> np.ndarray:
     """How often each letter occurs."""
     single = isinstance(texts, str)
-    found = np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz "] for text in
+    counts = np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz "] for text in
                       ([texts] if single else texts)], float)  # fmt: skip
-    return found[0] if single else found
+    return counts[0] if single else counts
 
 
 def times(crowd: Annotations) -> dict[str, dict[str, float]]:
@@ -123,7 +123,7 @@ def times(crowd: Annotations) -> dict[str, dict[str, float]]:
         "text-hrrasa": (TextHRRASA(lambda_out=0.0, **published),
                         lambda: KitHRRASA(letters, lambda_out=0.0).fit_predict(frame, None)),
     }  # fmt: skip
-    found = {}
+    seconds = {}
     for name, (ours, theirs) in pairs.items():
         ours.fit(again(crowd.select_tasks(np.arange(5))))
         start = time.perf_counter()
@@ -134,9 +134,9 @@ def times(crowd: Annotations) -> dict[str, dict[str, float]]:
         same = np.mean(
             [normalized(text, HOW) == expected[task] for task, text in zip(result.tasks, result.texts, strict=True)]
         )
-        found[name] = {"crowdzoo": middle - start, "crowd-kit": end - middle,
+        seconds[name] = {"crowdzoo": middle - start, "crowd-kit": end - middle,
                        "ratio": (end - middle) / (middle - start), "same": float(same)}  # fmt: skip
-    return found
+    return seconds
 
 
 def main() -> None:
@@ -149,7 +149,9 @@ def main() -> None:
         warnings.simplefilter("ignore")
         for name in SETS:
             crowd, gold = read(name)
-            rows = {method: made(normalize=HOW).fit(crowd).texts for method, made in TEXT_METHODS.items()}
+            rows = {
+                method: method_class(normalize=HOW).fit(crowd).texts for method, method_class in TEXT_METHODS.items()
+            }
             single = errors(crowd.classes[crowd.labels], gold[crowd.task_ids])
             sets[name] = {"tasks": crowd.num_tasks, "texts": len(crowd), "errors": {
                 "one text": single, **{method: errors(texts, gold) for method, texts in rows.items()}}}  # fmt: skip
@@ -166,7 +168,7 @@ def main() -> None:
     sizes = saved["simulated"]
     table = [(name, *(f"{rows[name]:.4f}" for rows in sizes.values())) for name in next(iter(sizes.values()))]
     print_table("word error, simulated crowds, by number of annotators", ("", *sizes), table)
-    table = [(name, *(f"{value:.4g}" for value in each.values())) for name, each in saved["times"].items()]
+    table = [(name, *(f"{value:.4g}" for value in values.values())) for name, values in saved["times"].items()]
     print_table(f"{TIMED} tasks of crowdspeech", ("", "crowdzoo s", "crowd-kit s", "ratio", "same texts"), table)
 
 

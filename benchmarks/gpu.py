@@ -11,7 +11,7 @@ Every cell is a process of its own.
 Cells:
 
     steps          a training step of a method: 1,024 tasks with 512 features, two hidden layers of 1,024 units, ten
-                   classes, three labels a task by 1,000 annotators; the median of the second epoch, in float32 and in
+                   classes, three labels per task by 1,000 annotators; the median of the second epoch, in float32 and in
                    bfloat16. The step's loss is read, so that the device has done it. Seconds are by the clock, and of
                    the processors, which other programs hardly change.
     dawid-skene    an iteration of Dawid-Skene as array code in keras.ops, compiled where the backend compiles: 1e5 and
@@ -60,8 +60,8 @@ def device() -> str:
         return f"gpu: {torch.cuda.get_device_name(0)}" if torch.cuda.is_available() else "cpu: cpu"
     import tensorflow as tf
 
-    found = tf.config.list_physical_devices("GPU")
-    return f"gpu: {tf.config.experimental.get_device_details(found[0])['device_name']}" if found else "cpu: cpu"
+    devices = tf.config.list_physical_devices("GPU")
+    return f"gpu: {tf.config.experimental.get_device_details(devices[0])['device_name']}" if devices else "cpu: cpu"
 
 
 def about() -> dict[str, Any]:
@@ -153,10 +153,10 @@ def dawid_skene(size: int) -> dict[str, Any]:
         counts = ops.reshape(counts, (ANNOTATORS, CLASSES, CLASSES)) + SMOOTHING  # [annotator, said, true]
         logs = ops.log(counts / ops.sum(counts, axis=1, keepdims=True))
         prior = ops.log(ops.sum(posterior, axis=0) + SMOOTHING)
-        found = ops.segment_sum(
+        evidence = ops.segment_sum(
             ops.take(ops.reshape(logs, (-1, CLASSES)), cells, axis=0), tasks, num_segments=num_tasks
         )
-        return ops.softmax(found + prior, axis=-1)
+        return ops.softmax(evidence + prior, axis=-1)
 
     backend = keras.backend.backend()
     run = iterate
@@ -210,16 +210,16 @@ def accuracy(precision: str) -> dict[str, Any]:
 
     labelme = load_labelme()
     training, held = (np.flatnonzero(labelme.split == name) for name in ("train", "eval"))
-    found = []
+    accuracies = []
     for seed in SEEDS:
         settings = TrainingSettings(epochs=60, batch_size=64, precision=precision, seed=seed)
         crowd = labelme.annotations.select_tasks(training)
         model, _ = train(settings, labelme.instances[training], annotations=crowd, tasks=crowd.tasks)
         answers = model.predict(labelme.instances[held], verbose=0).argmax(axis=1)
-        found.append(float((answers == labelme.gold[held]).mean()))
+        accuracies.append(float((answers == labelme.gold[held]).mean()))
     return {
-        "accuracy": statistics.mean(found),
-        "deviation": statistics.stdev(found),
+        "accuracy": statistics.mean(accuracies),
+        "deviation": statistics.stdev(accuracies),
         "seeds": list(SEEDS),
     }
 
@@ -234,10 +234,10 @@ CELLS = {
 def measure(name: str, what: str, precision: str) -> dict[str, Any]:
     """A cell, in this process."""
     if name == "step":
-        found = step(what, precision)
+        figures = step(what, precision)
     else:
-        found = dawid_skene(int(what)) if name == "dawid_skene" else accuracy(precision)
-    return {"cell": name, "what": what, "precision": precision, **found, "about": about()}
+        figures = dawid_skene(int(what)) if name == "dawid_skene" else accuracy(precision)
+    return {"cell": name, "what": what, "precision": precision, **figures, "about": about()}
 
 
 def run_child(cell: tuple[str, str, str], environment: dict[str, str]) -> dict[str, Any]:
@@ -290,15 +290,15 @@ def main() -> None:
     parser.add_argument("--no-save", action="store_true", help="print only")
     parser.add_argument("--print", action="store_true", help="print the saved rows, and measure nothing")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.child:
-        return print(json.dumps(measure(*given.child)))
+    arguments = parser.parse_args()
+    if arguments.child:
+        return print(json.dumps(measure(*arguments.child)))
     saved = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
-    if given.print:
+    if arguments.print:
         return show(saved)
     rows = {key(row): row for row in saved}
     new = {}
-    for part in [given.only] if given.only else CELLS:
+    for part in [arguments.only] if arguments.only else CELLS:
         for cell in CELLS[part]:
             for environment in ({}, ON_CPU):
                 row = run_child(cell, environment)
@@ -306,7 +306,7 @@ def main() -> None:
                 if "failed" in row:
                     continue
                 new[key(row)] = row
-                if not given.no_save:
+                if not arguments.no_save:
                     save({**rows, **new})
                 if row["about"]["device"].startswith("cpu"):
                     break  # that was the backend's own device

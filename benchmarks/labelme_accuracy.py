@@ -36,25 +36,25 @@ RESULT = Path(__file__).with_name("results") / "labelme_accuracy.json"
 
 def main():
     labelme = load_labelme()
-    given = {"methods": OF_CLASSES, "settings": TrainingSettings(epochs=60, batch_size=64)}
-    given["on_run"] = lambda done, total: print(f"  {done} of {total} trainings", flush=True)
+    arguments = {"methods": OF_CLASSES, "settings": TrainingSettings(epochs=60, batch_size=64)}
+    arguments["on_run"] = lambda done, total: print(f"  {done} of {total} trainings", flush=True)
     held_out = labelme.split == "eval"
     training = labelme.annotations.select_tasks(~held_out)
-    found = {
+    comparisons = {
         "shipped split, 5 seeds": compare(
             training, labelme.instances, labelme.gold, tasks=labelme.annotations.tasks, held_out=held_out,
-            seeds=range(5), **given,
+            seeds=range(5), **arguments,
         ),
         "fifths in turns, 3 seeds": compare(
-            labelme.annotations, labelme.instances, labelme.gold, seeds=range(3), **given
+            labelme.annotations, labelme.instances, labelme.gold, seeds=range(3), **arguments
         ),
     }  # fmt: skip
-    for title, one in found.items():
-        print_table(title, *one.table()[1:])
+    for title, comparison in comparisons.items():
+        print_table(title, *comparison.table()[1:])
     record = {
         "figures": {
-            title: json.loads(one.frame.drop(columns=[*BETWEEN, "notes"]).to_json(orient="records"))
-            for title, one in found.items()
+            title: json.loads(comparison.frame.drop(columns=[*BETWEEN, "notes"]).to_json(orient="records"))
+            for title, comparison in comparisons.items()
         },
         "versions": {
             "python": platform.python_version(),

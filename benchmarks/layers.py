@@ -1,7 +1,7 @@
 """What a crowd layer costs: time of a training step and peak memory, from 59 annotators to a million.
 
 The base is the head of the first paper's LabelMe network on pooled features (512 -> 128 ReLU -> 8 classes), 64 tasks a
-batch, three labels a task. Every row is a process of its own (its peak memory is its own) in which `fit` runs a few
+batch, three labels per task. Every row is a process of its own (its peak memory is its own) in which `fit` runs a few
 steps at a time, on batches in memory; the median step counts.
 
     python benchmarks/layers.py                    # on TensorFlow; results/layers.json
@@ -157,18 +157,18 @@ def measure(form: str, annotators: int) -> dict[str, float]:
 
     before = peak_bytes()
     model, batch = make(form, annotators)
-    found = steps_of(model, endless(batch), 3)
+    seconds = steps_of(model, endless(batch), 3)
     peak = peak_bytes()
-    count, rounds, start = int(np.clip(0.15 / np.median(found), 3, 40)), [], time.perf_counter()
+    count, rounds, start = int(np.clip(0.15 / np.median(seconds), 3, 40)), [], time.perf_counter()
     while time.perf_counter() - start < SECONDS or len(rounds) < FEWEST:
         rounds.append(np.median(steps_of(model, endless(batch), count)))
     return {"milliseconds": 1e3 * float(np.median(rounds)), "peak MiB": (peak - before) / MIB}
 
 
 def row(form: str, annotators: int) -> Iterator[dict[str, Any]]:
-    found = run_alone(__file__, ["--worker", form, str(annotators)], f"{form}, {annotators}")
-    if found is not None:
-        yield found
+    figures = run_alone(__file__, ["--worker", form, str(annotators)], f"{form}, {annotators}")
+    if figures is not None:
+        yield figures
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Writes crowdzoo/report/method_figures.json, which a wheel holds. Run it after a change of benchmarks/results/crowds.json
 or benchmarks/results/reproduce_deep.json; a test compares. Deep methods have the rows "labelme-defaults" of the latter,
 which `python benchmarks/reproduce/deep_methods.py --data labelme-defaults --again --save` trains anew. Processor times
-of aggregations are those that the file has; of a method that it does not have, they are measured.
+of aggregations are those in the file; for a method that is not in it, they are measured.
 
 Writes crowdzoo/report/method_cards.json as well: what the cards of crowdzoo's own methods say, from their docstrings
 and settings. Run it after a change of these, too.
@@ -41,12 +41,12 @@ def figures() -> dict[str, Any]:
 def aggregations() -> dict[str, Any]:
     saved = json.loads((HERE / "results" / "crowds.json").read_text())["labelme"]
     kept = json.loads(SAVED.read_text())["aggregation"][CLASSES]
-    found = {}
+    figures_by_method = {}
     for name in dict.fromkeys([*kept, *METHODS]):
         if name in saved and name in METHODS:
             seconds, versions = timed(name) if name not in kept else (kept[name][0][part] for part in PARTS)
-            found[name] = [figure("", [saved[name]["accuracy"]], seconds, versions)]
-    return found
+            figures_by_method[name] = [figure("", [saved[name]["accuracy"]], seconds, versions)]
+    return figures_by_method
 
 
 def timed(name: str) -> tuple[float, dict[str, Any]]:
@@ -61,7 +61,7 @@ def timed(name: str) -> tuple[float, dict[str, Any]]:
 def deep() -> dict[str, Any]:
     """Of today's defaults, and of some variants after them; a test compares the settings of the rows."""
     saved = json.loads((HERE / "results" / "reproduce_deep.json").read_text())
-    found: dict[str, Any] = {}
+    figures_by_method: dict[str, Any] = {}
     for title, row in saved["labelme-defaults"].items():
         settings = row["row"]
         words = [f"{name}={value}" for name, value in settings["arguments"].items()]
@@ -71,9 +71,11 @@ def deep() -> dict[str, Any]:
             words = [settings["labels"], "labels" if settings["hard"] else "posteriors"]
         assert row["runs"], title
         accuracies = [run["last"] for run in row["runs"]]
-        made = figure(" ".join(words), accuracies, row["cpu_seconds_a_training"], row["stack"])
-        found.setdefault(settings["method"], []).insert(len(found.get(settings["method"], [])) if words else 0, made)
-    return found
+        row_figure = figure(" ".join(words), accuracies, row["cpu_seconds_a_training"], row["stack"])
+        figures_by_method.setdefault(settings["method"], []).insert(
+            len(figures_by_method.get(settings["method"], [])) if words else 0, row_figure
+        )
+    return figures_by_method
 
 
 def figure(variant: str, accuracies: list[float], cpu_seconds: float, versions: dict[str, Any]) -> dict[str, Any]:

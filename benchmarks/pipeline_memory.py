@@ -11,7 +11,7 @@ vectors are 512 numbers each, in one Parquet file; texts have 300 words, in one 
 "crowd" has vectors of 32 numbers, and 100 of 10,000 annotators label each, in a Parquet file.
 The network is small and learns for one epoch: its memory is not the question, and that of a batch does not depend on
 the number of images. The pipeline is a process of its own; every second the proportional share of memory (PSS) of it
-and of all its children is added up, and so is the part of it that no file stands behind: pages of files that are mapped
+and of all its children is added up, and so is the part that is not backed by files: pages of files that are mapped
 are given back when memory is short. Its start is what it holds when the first component begins: Python with TFX and
 TensorFlow loaded. Peaks are also given by component. With --flink the steps on Beam run on Flink with two TaskManagers
 of 3 GiB each, which are not counted; their Python is the pipeline's process, which is. Results go to
@@ -180,10 +180,10 @@ class Watched:
     def _bytes(self) -> tuple[int, int]:
         total = without_files = 0
         try:
-            for one in (self._process, *self._process.children(recursive=True)):
-                found = dict(SHARE.findall(Path(f"/proc/{one.pid}/smaps_rollup").read_text()))
-                total += 1024 * int(found["Pss"])
-                without_files += 1024 * (int(found["Pss_Anon"]) + int(found["Pss_Shmem"]))
+            for process in (self._process, *self._process.children(recursive=True)):
+                shares = dict(SHARE.findall(Path(f"/proc/{process.pid}/smaps_rollup").read_text()))
+                total += 1024 * int(shares["Pss"])
+                without_files += 1024 * (int(shares["Pss_Anon"]) + int(shares["Pss_Shmem"]))
         except (psutil.Error, OSError, KeyError):  # one that has ended meanwhile
             pass
         return total, without_files
@@ -205,14 +205,14 @@ def measure(instances: str, number: int, kind: str, flink: bool) -> dict[str, An
             [sys.executable, "-m", "crowdzoo", "run", str(config)], cwd=name, text=True, bufsize=1,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
         )  # fmt: skip
-        watched, said = Watched(process), ""
+        watched, output = Watched(process), ""
         assert process.stderr is not None
         while piece := process.stderr.read(1):  # a component's line ends when it does: not to be waited for
-            said += piece
+            output += piece
             print(piece, end="", flush=True)
-            if (found := STARTS.search(said)) is not None:
-                watched.begins(found[1])
-                said = ""
+            if (match := STARTS.search(output)) is not None:
+                watched.begins(match[1])
+                output = ""
         watched.ends()
         if process.wait():
             print({part: round(peak / 2**30, 3) for part, (peak, _) in watched.peaks.items()})
@@ -249,10 +249,10 @@ def main() -> None:
         saved[name] = measure(instances, args.number, LABELS[labels], args.flink)
         RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
     rows = [
-        (name, one["start, GiB"], one["most above the start, GiB"],
-         one.get("most above the start without files, GiB", ""), one["seconds"],
-         max(one["above the start by component, GiB"].items(), key=lambda pair: pair[1])[0])
-        for name, one in saved.items()
+        (name, row["start, GiB"], row["most above the start, GiB"],
+         row.get("most above the start without files, GiB", ""), row["seconds"],
+         max(row["above the start by component, GiB"].items(), key=lambda pair: pair[1])[0])
+        for name, row in saved.items()
     ]  # fmt: skip
     title = f"Memory of `crowdzoo run`; at most {BAR} GiB above the start with 100,000 images"
     print_table(title, ("", "start, GiB", "most above it, GiB", "without files", "seconds", "most in"), rows)

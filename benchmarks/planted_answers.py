@@ -58,10 +58,10 @@ def crowds(
             truth, hard, rows = [true(rng) for _ in range(tasks)], rng.gamma(4, 1 / 4, tasks), list[Any]()
             seen = rng.random((tasks, size)).argsort(axis=1).argsort(axis=1) < (EACH if size > 8 else size)
             for task, who in np.argwhere(seen).tolist():
-                said = honest(truth[task], min(levels[level] * hard[task] * (0.7 + 0.7 * who / (size - 1)), 0.8), rng)
+                answer = honest(truth[task], min(levels[level] * hard[task] * (0.7 + 0.7 * who / (size - 1)), 0.8), rng)
                 if who < len(bad):
-                    said = plants[bad[who]](truth, said, rng)
-                rows.append((task, f"{'b' if who < len(bad) else 'h'}{who}", written(said)))
+                    answer = plants[bad[who]](truth, answer, rng)
+                rows.append((task, f"{'b' if who < len(bad) else 'h'}{who}", written(answer)))
             columns = [list(column) for column in zip(*rows, strict=True)]
             table = Annotations.from_arrays(*columns, kind=kind)
             planted = {f"b{who}": plant for who, plant in enumerate(bad)}
@@ -75,20 +75,20 @@ def texts(seed: int) -> Iterator[Crowd]:
         return rng.choice(WORDS, number, p=OFTEN).tolist()
 
     def garbled(words: list[str], error: float, rng: Any) -> list[str]:
-        found = []
+        tokens = []
         for word in words:
             draw = rng.random() / error
             alike = WORDS[(np.flatnonzero(word == WORDS)[0] + 1) % len(WORDS)]
-            found += (
+            tokens += (
                 [alike] if draw < 0.3 else any_word(rng) if draw < 0.6
                 else [word, *any_word(rng)] if draw < 0.8 else [word] if draw > 1 else []
             )  # fmt: skip
-        return found
+        return tokens
 
     plants = {
-        "random": lambda truth, said, rng: truth[rng.integers(len(truth))],
-        "empty": lambda truth, said, rng: [],
-        "careless": lambda truth, said, rng: garbled(said, 0.5, rng),
+        "random": lambda truth, answer, rng: truth[rng.integers(len(truth))],
+        "empty": lambda truth, answer, rng: [],
+        "careless": lambda truth, answer, rng: garbled(answer, 0.5, rng),
     }
 
     def true(rng: Any) -> list[str]:
@@ -101,7 +101,7 @@ def texts(seed: int) -> Iterator[Crowd]:
 
 
 def regions(seed: int, apart: float = 32, number: tuple[int, int] = (1, 7)) -> Iterator[Crowd]:
-    """60 images of boxes; of the honest edges wander, and they miss boxes and invent others.
+    """60 images of boxes; honest annotators shift edges, miss boxes and invent others.
 
     Up to `number` boxes, with sides of 12 to 26 pixels, are so far `apart`: with 32 they never touch.
     """
@@ -111,26 +111,26 @@ def regions(seed: int, apart: float = 32, number: tuple[int, int] = (1, 7)) -> I
         return *rng.random(2) * ((WIDTH, HEIGHT) - sides), *sides
 
     def true(rng: Any) -> list[Any]:
-        found: list[Any] = []
-        for one in (any_box(rng) for _ in range(rng.integers(*number))):
-            if all(abs(one[0] - each[0]) > apart or abs(one[1] - each[1]) > apart for each in found):
-                found.append(one)
-        return found
+        boxes: list[Any] = []
+        for box in (any_box(rng) for _ in range(rng.integers(*number))):
+            if all(abs(box[0] - other[0]) > apart or abs(box[1] - other[1]) > apart for other in boxes):
+                boxes.append(box)
+        return boxes
 
     def honest(boxes: list[Any], error: float, rng: Any) -> list[Any]:
-        found = []
+        answer = []
         for box in boxes:
             if rng.random() >= error:
                 noise = rng.normal(0, 0.04 + error / 5, 4) * np.tile(box[2:], 2)
-                found.append(np.array(box) + noise - [0, 0, *noise[:2]])
+                answer.append(np.array(box) + noise - [0, 0, *noise[:2]])
             if rng.random() < error / 2:
-                found.append(any_box(rng))
-        return found
+                answer.append(any_box(rng))
+        return answer
 
     def moved(scale: float, by: float) -> Plant:
         place = by - (scale - 1) / 2
-        return lambda truth, said, rng: [
-            (x + place * width, y + place * height, scale * width, scale * height) for x, y, width, height in said
+        return lambda truth, answer, rng: [
+            (x + place * width, y + place * height, scale * width, scale * height) for x, y, width, height in answer
         ]
 
     def written(boxes: list[Any]) -> str:
@@ -143,12 +143,12 @@ def regions(seed: int, apart: float = 32, number: tuple[int, int] = (1, 7)) -> I
         ).text
 
     plants = {
-        "random": lambda truth, said, rng: [any_box(rng) for _ in said],
-        "empty": lambda truth, said, rng: [],
-        "careless": lambda truth, said, rng: [each for each in said if rng.random() < 0.5],
+        "random": lambda truth, answer, rng: [any_box(rng) for _ in answer],
+        "empty": lambda truth, answer, rng: [],
+        "careless": lambda truth, answer, rng: [box for box in answer if rng.random() < 0.5],
         "wide": moved(1.5, 0),
         "narrow": moved(1 / 1.5, 0),
         "shifted": moved(1, 0.25),
-        "invents": lambda truth, said, rng: [*said, *(any_box(rng) for _ in range(max(len(said), 1)))],
+        "invents": lambda truth, answer, rng: [*answer, *(any_box(rng) for _ in range(max(len(answer), 1)))],
     }
     yield from crowds("region", seed, true, honest, written, plants, {"easy": 0.05, "fair": 0.15, "hard": 0.3}, 60)

@@ -9,7 +9,7 @@ A planted annotator is named *rightly* where the page has a note for what was pl
 whoever exchanges classes, has a bias or sloppy edges; *for another reason* where it has another note, or advises that;
 else *missed*. An honest annotator with a serious note is named *wrongly*, but for who is
 copied and named for that. Definitions are warnings that a pair of classes (types) is unclear: rightly where the whole
-crowd confuses the pair, else wrongly. Of texts and regions the table has the crowds most of whom are bad, and in how
+crowd confuses the pair, else wrongly. For texts and regions the table has the crowds most of whom are bad, and in how
 many of them the page warns that answers do not say who is right.
 
 Of classes the table also has in how many crowds somebody is to be left out, where that harms accuracy, and what it adds
@@ -115,27 +115,27 @@ def classes(seed: int) -> Iterator[Crowd]:
         *,
         size: int = 4,
         tasks: int = 200,
-        each: int | None = None,
+        per_task: int | None = None,
         prior: tuple[float, ...] | None = None,
         honest: tuple[float, ...] = HONEST,
         confused: tuple[int, int] | None = None,
     ) -> Crowd:
         rng = np.random.default_rng([seed, len(name), size, tasks])
         truth = rng.choice(size, tasks, p=prior)
-        said = {}
+        answers = {}
         for number, skill in enumerate(honest):
             wrong = (truth + rng.integers(1, size, tasks)) % size
             own = np.where(rng.random(tasks) < skill, truth, wrong)
             if confused is not None:
                 both = np.isin(own, confused) & (rng.random(tasks) < 0.4)
                 own = np.where(both, sum(confused) - own, own)
-            said[f"h{number}"] = own
+            answers[f"h{number}"] = own
         for who, (_, answer) in planted.items():
-            said[who] = answer(truth, said, rng)
+            answers[who] = answer(truth, answers, rng)
         rows, columns, labels = [], [], []
-        for who, own in said.items():
+        for who, own in answers.items():
             # each task is labelled by some of the crowd
-            here = np.arange(tasks) if each is None else np.flatnonzero(rng.random(tasks) < each / len(said))
+            here = np.arange(tasks) if per_task is None else np.flatnonzero(rng.random(tasks) < per_task / len(answers))
             here = here[own[here] >= 0]
             rows.append(here), columns.append(np.full(len(here), who, object)), labels.append(names[own[here]])
         annotations = Annotations.from_arrays(
@@ -145,27 +145,29 @@ def classes(seed: int) -> Iterator[Crowd]:
         unclear = frozenset() if confused is None else frozenset([frozenset(names[list(confused)].tolist())])
         return crowd_of(name, annotations, planted, unclear=unclear, gold=truth)
 
-    def at_random(truth, said, rng):
+    def at_random(truth, answers, rng):
         return rng.integers(0, truth.max() + 1, len(truth))
 
     def always(code):
-        return lambda truth, said, rng: np.full(len(truth), code)
+        return lambda truth, answers, rng: np.full(len(truth), code)
 
     def mostly(code):
-        return lambda truth, said, rng: np.where(rng.random(len(truth)) < 0.95, code, at_random(truth, said, rng))
+        return lambda truth, answers, rng: np.where(rng.random(len(truth)) < 0.95, code, at_random(truth, answers, rng))
 
-    def swaps(one, other, skill=0.9):
-        def answer(truth, said, rng):
-            own = np.where(rng.random(len(truth)) < skill, truth, at_random(truth, said, rng))
-            return np.select([own == one, own == other], [other, one], own)
+    def swaps(first, second, skill=0.9):
+        def answer(truth, answers, rng):
+            own = np.where(rng.random(len(truth)) < skill, truth, at_random(truth, answers, rng))
+            return np.select([own == first, own == second], [second, first], own)
 
         return answer
 
     def copies(whom):
-        return lambda truth, said, rng: np.where(rng.random(len(truth)) < 0.98, said[whom], at_random(truth, said, rng))
+        return lambda truth, answers, rng: np.where(
+            rng.random(len(truth)) < 0.98, answers[whom], at_random(truth, answers, rng)
+        )
 
     def flags(code):
-        return lambda truth, said, rng: np.where(
+        return lambda truth, answers, rng: np.where(
             (truth == code) & (rng.random(len(truth)) < 0.9) | (rng.random(len(truth)) < 0.01), code, -1
         )
 
@@ -178,21 +180,21 @@ def classes(seed: int) -> Iterator[Crowd]:
     yield crowd("clean", {})
     yield crowd("clean, two classes", {}, size=2)
     yield crowd("clean, one class of nine in ten", {}, size=2, prior=(0.9, 0.1), honest=skilled)
-    yield crowd("clean, three a task", {}, each=3)
+    yield crowd("clean, three a task", {}, per_task=3)
     yield crowd("clean, shared confusion", {}, confused=(1, 2))
     yield crowd("random spammers", spammers)
     yield crowd("random spammers, two classes", spammers, size=2)
-    yield crowd("random spammers, three a task", spammers, each=3, tasks=400)
+    yield crowd("random spammers, three a task", spammers, per_task=3, tasks=400)
     yield crowd("constant spammers", constants)
     yield crowd("constant spammers, two classes", constant | plant("constant", mostly(1), "c1"), size=2)
-    yield crowd("constant spammers, three a task", constants, each=3, tasks=400)
+    yield crowd("constant spammers, three a task", constants, per_task=3, tasks=400)
     yield crowd("constant spammers, a frequent class", constant, size=3, prior=(0.7, 0.2, 0.1))
     yield crowd("a swapper", swapper)
     yield crowd("a swapper, three classes", plant("swaps", swaps(1, 2), "s0"), size=3)
-    yield crowd("a swapper, three a task", swapper, each=3, tasks=400)
+    yield crowd("a swapper, three a task", swapper, per_task=3, tasks=400)
     yield crowd("a swapper and random spammers", swapper | spammers)
     many = swapper | plant("random", at_random, "r0", "r1", "r2")
-    yield crowd("a swapper among many classes", many, size=8, tasks=400, each=5)
+    yield crowd("a swapper among many classes", many, size=8, tasks=400, per_task=5)
     yield crowd("a swapper who errs", plant("swaps", swaps(2, 3, 0.75), "s0"))
     yield crowd("the opposite, two classes", plant("opposite", swaps(0, 1), "o0"), size=2)
     yield crowd("copies", plant("copy", copies("h3"), "k0", "k1"))
@@ -207,38 +209,38 @@ def classes(seed: int) -> Iterator[Crowd]:
 def ratings(seed: int) -> Iterator[Crowd]:
     """Eight honest annotators, and those who are planted, rate 150 tasks; deviations of 1 (truth) and .4 to .9."""
 
-    def crowd(name: str, planted: Planted, each: float = 1.0) -> Crowd:
+    def crowd(name: str, planted: Planted, share: float = 1.0) -> Crowd:
         rng = np.random.default_rng([seed, len(name)])
         truth = rng.normal(5, 1, 150)
-        said = {
+        answers = {
             f"h{number}": truth + rng.normal(0, 0.05) + rng.normal(0, error, 150)
             for number, error in enumerate(np.linspace(0.4, 0.9, 8))
         }
         for who, (_, answer) in planted.items():
-            said[who] = answer(truth, said, rng)
-        given = np.stack([*said.values()], axis=1)
-        given[rng.random(given.shape) >= each] = np.nan
-        annotations = Annotations.from_dense(given, kind="regression", annotators=np.array([*said], object))
+            answers[who] = answer(truth, answers, rng)
+        matrix = np.stack([*answers.values()], axis=1)
+        matrix[rng.random(matrix.shape) >= share] = np.nan
+        annotations = Annotations.from_dense(matrix, kind="regression", annotators=np.array([*answers], object))
         return crowd_of(name, annotations, planted)
 
-    def at_random(truth, said, rng):
+    def at_random(truth, answers, rng):
         return rng.normal(5, 1, len(truth))
 
     def biased(by):
-        return lambda truth, said, rng: truth + by + rng.normal(0, 0.5, len(truth))
+        return lambda truth, answers, rng: truth + by + rng.normal(0, 0.5, len(truth))
 
-    def upside_down(truth, said, rng):
-        return 10 - biased(0)(truth, said, rng)
+    def upside_down(truth, answers, rng):
+        return 10 - biased(0)(truth, answers, rng)
 
     yield crowd("clean", {})
     yield crowd("clean, half of the tasks each", {}, 0.5)
     yield crowd("random spammers", plant("random", at_random, "r0", "r1"))
-    yield crowd("constant spammers", plant("constant", lambda truth, said, rng: np.full(len(truth), 5.0), "c0"))
+    yield crowd("constant spammers", plant("constant", lambda truth, answers, rng: np.full(len(truth), 5.0), "c0"))
     both = plant("biased", biased(-0.8), "d0") | plant("biased", biased(0.8), "d1")
     yield crowd("biased", both)
     yield crowd("biased, half of the tasks each", both, 0.5)
     yield crowd("the scale upside down", plant("opposite", upside_down, "o0"))
-    yield crowd("copies", plant("copy", lambda truth, said, rng: said["h3"].copy(), "k0", "k1"))
+    yield crowd("copies", plant("copy", lambda truth, answers, rng: answers["h3"].copy(), "k0", "k1"))
 
 
 # === Sentences ===
@@ -256,7 +258,7 @@ def sentences(seed: int) -> Iterator[Crowd]:
             truth.append([(types[rng.integers(3)], int(start), int(start + rng.integers(1, 4))) for start in starts])
 
         def honest(spans, rng):
-            found = []
+            spans_found = []
             for kind, start, end in spans:
                 if rng.random() < 0.08:
                     continue
@@ -266,16 +268,16 @@ def sentences(seed: int) -> Iterator[Crowd]:
                     kind = types[1 - types.index(kind)]
                 if rng.random() < 0.06:
                     end += 1
-                found.append((kind, start, end))
-            return found
+                spans_found.append((kind, start, end))
+            return spans_found
 
-        answers = {f"h{each}": honest for each in range(6)} | {who: answer for who, (_, answer) in planted.items()}
+        answers = {f"h{place}": honest for place in range(6)} | {who: answer for who, (_, answer) in planted.items()}
         tag_set = TagSet(allowed_tags(types))
-        said = [{} for _ in range(number)]
+        answers_by_task = [{} for _ in range(number)]
         rows = []
         for task, spans in enumerate(truth):
             for code, (who, answer) in enumerate(answers.items()):
-                own = said[task][who] = said[task]["h1"] if answer is None else answer(spans, rng)
+                own = answers_by_task[task][who] = answers_by_task[task]["h1"] if answer is None else answer(spans, rng)
                 rows.append((task, code, tag_set.codes(tags_of(own, length))))
         annotations = sentence_annotations(rows, np.arange(number), np.array([*answers], object), tag_set.classes)
         tokens = [[f"w{place}" for place in range(length)]] * number
@@ -312,21 +314,23 @@ def preferences(seed: int) -> Iterator[Crowd]:
     def crowd(name: str, planted: Planted) -> Crowd:
         rng = np.random.default_rng([seed, len(name)])
         scores = rng.normal(0, 1.5, 25)
-        answers = {f"h{each}": None for each in range(8)} | {who: answer for who, (_, answer) in planted.items()}
+        answers = {f"h{number}": None for number in range(8)} | {who: answer for who, (_, answer) in planted.items()}
         columns: list[list[Any]] = [[], [], [], []]
-        pairs = np.array([(one, other) for one in range(25) for other in range(25) if one != other])
+        pairs = np.array(
+            [(left_task, right_task) for left_task in range(25) for right_task in range(25) if left_task != right_task]
+        )
         answered: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for who, answer in answers.items():
-            shown = pairs[rng.choice(len(pairs), 150, replace=False)]
-            odds = scores[shown[:, 0]] - scores[shown[:, 1]]
+            shown_pairs = pairs[rng.choice(len(pairs), 150, replace=False)]
+            odds = scores[shown_pairs[:, 0]] - scores[shown_pairs[:, 1]]
             left = rng.random(150) < 1 / (1 + np.exp(-1.5 * odds))
             if planted.get(who, ("",))[0] == "copy":
-                shown, left = answered["h3"]
+                shown_pairs, left = answered["h3"]
             elif answer is not None:
                 left = answer(left, rng)
-            answered[who] = shown, left
-            said = shown[:, 0], shown[:, 1], [who] * 150, np.where(left, "left", "right")
-            for column, values in zip(columns, said, strict=True):
+            answered[who] = shown_pairs, left
+            answer_columns = shown_pairs[:, 0], shown_pairs[:, 1], [who] * 150, np.where(left, "left", "right")
+            for column, values in zip(columns, answer_columns, strict=True):
                 column += list(values)
         annotations = Annotations.from_arrays(columns[0], columns[2], columns[3], kind="preference", right=columns[1])
         return crowd_of(name, annotations, planted)
@@ -354,13 +358,13 @@ def labels(seed: int) -> Iterator[Crowd]:
     def crowd(name: str, planted: Planted) -> Crowd:
         rng = np.random.default_rng([seed, len(name)])
         truth = rng.random((150, 4)) < (0.5, 0.35, 0.3, 0.25)
-        said = {f"h{number}": truth ^ (rng.random(truth.shape) < error)
+        answers = {f"h{number}": truth ^ (rng.random(truth.shape) < error)
                 for number, error in enumerate(np.linspace(0.05, 0.2, 7))}  # fmt: skip
         for who, (_, answer) in planted.items():
-            said[who] = answer(truth, said, rng)
+            answers[who] = answer(truth, answers, rng)
         rows = [
             (task, who, str(label))
-            for who, own in said.items()
+            for who, own in answers.items()
             for task in range(150)
             for label in (names[own[task]] if own[task].any() else [NONE])
         ]
@@ -368,18 +372,18 @@ def labels(seed: int) -> Iterator[Crowd]:
         annotations = Annotations.from_arrays(*columns, on_duplicate="all")
         return crowd_of(name, annotations, planted)
 
-    def at_random(truth, said, rng):
+    def at_random(truth, answers, rng):
         return rng.random(truth.shape) < truth.mean(axis=0)
 
-    def constant(truth, said, rng):
+    def constant(truth, answers, rng):
         return np.broadcast_to(np.array([True, True, False, False]), truth.shape)
 
-    def one_reversed(truth, said, rng):
+    def one_reversed(truth, answers, rng):
         own = truth ^ (rng.random(truth.shape) < 0.05)
         own[:, 1] ^= True
         return own
 
-    def two_swapped(truth, said, rng):
+    def two_swapped(truth, answers, rng):
         return (truth ^ (rng.random(truth.shape) < 0.05))[:, [1, 0, 2, 3]]
 
     yield crowd("clean", {})
@@ -387,7 +391,7 @@ def labels(seed: int) -> Iterator[Crowd]:
     yield crowd("constant spammers", plant("constant", constant, "c0"))
     yield crowd("one label reversed", plant("opposite", one_reversed, "o0"))
     yield crowd("two labels exchanged", plant("swaps", two_swapped, "s0"))
-    yield crowd("copies", plant("copy", lambda truth, said, rng: said["h3"].copy(), "k0"))
+    yield crowd("copies", plant("copy", lambda truth, answers, rng: answers["h3"].copy(), "k0"))
 
 
 # === Free texts and regions ===
@@ -395,7 +399,7 @@ def labels(seed: int) -> Iterator[Crowd]:
 
 def answers_of(crowds: Callable[[int], Iterator[Any]]) -> Callable[[int], Iterator[Crowd]]:
     """Crowds of `planted_answers`; by seeds 0 to 2 the limits were chosen that the page has, so these are others."""
-    return lambda seed: (Crowd(*each[:3]) for each in crowds(seed + 3))
+    return lambda seed: (Crowd(*crowd[:3]) for crowd in crowds(seed + 3))
 
 
 KINDS: dict[str, tuple[Any, ...]] = {
@@ -431,12 +435,12 @@ def said_of(page: Any) -> dict[str, tuple[set[str], bool]]:
     table = page.numbers.tables["annotators"].values
     advice = page.numbers.leave_out
     advised = set() if advice is None or advice["advised"] is False else {*advice["annotators"]}
-    found = {}
+    flags = {}
     for name, notes in zip(table["annotator"], table["notes"], strict=True):
         serious = {note for note in notes if FLAGS[note].serious}
         if serious:
-            found[str(name)] = serious, str(name) in advised
-    return found
+            flags[str(name)] = serious, str(name) in advised
+    return flags
 
 
 def counted(crowd: Crowd, kind: str, method: str | None = None) -> dict[str, float]:
@@ -463,7 +467,7 @@ def counted(crowd: Crowd, kind: str, method: str | None = None) -> dict[str, flo
         "definitions, wrongly": len(pairs - crowd.unclear),
     }  # fmt: skip
     if kind in ("free-text", "region"):
-        warned, bad = any(each.key == "hardly" for each in page.numbers.warnings), "majority" in crowd.name
+        warned, bad = any(warning.key == "hardly" for warning in page.numbers.warnings), "majority" in crowd.name
         counts |= {"bad majorities": bad, "warned": warned and bad, "warned wrongly": warned and not bad}
     if kind == "classification":
         left_out = {who for who, (_, leave) in named.items() if leave}
@@ -506,31 +510,31 @@ def commands_of(crowd: Crowd, named: set[str], left_out: set[str]) -> dict[str, 
     }
 
 
-def measure(kinds: list[str], each: bool) -> dict[str, dict[str, float]]:
+def measure(kinds: list[str], verbose: bool) -> dict[str, dict[str, float]]:
     """Counts of each kind of labels, over all crowds and seeds."""
-    found: dict[str, dict[str, float]] = {}
+    totals: dict[str, dict[str, float]] = {}
     for name in kinds:
         crowds, *kind = KINDS[name]
         total: dict[str, float] = {"crowds": 0}
         for seed in SEEDS:
             for crowd in crowds(seed):
                 counts = {"crowds": 1, **counted(crowd, *kind)}
-                if each:
-                    said = {
+                if verbose:
+                    flags = {
                         who: [*notes, *["leave"] * leave]
                         for who, (notes, leave) in said_of(page_of(crowd, *kind)).items()
                     }
-                    print(name, seed, crowd.name, counts, said, flush=True)
+                    print(name, seed, crowd.name, counts, flags, flush=True)
                 for key, number in counts.items():
                     total[key] = round(total.get(key, 0) + number, 2)
-        found[name] = total
-    return found
+        totals[name] = total
+    return totals
 
 
-def show(found: dict[str, dict[str, float]], title: str) -> None:
+def show(results: dict[str, dict[str, float]], title: str) -> None:
     """Prints a row a kind of labels."""
-    keys = list(dict.fromkeys(key for counts in found.values() for key in counts))
-    rows = [[name, *(str(counts.get(key, "-")) for key in keys)] for name, counts in found.items()]
+    keys = list(dict.fromkeys(key for counts in results.values() for key in counts))
+    rows = [[name, *(str(counts.get(key, "-")) for key in keys)] for name, counts in results.items()]
     print_table(title, ["labels", *keys], rows)
 
 
@@ -543,13 +547,13 @@ def run() -> None:
     arguments = parser.parse_args()
     saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if arguments.print:
-        for name, found in saved.items():
-            show(found, name)
+        for name, results in saved.items():
+            show(results, name)
         return
-    found = measure(arguments.kinds, arguments.each)
-    show(found, "who is named")
+    results = measure(arguments.kinds, arguments.each)
+    show(results, "who is named")
     if arguments.save:
-        saved[arguments.save] = {**saved.get(arguments.save, {}), **found}
+        saved[arguments.save] = {**saved.get(arguments.save, {}), **results}
         RESULTS.write_text(json.dumps(saved, indent=1) + "\n")
 
 

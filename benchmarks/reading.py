@@ -1,4 +1,4 @@
-"""How fast, and in how much memory, `Annotations` reads ten million rows, beside pandas.
+"""How fast, and in how much memory, `Annotations` reads ten million rows, compared with pandas.
 
 Each reading happens in a process of its own, so that its peak memory is its own:
 

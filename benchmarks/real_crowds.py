@@ -83,7 +83,7 @@ def music(folder: Path) -> Read:
 
 
 def labelme(folder: Path) -> Read:
-    """A matrix of answers, -1 where there is none."""
+    """A matrix of answers, -1 where missing."""
     answers = np.loadtxt(folder / "clasda" / "answers.txt", np.int64)
     annotations = Annotations.from_dense(answers[:, (answers >= 0).any(axis=0)])
     return annotations, np.loadtxt(folder / "clasda" / "labels_train.txt", np.int64)
@@ -113,9 +113,9 @@ def medical(folder: Path, relation: str, tag: str) -> Read:
         for row in _rows(folder / f"ground_truth_{relation}.csv.gz")
     }
     tasks = [row["sent_id"].partition("-")[0] for row in rows]
-    said = [int(f"[{tag}]" in row["step_1_select_the_valid_relations"]) for row in rows]
+    labels = [int(f"[{tag}]" in row["step_1_select_the_valid_relations"]) for row in rows]
     who = [row["_worker_id"] for row in rows]
-    annotations = Annotations.from_arrays(tasks, who, said, classes=(0, 1), on_duplicate="first")
+    annotations = Annotations.from_arrays(tasks, who, labels, classes=(0, 1), on_duplicate="first")
     return annotations, np.array([expert.get(str(task), -1) for task in annotations.tasks])
 
 
@@ -200,7 +200,7 @@ def fold_of(family: str) -> int | None:
     if family in unseen:
         return None
     families = [crowd.family for crowd in CROWDS.values() if crowd.family not in unseen]
-    return sorted(set(families), key=lambda one: (-families.count(one), one)).index(family) % FOLDS
+    return sorted(set(families), key=lambda name: (-families.count(name), name)).index(family) % FOLDS
 
 
 def family_mean(values: dict[str, float]) -> float:
@@ -208,7 +208,7 @@ def family_mean(values: dict[str, float]) -> float:
     families = defaultdict(list)
     for name, value in values.items():
         families[CROWDS[name].family].append(value)
-    return float(np.mean([np.mean(each) for each in families.values()]))
+    return float(np.mean([np.mean(family_values) for family_values in families.values()]))
 
 
 def read(names: tuple[str, ...] = tuple(CROWDS)) -> Iterator[tuple[Crowd, Annotations, np.ndarray]]:

@@ -1,4 +1,4 @@
-"""Regions of images: time and Dice coefficient beside SimpleITK and Crowd-Kit, and objects by method of existence.
+"""Regions of images: time and Dice coefficient next to SimpleITK and Crowd-Kit, and objects by method of existence.
 
     python benchmarks/regions.py            # about a minute
     python benchmarks/regions.py --print    # the tables of the saved results
@@ -62,12 +62,12 @@ def annotators_of(true: np.ndarray, seed: int) -> np.ndarray:
 
     rng = np.random.default_rng(seed)
     inside = distance_transform_edt(true) - distance_transform_edt(~true)  # pixels from the edge
-    found = []
+    masks = []
     for bias, wander, moved in ((0, 3, 0), (0, 6, 0), (9, 4, 0), (-9, 4, 0), (0, 25, 14)):
         field = gaussian_filter(rng.standard_normal(true.shape), 12)
         edge = shift(inside, (moved, moved), order=0, mode="nearest") + bias + wander * field / field.std()
-        found.append(edge > 0)
-    return np.array(found)
+        masks.append(edge > 0)
+    return np.array(masks)
 
 
 def table_of(images: dict[int, list[MarkedImage]]) -> Annotations:
@@ -95,7 +95,7 @@ def simple_itk(masks: np.ndarray) -> np.ndarray:
     method = sitk.STAPLEImageFilter()
     method.SetForegroundValue(1)
     return (
-        sitk.GetArrayFromImage(method.Execute([sitk.GetImageFromArray(each.astype(np.uint8)) for each in masks])) >= 0.5
+        sitk.GetArrayFromImage(method.Execute([sitk.GetImageFromArray(mask.astype(np.uint8)) for mask in masks])) >= 0.5
     )
 
 
@@ -107,22 +107,24 @@ def masks() -> dict[str, dict[str, Any]]:
         for name in ("MajorityVote", "EM")
     }
     methods: dict[str, Any] = {"majority-vote": PixelVote(), "staple": STAPLE(), "objects": MatchedObjects()}
-    methods |= {name: made() for name, (module, made) in peers.items() if find_spec(module)}
+    methods |= {name: method_class() for name, (module, method_class) in peers.items() if find_spec(module)}
     times: dict[str, list[float]] = {name: [] for name in ("one annotator", *methods)}
     dices: dict[str, list[float]] = {name: [] for name in times}
     for repeat in range(REPEATS + 1):
         turned = np.ascontiguousarray(np.roll(true[:, :: 1 - 2 * (repeat % 2)], 20 * repeat, axis=1))
-        said = annotators_of(turned, repeat)
-        marked = [MarkedImage.of(true.shape, [{"category": "flower", "counts": mask_of_pixels(each)}]) for each in said]
+        drawn = annotators_of(turned, repeat)
+        marked = [
+            MarkedImage.of(true.shape, [{"category": "flower", "counts": mask_of_pixels(mask)}]) for mask in drawn
+        ]
         crowd = table_of({repeat: marked})
-        dices["one annotator"] += [dice(each, turned) for each in said]
+        dices["one annotator"] += [dice(mask, turned) for mask in drawn]
         for name, method in methods.items():
             start = time.perf_counter()
-            found = method.fit(crowd) if hasattr(method, "fit") else method(said)
+            result = method.fit(crowd) if hasattr(method, "fit") else method(drawn)
             times[name].append(time.perf_counter() - start)
-            if not isinstance(found, np.ndarray):
-                found = mask_tools().decode(found.marked[0].masks[0]).astype(bool)
-            dices[name].append(dice(found, turned))
+            if not isinstance(result, np.ndarray):
+                result = mask_tools().decode(result.marked[0].masks[0]).astype(bool)
+            dices[name].append(dice(result, turned))
     return {
         name: {
             "seconds": float(np.median(times[name][1:])) if times[name] else None,
@@ -132,14 +134,14 @@ def masks() -> dict[str, dict[str, Any]]:
     }
 
 
-def dice(one: np.ndarray, other: np.ndarray) -> float:
+def dice(mask: np.ndarray, other_mask: np.ndarray) -> float:
     """Of two masks."""
-    return float(2 * (one & other).sum() / (one.sum() + other.sum()))
+    return float(2 * (mask & other_mask).sum() / (mask.sum() + other_mask.sum()))
 
 
 def objects() -> dict[str, list[float]]:
     """F1 of each method of existence, for each seed."""
-    found: dict[str, list[float]] = {name: [] for name in EXISTS}
+    scores: dict[str, list[float]] = {name: [] for name in EXISTS}
     for seed in range(SEEDS):
         rng = np.random.default_rng(seed)
         misses, invents = rng.uniform(0.05, 0.6, 6), rng.uniform(0, 1.5, 6)
@@ -164,13 +166,13 @@ def objects() -> dict[str, list[float]]:
                 for task, image in zip(result.tasks.tolist(), result.marked, strict=True) if image.regions
             )  # fmt: skip
             number = sum(len(image.regions) for image in result.marked) + sum(map(len, true.values()))
-            found[name].append(2 * right / number)
-    return found
+            scores[name].append(2 * right / number)
+    return scores
 
 
 def simulated() -> dict[str, dict[str, float]]:
     """Level of errors, and whether boxes touch -> mean overlap of an object -> F1."""
-    found: dict[str, dict[str, list[float]]] = {}
+    scores: dict[str, dict[str, list[float]]] = {}
     for touch, how in (("", {}), (", touching", {"apart": 14, "number": (6, 16)})):
         for seed in (10, 11):
             for name, crowd, planted, true in planted_answers.regions(seed, **how):
@@ -179,20 +181,20 @@ def simulated() -> dict[str, dict[str, float]]:
                 level = ("planted" if planted else name.rpartition(", ")[2]) + touch
                 for least in LEAST:
                     marked = MatchedObjects(least=least).fit(crowd).marked
-                    found.setdefault(level, {}).setdefault(f"{least}", []).append(
+                    scores.setdefault(level, {}).setdefault(f"{least}", []).append(
                         f1_of_boxes(marked, [*map(MarkedImage.parse, true)])
                     )
-    return {level: {least: float(np.mean(each)) for least, each in rows.items()} for level, rows in found.items()}
+    return {level: {least: float(np.mean(values)) for least, values in rows.items()} for level, rows in scores.items()}
 
 
-def f1_of_boxes(found: list[MarkedImage], true: list[MarkedImage]) -> float:
+def f1_of_boxes(answers: list[MarkedImage], true: list[MarkedImage]) -> float:
     """F1, one box found for each true one."""
     right = 0
-    for one, other in zip(found, true, strict=True):
-        if one.regions and other.regions:
-            overlap = mask_tools().iou(one.boxes, other.boxes, [0] * len(other.regions))
+    for answer, truth in zip(answers, true, strict=True):
+        if answer.regions and truth.regions:
+            overlap = mask_tools().iou(answer.boxes, truth.boxes, [0] * len(truth.regions))
             right += int((overlap[linear_sum_assignment(-overlap)] >= 0.5).sum())
-    return 2 * right / sum(len(image.regions) for image in [*found, *true])
+    return 2 * right / sum(len(image.regions) for image in [*answers, *true])
 
 
 def main() -> None:
@@ -203,12 +205,14 @@ def main() -> None:
         saved = {"masks": masks(), "objects": objects(), "simulated": simulated()}
         RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
     saved = json.loads(RESULTS.read_text(encoding="utf-8"))
-    rows = [(name, "-" if each["seconds"] is None else f"{each['seconds']:.4f}", f"{each['dice']:.4f}")
-            for name, each in saved["masks"].items()]  # fmt: skip
+    rows = [(name, "-" if values["seconds"] is None else f"{values['seconds']:.4f}", f"{values['dice']:.4f}")
+            for name, values in saved["masks"].items()]  # fmt: skip
     print_table("an image, 427 x 640, five annotators", ("", "seconds", "Dice"), rows)
-    rows = [(name, f"{np.mean(each):.4f}", f"{np.std(each, ddof=1):.4f}") for name, each in saved["objects"].items()]
+    rows = [
+        (name, f"{np.mean(values):.4f}", f"{np.std(values, ddof=1):.4f}") for name, values in saved["objects"].items()
+    ]
     print_table("objects by method of existence", ("", "F1", "spread of seeds"), rows)
-    rows = [(level, *(f"{value:.4f}" for value in each.values())) for level, each in saved["simulated"].items()]
+    rows = [(level, *(f"{value:.4f}" for value in values.values())) for level, values in saved["simulated"].items()]
     print_table("F1 by the mean overlap of an object, simulated crowds", ("", *map(str, LEAST)), rows)
 
 

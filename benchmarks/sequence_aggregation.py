@@ -11,7 +11,7 @@ were made to.
 
 Precision, recall and F1 are those of whole spans, as conlleval counts, in percent; "tokens" is the share of tokens with
 the right tag. No method sees a true tag. Every method has its own settings as they come, and those of the sequence
-models were fixed before they met these sets; other weights of words stand beside them. Methods for classes take tokens
+models were fixed before they met these sets; other weights of words are shown as well. Methods for classes take tokens
 as tasks: "each" gives every token its own label, as the literature does; "valid" takes the best path that keeps BIO,
 which is what crowdzoo does unless told otherwise. Seconds are of one fit, after a smaller one that compiled the code.
 
@@ -82,13 +82,13 @@ def measure(crowd: CrowdSequences, row: str) -> dict[str, Any]:
         warnings.simplefilter("ignore", ConvergenceWarning)
         create(name, kind="sequence", **settings).fit(crowd.select(range(50)))
         begin = time.perf_counter()
-        found = create(name, kind="sequence", **settings).fit(crowd)
+        result = create(name, kind="sequence", **settings).fit(crowd)
         seconds = time.perf_counter() - begin
     return {
-        **figures(span_scores(crowd.gold_tags(), found.tags())),
+        **figures(span_scores(crowd.gold_tags(), result.tags())),
         "seconds": round(seconds, 3),
-        "iterations": found.num_iterations,
-        "converged": found.converged,
+        "iterations": result.num_iterations,
+        "converged": result.converged,
     }
 
 
@@ -109,11 +109,11 @@ def run(table: dict[str, Any], sets: list[str], rows: list[str]) -> None:
         }
         for row in rows:
             try:
-                found = measure(crowd, row)
+                figures_of_row = measure(crowd, row)
             except CrowdzooError as error:
-                found = {"error": str(error).splitlines()[0]}
-            saved.setdefault("rows", {})[row] = found
-            print(f"{name:10} {row:30} {found}", flush=True)
+                figures_of_row = {"error": str(error).splitlines()[0]}
+            saved.setdefault("rows", {})[row] = figures_of_row
+            print(f"{name:10} {row:30} {figures_of_row}", flush=True)
         order = dict.fromkeys([*ROWS, *saved["rows"]])  # rows of methods that left stay
         saved["rows"] = {row: saved["rows"][row] for row in order if row in saved["rows"]}
     if "ner" in sets and (data_folder() / FOLDER).is_dir():
@@ -140,15 +140,15 @@ def tables(table: dict[str, Any]) -> Iterator[tuple[str, list[str], list[list[An
         who = f"{size['annotators']} annotators, {size['per_sentence']} a sentence"
         title = f"{name}: {size['sentences']:,} sentences, {who}"
         rows = [
-            [row, found["error"], "", "", "", ""]
-            if "error" in found
-            else [row, *(f"{found[each]:.1f}" for each in names), f"{found['seconds']:.2f}"]
-            for row, found in saved["rows"].items()
+            [row, row_figures["error"], "", "", "", ""]
+            if "error" in row_figures
+            else [row, *(f"{row_figures[figure]:.1f}" for figure in names), f"{row_figures['seconds']:.2f}"]
+            for row, row_figures in saved["rows"].items()
         ]
         if name == "ner" and "published majority vote" in table:
             measured = table["published majority vote"]["measured"]
-            shown = [f"{measured[each]:.1f}" for each in names]
-            rows.append(["published majority vote, on all 5,985 sentences", *shown, ""])
+            published = [f"{measured[figure]:.1f}" for figure in names]
+            rows.append(["published majority vote, on all 5,985 sentences", *published, ""])
         yield title, header, rows
 
 

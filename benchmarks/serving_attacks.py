@@ -31,7 +31,7 @@ ATTACKERS, SECONDS, PATIENCE = 8, 10.0, 10.0
 
 
 def request(sizes: tuple[int, ...] = (1, FEATURES), outputs: tuple[str, ...] = ()) -> bytes:
-    """A Predict request whose one value stands for all of its tensor."""
+    """A Predict request whose one value fills all of its tensor."""
     from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
     message = PredictRequest(model_spec={"name": "model"}, output_filter=outputs)

@@ -1,4 +1,4 @@
-"""The local server under public tools, wrk for REST and ghz for gRPC, beside the same call in the process.
+"""The local server under public tools, wrk for REST and ghz for gRPC, compared with the same call in the process.
 
     python benchmarks/serving_rates.py                      # what results/serving_rates.json does not have; 5 minutes
     python benchmarks/serving_rates.py --again              # all of it
@@ -11,7 +11,7 @@ is looked for on the PATH and in ~/go/bin.
 A client is a connection that sends the next request when the one before it is answered; each request has the same
 instances of 512 numbers. The model has a hidden layer of 128 units and eight
 classes. In each of two runs of a row the call in the process is
-timed before and after the tool, in a process of its own, and the ratio is to the mean of both: answers a second by
+timed before and after the tool, in a process of its own, and the ratio is to the mean of both: answers per second by
 calls a second. Tool, server and calls share the cores; ghz itself takes more of them than wrk. Requests that the server
 refuses (503 and UNAVAILABLE, when too many are under way) are counted apart.
 
@@ -158,14 +158,14 @@ def stand() -> Stand:
 @functools.cache
 def tool(name: str) -> tuple[str, str]:
     """Path and version of a tool."""
-    found = shutil.which(name) or shutil.which(str(Path.home() / "go" / "bin" / name))
-    if found is None:
+    path = shutil.which(name) or shutil.which(str(Path.home() / "go" / "bin" / name))
+    if path is None:
         raise SystemExit(f"{name} was not found; `python {sys.argv[0]} --help` says where it is from")
     if name == "wrk":
-        text = subprocess.run([found, "-v"], capture_output=True, text=True).stdout
-        return found, re.search(r"wrk (\S+)", text)[1]
-    text = subprocess.run(["go", "version", "-m", found], capture_output=True, text=True).stdout
-    return found, re.search(r"mod\s+github.com/bojand/ghz\s+(\S+)", text)[1]
+        text = subprocess.run([path, "-v"], capture_output=True, text=True).stdout
+        return path, re.search(r"wrk (\S+)", text)[1]
+    text = subprocess.run(["go", "version", "-m", path], capture_output=True, text=True).stdout
+    return path, re.search(r"mod\s+github.com/bojand/ghz\s+(\S+)", text)[1]
 
 
 def measure(protocol: str, batch: int, clients: int) -> Iterator[dict[str, Any]]:
@@ -177,10 +177,10 @@ def measure(protocol: str, batch: int, clients: int) -> Iterator[dict[str, Any]]
     about = {"tool": f"{name} {number}", "server": versions}
     for seed in range(RUNS):
         before = here.calls_a_second(batch)
-        found = by_tool(path, here, batch, clients)
+        rates = by_tool(path, here, batch, clients)
         calls = (before + here.calls_a_second(batch)) / 2
-        ratio = round(found["answers_a_second"] / calls, 3)
-        yield {"run": seed, **found, "calls_a_second": round(calls, 1), "ratio": ratio, **about}
+        ratio = round(rates["answers_a_second"] / calls, 3)
+        yield {"run": seed, **rates, "calls_a_second": round(calls, 1), "ratio": ratio, **about}
         time.sleep(0.5)
 
 
@@ -225,7 +225,7 @@ def by_ghz(path: str, here: Stand, batch: int, clients: int) -> dict[str, float]
 def of_ghz(report: dict[str, Any]) -> dict[str, float]:
     """Figures of ghz's report in JSON; calls that its end cut off are not counted, its milliseconds are of answers."""
     counts = report["statusCodeDistribution"]
-    quantiles = {one["percentage"]: one["latency"] / 1e6 for one in report["latencyDistribution"]}
+    quantiles = {entry["percentage"]: entry["latency"] / 1e6 for entry in report["latencyDistribution"]}
     wall = report["total"] / 1e9
     answered, refused = counts.get("OK", 0), counts.get("Unavailable", 0) + counts.get("ResourceExhausted", 0)
     return {

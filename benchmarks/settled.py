@@ -106,7 +106,7 @@ def features(annotations: Annotations) -> tuple[np.ndarray, np.ndarray]:
     base = Robust().fit(annotations)
     rows = np.arange(annotations.num_tasks)
     posteriors = consensus_of(annotations, base.posteriors).posteriors
-    stays, robust = (logit(np.clip(each[rows, base.labels], *ENDS)) for each in (posteriors, base.posteriors))
+    stays, robust = (logit(np.clip(matrix[rows, base.labels], *ENDS)) for matrix in (posteriors, base.posteriors))
     return np.stack([np.ones(len(rows)), stays, robust, np.minimum(stays, 0)], axis=1), base.labels
 
 
@@ -134,17 +134,17 @@ def real(seed: int) -> Iterator[Sample]:
 
 def coefficients(samples: list[Sample]) -> np.ndarray:
     """Logistic regression by Newton's method; families weigh the same, and so do the crowds of one."""
-    families = {family: [each for each in samples if each[0] == family] for family, *_ in samples}
+    families = {family: [sample for sample in samples if sample[0] == family] for family, *_ in samples}
     weights = [
         np.full(len(y), WEIGHTS.get(family, 1.0) / len(families[family]) / len(y)) for family, _, _, y in samples
     ]
     x, y, w = (np.concatenate(parts) for parts in ([s[2] for s in samples], [s[3] for s in samples], weights))
-    w, found = w / len(families), np.zeros(x.shape[1])
+    w, solution = w / len(families), np.zeros(x.shape[1])
     for _ in range(30):
-        p = expit(x @ found)
-        hessian = (x * (w * p * (1 - p))[:, None]).T @ x + PENALTY * np.eye(len(found))
-        found += np.linalg.solve(hessian, x.T @ (w * (y - p)) - PENALTY * found)
-    return found
+        p = expit(x @ solution)
+        hessian = (x * (w * p * (1 - p))[:, None]).T @ x + PENALTY * np.eye(len(solution))
+        solution += np.linalg.solve(hessian, x.T @ (w * (y - p)) - PENALTY * solution)
+    return solution
 
 
 def replay(classes: int, accuracy: float, per_task: int, annotators: int, hard: float, seed: int) -> dict[str, float]:
@@ -152,24 +152,24 @@ def replay(classes: int, accuracy: float, per_task: int, annotators: int, hard: 
     rng = np.random.default_rng(seed)
     truth = rng.integers(classes, size=REPLAYED)
     right = rng.random((annotators, REPLAYED)) < np.where(rng.random(REPLAYED) < hard, 0.5, accuracy)
-    others = (truth + rng.integers(1, classes, size=right.shape)) % classes
-    labels = np.where(right, truth, others)
+    wrong = (truth + rng.integers(1, classes, size=right.shape)) % classes
+    labels = np.where(right, truth, wrong)
     who = np.argsort(rng.random((REPLAYED, annotators)), axis=1)[:, :per_task].ravel()
-    tasks, found = np.repeat(np.arange(REPLAYED), per_task), dict[str, float]()
+    tasks, figures = np.repeat(np.arange(REPLAYED), per_task), dict[str, float]()
     while True:
         crowd = Annotations.from_arrays(tasks, who, labels[who, tasks], classes=range(classes))
         result = Robust().fit(crowd)
         state = settlement(crowd, result)
         redo = worth_asking(state.settled, state.further)
         share = float((result.labels == truth).mean())
-        if not found:
-            found = {"redo": float(redo.sum()), "promised": float(state.further[redo].sum()), "before": share}
-        asked = next_annotations(
+        if not figures:
+            figures = {"redo": float(redo.sum()), "promised": float(state.further[redo].sum()), "before": share}
+        plan = next_annotations(
             state.consensus.posteriors, state.consensus.answers, ROUND, asked=crowd, per_task=1, sure=~redo
         )
-        if not len(asked.tasks):
-            return {**found, "needed": float(len(tasks) - REPLAYED * per_task), "after": share}
-        tasks, who = np.concatenate([tasks, asked.tasks]), np.concatenate([who, asked.annotators])
+        if not len(plan.tasks):
+            return {**figures, "needed": float(len(tasks) - REPLAYED * per_task), "after": share}
+        tasks, who = np.concatenate([tasks, plan.tasks]), np.concatenate([who, plan.annotators])
 
 
 def main() -> None:
@@ -187,8 +187,8 @@ def main() -> None:
             return
         rows = []
         for family, name, columns, stays in [*simulated(SHOWN_SEED), *real(SHOWN_SEED)]:
-            others = [each for each in sample if each[0] != family or family in SORTS]
-            estimate = expit(columns @ coefficients(others)).mean()
+            training = [row for row in sample if row[0] != family or family in SORTS]
+            estimate = expit(columns @ coefficients(training)).mean()
             rows.append({"family": family, "crowd": name, "settled": estimate, "stays": stays.mean()})
         saved["crowds"] = rows
     if not arguments.only_print:

@@ -17,7 +17,13 @@ from crowdzoo import datasets
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.input_files import content_hashes, own_copies, rename_in_rejects
-from crowdzoo.components.tfx_internals import OutputArtifact, Parameter, component, computed, standard_artifacts
+from crowdzoo.components.tfx_internals import (
+    OutputArtifact,
+    Parameter,
+    component,
+    standard_artifacts,
+    with_computed_defaults,
+)
 from crowdzoo.errors import DataError
 from crowdzoo.kinds.parts import part_of
 from crowdzoo.reading.tables.layout import Layout
@@ -30,7 +36,7 @@ REJECTS_FILE = "rejects.csv"
 _INPUTS = ("annotations", "instances", "gold")  # the first of them are those that a shipped data set is written as
 
 
-# No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
+# No `from __future__ import annotations` in files of components: TFX reads them at run time.
 @component
 def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
     examples: OutputArtifact[standard_artifacts.Examples],
@@ -41,9 +47,9 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
 ) -> None:
     """Reads and joins the files once, checks everything, and writes what the rest of the pipeline reads.
 
-    Each tf.Example has `task` (bytes), `instances` (float, [D]; of texts bytes, [1]), `annotator_ids` and
-    `annotator_labels` (int64 codes, as many as the task has annotations) and, where known, `gold` (int64 code). Of kind
-    "regression" labels and gold are float, ratings in their own unit; for others see `read_labelled` in
+    Each tf.Example has `task` (bytes), `instances` (float, [D]; for texts bytes, [1]), `annotator_ids` and
+    `annotator_labels` (int64 codes, as many as the task has annotations) and, where known, `gold` (int64 code). For
+    kind "regression" labels and gold are float, ratings in their own unit; for others see `read_labelled` in
     `records.py` of the kind's folder in `crowdzoo/kinds/`.
     Tasks of the train split that nobody labelled are dropped with a count in the log; in eval they stay.
 
@@ -56,7 +62,7 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
             the kind's reader: `instance_kind` (name of the kind of instances; absent takes that of the columns),
             `inputs` (types of columns of a table), `instance_columns` (names of columns of the instances), `classes` or
             `low` and `high`, `on_bad_rows`, `on_duplicate`, and of `FileOptions`; for sentences `scheme` and
-            `on_bad_tags`; of an export `platform` and `field`.
+            `on_bad_tags`; for an export `platform` and `field`.
         fingerprint: JSON of `content_hashes` of the files that there are, so that TFX's cache follows their content.
             Copies are read that have exactly this content. Computed when the component is made, where it is not given;
             where it names no file, whatever the files hold is read.
@@ -100,22 +106,22 @@ def _example(tasks: LabelledTasks, rows: list[int], at: int) -> Any:
     return tasks.example(rows[at])
 
 
-def _fingerprint(given: Mapping[str, Any]) -> str:
+def _fingerprint(parameters: Mapping[str, Any]) -> str:
     """Hashes of the files that the settings name."""
-    options = json.loads(given.get("settings", "{}"))
+    options = json.loads(parameters.get("settings", "{}"))
     files = {key: options.get(key) for key in _INPUTS}
     layout = Layout.of_second(options.get("instance_columns"), options)
     return json.dumps(content_hashes(files, layout, options.get("inputs")), sort_keys=True)
 
 
-AnnotationExampleGen = computed(
+AnnotationExampleGen = with_computed_defaults(
     AnnotationExampleGen, fingerprint=_fingerprint, code_version=lambda _: code_version(__name__)
 )
 
 
 @contextlib.contextmanager
 def _input_files(options: Mapping[str, Any], hashes: Mapping[str, str] | None) -> Iterator[dict[str, str]]:
-    """Paths and URIs of the files by key; of a shipped data set paths of files that are there for the time being.
+    """Paths and URIs of the files by key; files of a shipped data set exist only inside the context.
 
     Args:
         options: settings of the component.
@@ -134,24 +140,25 @@ def _count_splits(tasks: LabelledTasks, path: str) -> dict[str, int]:
     """How many tasks are in each split.
 
     Raises:
-        DataError: there are none, or none to evaluate with.
+        DataError: no tasks at all, or none in the split eval.
     """
     held = tasks.split == "eval"
     if dropped := int(np.sum(~tasks.used)):
         logging.warning("%d %ss of the train split have no annotations and are left out.", dropped, tasks.unit)
     counts = {"train": int(np.sum(tasks.used & ~held)), "eval": int(np.sum(held))}
-    for name, what in {"train": f"annotated {tasks.unit}", "eval": tasks.unit}.items():
+    for name, tasks_needed in {"train": f"annotated {tasks.unit}", "eval": tasks.unit}.items():
         if counts[name] == 0:
-            raise DataError(f"{path}: no {what} falls into the {name} split. {tasks.change_split}")
+            raise DataError(f"{path}: no {tasks_needed} falls into the {name} split. {tasks.change_split}")
     if not np.any(held & (tasks.labelled | tasks.known)):
-        what = f"no {tasks.unit} of the eval split has gold or annotations"
-        raise DataError(f"{path}: {what}, so no model can be evaluated.")
+        raise DataError(
+            f"{path}: no {tasks.unit} of the eval split has gold or annotations, so no model can be evaluated."
+        )
     logging.info("Tasks in each split: %s", counts)
     return counts
 
 
 def _write_tasks(tasks: LabelledTasks, folder: str) -> None:
-    """Writes the annotations, and what is known of each task besides: `task`, `split` and `gold` (null is unknown)."""
+    """Writes the annotations, and a table of the tasks: `task`, `split` and `gold` (null is unknown)."""
     tasks.annotations.to_parquet(os.path.join(folder, ANNOTATIONS_FILE))
     columns: dict[str, Any] = {"task": tasks.names, "split": tasks.split.tolist(), "gold": tasks.gold}
     gold = pa.float64() if tasks.annotations.classes is None else pa.string()

@@ -17,7 +17,9 @@ from crowdzoo.training.held_out_annotations import log_likelihoods, scores
 BATCH = 256  # most instances that are held in memory at a time
 
 
-def annotation_scores(models: Mapping[str, str], examples: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def annotation_scores(
+    models: Mapping[str, str], examples: str, info: Mapping[str, Any]
+) -> dict[str, dict[str, float | None]]:
     """Log-likelihood of the annotations of the split eval under each model.
 
     A model's class probabilities and the annotators' confusion matrices give the probability of a task's annotations
@@ -51,20 +53,22 @@ def annotation_scores(models: Mapping[str, str], examples: str, info: Mapping[st
     answers: dict[str, list[np.ndarray]] = {name: [] for name in models}
     row = 0
     for batch in read_batches([split_files(examples, "eval")], dict(info), "eval", BATCH, others=SAID):
-        asked = counts[row : row + len(batch["annotator_ids"])] > 0
-        row += len(asked)
-        if asked.any():
-            instances = take_rows(parsed_instances(batch), asked)
+        labelled = counts[row : row + len(batch["annotator_ids"])] > 0
+        row += len(labelled)
+        if labelled.any():
+            instances = take_rows(parsed_instances(batch), labelled)
             for name, predict in predictors.items():
                 answers[name].append(predict(instances, BATCH)["probabilities"])
-    found = {name: scores(np.concatenate(parts).astype(np.float64), likelihoods) for name, parts in answers.items()}
+    task_scores = {
+        name: scores(np.concatenate(parts).astype(np.float64), likelihoods) for name, parts in answers.items()
+    }
     number = int(counts.sum())
     summary: dict[str, dict[str, Any]] = {
         name: {"annotations": number, "annotation_log_likelihood": float(score.sum() / number)}
-        for name, score in found.items()
+        for name, score in task_scores.items()
     }
-    if "baseline" in found:
-        gain = found["candidate"] - found["baseline"]
+    if "baseline" in task_scores:
+        gain = task_scores["candidate"] - task_scores["baseline"]
         error = float(gain.std(ddof=1) * np.sqrt(len(gain)) / number) if len(gain) > 1 else None
         summary["candidate"] |= {"gain": float(gain.sum() / number), "gain_error": error}
     return summary
@@ -72,16 +76,16 @@ def annotation_scores(models: Mapping[str, str], examples: str, info: Mapping[st
 
 def _annotations(examples: str, info: Mapping[str, Any]) -> tuple[Annotations, int]:
     """Annotations of both splits, tasks numbered in the files' order; and the number of the first task of eval."""
-    said: list[tuple[np.ndarray, ...]] = []
+    columns: list[tuple[np.ndarray, ...]] = []
     ends = []
     num_tasks = 0
     for split in SPLITS:
         for batch in read_batches([split_files(examples, split)], dict(info), split, BATCH, instances=(), others=SAID):
             task, annotator, label = said_of(batch)
-            said.append(tuple(each.astype(np.int32) for each in (task + num_tasks, annotator, label)))
+            columns.append(tuple(column.astype(np.int32) for column in (task + num_tasks, annotator, label)))
             num_tasks += len(batch["annotator_ids"])
         ends.append(num_tasks)
-    task_ids, annotator_ids, labels = (np.concatenate(each, dtype=np.int64) for each in zip(*said, strict=True))
+    task_ids, annotator_ids, labels = (np.concatenate(parts, dtype=np.int64) for parts in zip(*columns, strict=True))
     classes, annotators = (np.array(info[key], object) for key in ("classes", "annotators"))
     crowd = Annotations("classification", task_ids, annotator_ids, labels, np.arange(num_tasks), annotators, classes)
     return crowd, ends[0]

@@ -9,7 +9,7 @@ from crowdzoo.components.tfx_internals import Artifact
 class AnnotationsArtifact(Artifact):
     """The pipeline's annotations: a folder with `annotations.parquet`, as `Annotations.to_parquet` writes it.
 
-    Beside it stand `tasks.parquet` (task, split, gold) and, where rows were rejected, `rejects.csv`.
+    The same folder has `tasks.parquet` (task, split, gold) and, if rows were rejected, `rejects.csv`.
     """
 
     TYPE_NAME = "crowdzoo.AnnotationsArtifact"

@@ -14,9 +14,9 @@ def code_version(*modules: str) -> str:
     """Hashes the source of modules and of everything in crowdzoo that they import, directly or not.
 
     Imports inside functions count, and text that is a module's name, as in tables of names that load when first used,
-    or the name of a page (.html) beside the module. A
-    package that is imported by its own name stands for all the modules in it; the top-level table of contents stands
-    for nothing. A module stands for those of the same name in the folders beside it: the parts of the kinds.
+    or the name of a page (.html) in the module's folder. A package that is imported by its own name counts as all the
+    modules in it; the top-level table of contents counts as none. A module counts as all modules of the same name in
+    sibling folders: the parts of the kinds.
 
     Args:
         modules: dotted names below `crowdzoo`.
@@ -56,9 +56,9 @@ def _source(name: str) -> Path | None:
 
 
 def _pages(path: Path) -> list[str]:
-    """Templates of pages beside a module, that it names."""
-    found = sorted(page.name for page in path.parent.glob("*.html"))
-    return [name for name in found if f'"{name}"'.encode() in path.read_bytes()]
+    """Templates of pages in a module's folder that the module names."""
+    names = sorted(page.name for page in path.parent.glob("*.html"))
+    return [name for name in names if f'"{name}"'.encode() in path.read_bytes()]
 
 
 @functools.cache  # several components are made of much the same modules
@@ -76,6 +76,6 @@ def _imports(source: bytes) -> list[str]:
             names += [node.value] if _NAME.fullmatch(node.value) else []
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             submodules = [f"{node.module}.{alias.name}" for alias in node.names]
-            found = [name for name in submodules if _source(name) is not None]
-            names += found if len(found) == len(submodules) else [*found, node.module]
+            modules = [name for name in submodules if _source(name) is not None]
+            names += modules if len(modules) == len(submodules) else [*modules, node.module]
     return names

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ import tensorflow as tf
 from absl import logging
 
 from crowdzoo.aggregation import create
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
@@ -24,8 +26,8 @@ from crowdzoo.components.tfx_internals import (
     OutputArtifact,
     Parameter,
     component,
-    computed,
     standard_artifacts,
+    with_computed_defaults,
 )
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind
@@ -46,7 +48,7 @@ from crowdzoo.records.example_files import (
 )
 
 
-# No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
+# No `from __future__ import annotations` in files of components: TFX reads them at run time.
 @component(use_beam=True)
 def CrowdAggregator(  # noqa: N802, the function's name is the component's
     examples: InputArtifact[standard_artifacts.Examples],
@@ -113,20 +115,20 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         return fitted
 
     crowds = _annotations(annotations.uri)
-    found = part_of(info["kind"], "aggregated").aggregated(method, crowds, fit, examples.uri)
+    aggregated = part_of(info["kind"], "aggregated").aggregated(method, crowds, fit, examples.uri)
     facts = label_kind(info["kind"])
     labels = "bytes_list" if facts.is_text else "int64_list" if facts.has_classes else "float_list"
-    for split, table in found.tables.items():
+    for split, table in aggregated.tables.items():
         rows = {task: row for row, task in enumerate(table["task"].to_pylist())}
-        enriched = partial(_enriched, answers=found, table=table, rows=rows, truth=truth, kind=labels)
+        enriched = partial(_enrich, answers=aggregated, table=table, rows=rows, truth=truth, kind=labels)
         rewrite_examples(examples.uri, aggregated_examples.uri, split, enriched)
-    _write_report(found.fitted, report.uri)
+    _write_report(aggregated.fitted, report.uri)
 
 
-CrowdAggregator = computed(CrowdAggregator, code_version=lambda _: code_version(__name__))
+CrowdAggregator = with_computed_defaults(CrowdAggregator, code_version=lambda _: code_version(__name__))
 
 
-def aggregation_method(options: dict[str, Any], kind: str) -> Any:
+def aggregation_method(options: Mapping[str, Any], kind: str) -> Aggregator:
     """The method of aggregation, with the run's seed where it draws at random.
 
     Args:
@@ -158,7 +160,7 @@ def _part(crowd: Annotations, names: list[str]) -> Annotations:
     return chosen.select_tasks(chosen.redundancy > 0)
 
 
-def _enriched(
+def _enrich(
     task: str, example: Any, answers: CrowdAnswers, table: pa.Table, rows: dict[str, int], truth: str, kind: str
 ) -> Any:
     """An Example with its task's answer: its row of the table, or what `answers` has for a task without annotations."""
@@ -173,7 +175,7 @@ def _enriched(
 
 
 def _write_report(fitted: Any, folder: str) -> None:
-    """The annotators' table without its matrices stands beside it as CSV."""
+    """Writes the annotators, and their table without matrices as CSV."""
     fitted.to_parquet(folder)
     table = read_parquet(os.path.join(folder, "annotators.parquet"))
     flat = table.select([name for name in table.column_names if not pa.types.is_nested(table.schema.field(name).type)])

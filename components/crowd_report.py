@@ -21,9 +21,9 @@ from crowdzoo.components.tfx_internals import (
     OutputArtifact,
     Parameter,
     component,
-    computed,
     mark_blessing,
     standard_artifacts,
+    with_computed_defaults,
 )
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
@@ -44,7 +44,7 @@ PAGE_FILE, NUMBERS_FILE, HISTORY_FILE = "report.html", "report.json", "history.j
 BATCH = 256  # most instances that are held in memory at a time
 
 
-# No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
+# No `from __future__ import annotations` in files of components: TFX reads them at run time.
 @component
 def CrowdReport(  # noqa: N802, the function's name is the component's
     examples: InputArtifact[standard_artifacts.Examples],
@@ -61,8 +61,8 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
     """Writes the page of `crowdzoo report` on the annotations of both splits, and says whether the model may be pushed.
 
     The method of aggregation is fitted to the annotations of both splits, so that every task has a label; the labels
-    that the model learnt from are CrowdAggregator's. Of classes the page also has the predictions of the model for the
-    tasks of eval, beside the aggregated labels, and gold where it is known.
+    that the model learnt from are CrowdAggregator's. For classes the page also has the predictions of the model for the
+    tasks of eval, next to the aggregated labels, and gold where it is known.
 
     Args:
         examples: of CrowdAggregator or AnnotationExampleGen.
@@ -80,36 +80,36 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
             compared is left out, with a line in the log.
 
     Raises:
-        ConfigError: a condition that is none.
+        ConfigError: an invalid condition.
     """
     del code_version
     options, info = json.loads(settings), read_dataset_info(examples.uri)
     crowd = Annotations.from_parquet(os.path.join(annotations.uri, ANNOTATIONS_FILE))
-    given: dict[str, Any] = {"title": options["title"], "seed": options["seed"]}
+    arguments: dict[str, Any] = {"title": options["title"], "seed": options["seed"]}
     labelled: Annotations | CrowdSequences = crowd
     if model_run is not None and os.path.exists(place := os.path.join(model_run.uri, HISTORY_FILE)):
-        given["history"] = read_history(place)
+        arguments["history"] = read_history(place)
     facts = label_kind(info["kind"])
     if facts.has_positions:
         labelled = _sentences(crowd, examples.uri, info)
     elif facts.one_class:
-        given["gold"] = _gold(crowd, annotations.uri)
+        arguments["gold"] = _gold(crowd, annotations.uri)
         if model is not None:
-            given["predictions"] = _predictions(os.path.join(model.uri, SERVING_MODEL), examples.uri, info, crowd)
+            arguments["predictions"] = _predictions(os.path.join(model.uri, SERVING_MODEL), examples.uri, info, crowd)
     fitted = aggregation_method(options, info["kind"]).fit(labelled)
-    found = None
+    report = None
     if before:
         try:
-            found = report_page(labelled, fitted, before=read_numbers(before), **given)
+            report = report_page(labelled, fitted, before=read_numbers(before), **arguments)
         except DataError as error:
             logging.warning("The page says nothing of changes since %s: %s", before, error)
-    found = found or report_page(labelled, fitted, **given)
-    found.write(os.path.join(page.uri, PAGE_FILE))
+    report = report or report_page(labelled, fitted, **arguments)
+    report.write(os.path.join(page.uri, PAGE_FILE))
     if model is not None:
         page.set_string_custom_property("model", fingerprint(os.path.join(model.uri, SERVING_MODEL)))
     blessed = evaluated is None or evaluated.get_int_custom_property("blessed") == 1
     try:
-        found.check(options["fail_if"])
+        report.check(options["fail_if"])
     except ConditionError as error:
         blessed = False
         blessing.set_string_custom_property("reason", str(error))
@@ -119,12 +119,12 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
         blessing.set_string_custom_property(EVALUATED, evaluated.get_string_custom_property(EVALUATED))
 
 
-CrowdReport = computed(CrowdReport, code_version=lambda _: code_version(__name__))
+CrowdReport = with_computed_defaults(CrowdReport, code_version=lambda _: code_version(__name__))
 
 
 def _sentences(crowd: Annotations, examples: str, info: Mapping[str, Any]) -> CrowdSequences:
     """The sentences of both splits with their tags."""
-    tokens = {name: each for split in SPLITS for name, each in read_tokens(split_files(examples, split)).items()}
+    tokens = {name: words for split in SPLITS for name, words in read_tokens(split_files(examples, split)).items()}
     held = crowd.select_tasks(np.array([str(name) in tokens for name in crowd.tasks], bool))
     return CrowdSequences([tokens[str(name)] for name in held.tasks], held, scheme=info["scheme"])
 
@@ -135,8 +135,9 @@ def _gold(crowd: Annotations, folder: str) -> np.ndarray | None:
     code = {str(name): number for number, name in enumerate(np.asarray(crowd.classes).tolist())}
     known = {
         task: code[gold]
-        for task, gold in zip(table["task"].to_pylist(), table["gold"].to_pylist(), strict=True) if gold is not None
-    }  # fmt: skip
+        for task, gold in zip(table["task"].to_pylist(), table["gold"].to_pylist(), strict=True)
+        if gold is not None
+    }
     return np.array([known.get(str(task), -1) for task in crowd.tasks.tolist()], np.int64) if known else None
 
 
@@ -145,13 +146,13 @@ def _predictions(model: str, examples: str, info: dict[str, Any], crowd: Annotat
     predict = load_predictor(model)
     row = {str(task): place for place, task in enumerate(crowd.tasks.tolist())}
     labels, probabilities = np.full(crowd.num_tasks, -1, np.int64), np.full(crowd.num_tasks, np.nan)
-    others = 0  # tasks of eval that nobody labelled
+    unlabelled = 0  # tasks of eval that nobody labelled
     names = {"task": tf.io.FixedLenFeature([], tf.string)}
     for batch in read_batches([split_files(examples, "eval")], info, "eval", BATCH, others=names):
-        found = predict(parsed_instances(batch), BATCH)["probabilities"]
+        estimates = predict(parsed_instances(batch), BATCH)["probabilities"]
         rows = np.array([row.get(task.decode(), -1) for task in batch["task"]], np.int64)
         ours = rows >= 0
-        labels[rows[ours]] = found[ours].argmax(axis=1)
-        probabilities[rows[ours]] = found[ours].max(axis=1)
-        others += int(np.sum(~ours))
-    return Predictions(labels, probabilities, others)
+        labels[rows[ours]] = estimates[ours].argmax(axis=1)
+        probabilities[rows[ours]] = estimates[ours].max(axis=1)
+        unlabelled += int(np.sum(~ours))
+    return Predictions(labels, probabilities, unlabelled)

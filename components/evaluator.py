@@ -24,9 +24,9 @@ from crowdzoo.components.tfx_internals import (
     OutputArtifact,
     Parameter,
     component,
-    computed,
     mark_blessing,
     standard_artifacts,
+    with_computed_defaults,
 )
 from crowdzoo.files.model_files import name_difference
 from crowdzoo.files.served_model import MODEL_CARD_FILE
@@ -41,7 +41,7 @@ LABELS, ANNOTATIONS = "labels", "annotations"  # what models are compared by
 PUSHED, NOT_PUSHED, UNDECIDED = "pushed", "not pushed", "undecided"
 
 
-# No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
+# No `from __future__ import annotations` in files of components: TFX reads them at run time.
 @component(use_beam=True)
 def Evaluator(  # noqa: N802, the function's name is the component's
     examples: InputArtifact[standard_artifacts.Examples],
@@ -55,7 +55,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
 ) -> None:
     """Runs TensorFlow Model Analysis on both models, and blesses the new one or not.
 
-    It is blessed if its metric (accuracy; of a tagger the spans' F1, of a regressor R², of a model of masks the Dice
+    It is blessed if its metric (accuracy; for a tagger the spans' F1, for a regressor R², for a model of masks the Dice
     coefficient and of a reward model the share of pairs whose better side has the higher score, which TensorFlow Model
     Analysis does not know, so that this component asks the exported models itself) reaches `minimum`, and it is not
     worse than the last pushed model. Both are compared on the same tasks of eval: by the metric, or by the
@@ -94,8 +94,8 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         if is_remote(serving):
             last_pushed = remote_baseline(candidate, serving, folder)
         else:
-            found = baseline_of(candidate, serving)
-            last_pushed = None if found is None else str(found)
+            newest = baseline_of(candidate, serving)
+            last_pushed = None if newest is None else str(newest)
         differs = _difference(candidate, last_pushed) if last_pushed else ""
         if differs:
             differs = f"of version {Path(last_pushed).name}, the last one pushed: {differs}"
@@ -105,17 +105,17 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         kind = kind_of(info["kind"])
         files, measured = split_files(examples.uri, "eval"), part_of(kind.name, "scores")
         scores = measured.model_scores(models, files, info, evaluation.uri, beam_pipeline)
-        by_task = {name: found.pop("by_task", None) for name, found in scores.items()}
+        by_task = {name: values.pop("by_task", None) for name, values in scores.items()}
         compared_by = options.get("compare")
         if compared_by is None:
             compared_by = ANNOTATIONS if kind.labels.one_class and info["truth"] == "aggregated" else LABELS
         if compared_by == ANNOTATIONS:
-            for name, found in annotation_scores(models, examples.uri, info).items():
-                scores[name] |= found
+            for name, likelihoods in annotation_scores(models, examples.uri, info).items():
+                scores[name] |= likelihoods
     if last_pushed and is_remote(serving):  # what was measured was a copy
         models[BASELINE] = f"{serving.rstrip('/')}/{Path(last_pushed).name}"
     summary: dict[str, Any] = {"truth": info["truth"], CANDIDATE: None, BASELINE: None}
-    summary |= {name: {"model": models[name], **found} for name, found in scores.items()}
+    summary |= {name: {"model": models[name], **values} for name, values in scores.items()}
     tolerances = {LABELS: options["tolerance"], ANNOTATIONS: options.get("annotation_tolerance", 0.0)}
     blessed, reason = _verdict(summary, kind, tolerances[compared_by], options["minimum"], compared_by)
     if blessed and summary[BASELINE] is not None and compared_by == LABELS:
@@ -129,20 +129,20 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     summary |= {"compared_by": compared_by, "metric": kind.metric, "blessed": blessed, "reason": reason}
     Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
     mark_blessing(blessing, model, blessed, models.get(BASELINE))
-    figures = {key: each for key, each in summary.items() if key not in (CANDIDATE, BASELINE)}
+    figures = {key: value for key, value in summary.items() if key not in (CANDIDATE, BASELINE)}
     for name in (CANDIDATE, BASELINE):
-        figures[name] = {key: each for key, each in (summary[name] or {}).items() if key != "types"} or None
+        figures[name] = {key: value for key, value in (summary[name] or {}).items() if key != "types"} or None
     blessing.set_string_custom_property(EVALUATED, json.dumps(figures))
 
 
-def _last_pushed(given: Mapping[str, Any]) -> str:
+def _last_pushed(parameters: Mapping[str, Any]) -> str:
     """Fingerprint of the newest version in the serving folder that the settings name."""
-    serving = json.loads(given.get("settings", "{}")).get("serving")
+    serving = json.loads(parameters.get("settings", "{}")).get("serving")
     versions = complete_versions(serving) if serving and not is_remote(serving) else []
     return fingerprint(versions[-1]) if versions else ""
 
 
-Evaluator = computed(Evaluator, code_version=lambda _: code_version(__name__), baseline=_last_pushed)
+Evaluator = with_computed_defaults(Evaluator, code_version=lambda _: code_version(__name__), baseline=_last_pushed)
 
 
 def _difference(candidate: str, last_pushed: str) -> str:
@@ -152,13 +152,13 @@ def _difference(candidate: str, last_pushed: str) -> str:
         return ""
     new, old = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
     inputs = [card["signatures"]["serving_default"]["inputs"] for card in (new, old)]
-    for what, now, before in (
+    for field, now, before in (
         ("class", new["classes"] or [], old["classes"] or []),
         ("input", sorted(inputs[0]), sorted(inputs[1])),
         ("column", new.get("features") or [], old.get("features") or []),
     ):
-        if found := name_difference(what, now, before):
-            return found
+        if difference := name_difference(field, now, before):
+            return difference
     return "" if inputs[0] == inputs[1] else "inputs have another form"
 
 

@@ -84,12 +84,12 @@ def own_copies(
                         f"{path}: names images by their paths, which only a table on this machine can do. Give the "
                         "folder of the images."
                     )
-                found = None if hashes is None else content_hashes({key: copies[key]}, layout, inputs)[key]
+                digest = None if hashes is None else content_hashes({key: copies[key]}, layout, inputs)[key]
             elif copies[key] == path:
-                found = _image_hash(path, layout, inputs)
+                digest = _image_hash(path, layout, inputs)
             else:
-                found = _hash(path, copies[key])
-            if hashes is not None and found != hashes[key]:
+                digest = _hash(path, copies[key])
+            if hashes is not None and digest != hashes[key]:
                 raise DataError(
                     f"{path}: its content changed after the run began, so nothing was made from it. Run again once "
                     "the file is complete."
@@ -114,7 +114,7 @@ def rename_in_rejects(rejects: str | Path, copy: str, path: str) -> None:
 def _hash(path: str | Path, copy: str | None = None) -> str:
     """Hash of a file's content, or of the files in a folder; what was hashed is written to `copy`."""
     if os.path.isdir(path):
-        names = sorted(str(each.relative_to(path)) for each in Path(path).rglob("*") if each.is_file())
+        names = sorted(str(file.relative_to(path)) for file in Path(path).rglob("*") if file.is_file())
         hashes = [_hash(Path(path, name), copy and f"{copy}/{name}") for name in names]
         return hashlib.sha256(repr([names, hashes]).encode()).hexdigest()
     check_regular(path)
@@ -140,9 +140,11 @@ def _image_hash(path: str | Path, layout: Layout | None, inputs: Mapping[str, st
     columns = [name for name, kind in (inputs or {}).items() if kind == IMAGE]
     layouts = [layout]
     if columns:
-        own = Layout() if layout is None else layout
-        layouts = [replace(own, columns={**own.columns, "image": name}) for name in columns]
-    return hashlib.sha256("".join(_one_column_hash(path, each) for each in layouts).encode()).hexdigest()
+        table_layout = Layout() if layout is None else layout
+        layouts = [replace(table_layout, columns={**table_layout.columns, "image": name}) for name in columns]
+    return hashlib.sha256(
+        "".join(_one_column_hash(path, column_layout) for column_layout in layouts).encode()
+    ).hexdigest()
 
 
 def _one_column_hash(path: str | Path, layout: Layout | None) -> str:

@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.errors import DataError
@@ -18,7 +17,9 @@ _DECIDE = ("seed", "model", "method", "training", "files", "source", "packages")
 _PACKAGES = ("tfx", "tensorflow-model-analysis", "apache-beam")
 
 
-def training_lineage(config: Mapping[str, Any], info: Mapping[str, Any], parent: str | Path | None) -> dict[str, Any]:
+def training_lineage(
+    config: Mapping[str, object], info: Mapping[str, object], parent: str | Path | None
+) -> dict[str, object]:
     """Where a training begins.
 
     Args:
@@ -41,8 +42,8 @@ def training_lineage(config: Mapping[str, Any], info: Mapping[str, Any], parent:
     }
 
 
-def lineage_of(model: Path) -> dict[str, Any]:
-    """What a model comes from, by the files beside it.
+def lineage_of(model: Path) -> dict[str, object]:
+    """What a model was made from, read from the files next to it.
 
     Args:
         model: folder of an exported version; or a `.keras` file of the pipeline, with its `.names.json`.
@@ -51,10 +52,10 @@ def lineage_of(model: Path) -> dict[str, Any]:
         `model`, `fingerprint`, what `training_lineage` gave (of a model of `crowdzoo train` `training` instead: method,
         settings and SHA-256 of the annotations), and of a version `software` of the card, too, `blessing`
         (see `Pusher`; with `files`, whether the version's files are `as blessed` or `changed`), and as `parent` the
-        folder of the version beside it that it began with, if it is there.
+        folder of the version that its training started from, if it still exists.
 
     Raises:
-        DataError: no such model, a card that is none, or one without lineage.
+        DataError: no such model, an invalid card, or one without lineage.
     """
     if not model.exists():
         raise DataError(f"{model}: does not exist. Give the folder of an exported version, or a .keras file.")
@@ -67,16 +68,16 @@ def lineage_of(model: Path) -> dict[str, Any]:
     if "lineage" not in card and not card.get("training"):
         raise DataError(f"{model}: nothing says what it comes from. crowdzoo run and crowdzoo train write that.")
     lineage = card.get("lineage") or {"training": card["training"]}
-    found = {"model": str(model), **lineage}
+    record = {"model": str(model), **lineage}
     if not is_version:
-        return found
-    found["software"] = {**card["software"], **lineage.get("software", {})}
-    found["fingerprint"] = fingerprint(model)
+        return record
+    record["software"] = {**card["software"], **lineage.get("software", {})}
+    record["fingerprint"] = fingerprint(model)
     if (model / BLESSING_FILE).exists():
         blessing = read_json(model / BLESSING_FILE)
-        same = blessing.pop("model", None) == found["fingerprint"]
-        found["blessing"] = {"files": "as blessed" if same else "changed since they were blessed", **blessing}
+        same = blessing.pop("model", None) == record["fingerprint"]
+        record["blessing"] = {"files": "as blessed" if same else "changed since they were blessed", **blessing}
     if lineage.get("parent"):
-        others = (path for path in complete_versions(model.parent) if fingerprint(path) == lineage["parent"])
-        found["parent"] = str(next(others, lineage["parent"]))
-    return found
+        parents = (path for path in complete_versions(model.parent) if fingerprint(path) == lineage["parent"])
+        record["parent"] = str(next(parents, lineage["parent"]))
+    return record

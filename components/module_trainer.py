@@ -1,5 +1,6 @@
 """ModuleTrainer: TFX's Trainer for a file of the user's own."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from crowdzoo.training.bases import source_hash
 class ModuleTrainer(tfx.Trainer):
     """TFX's Trainer for a file with `run_fn(fn_args)`, without the wheel that TFX makes of the file with pip.
 
-    The file is imported where it is; it may import modules beside it. A hash of their sources counts for TFX's cache.
-    `fn_args.custom_config["examples"]` is the folder of the Examples, where `read_dataset_info` finds the classes.
+    The file is imported in place; it may import modules from its folder. A hash of their sources counts for TFX's
+    cache. `fn_args.custom_config["examples"]` is the folder of the Examples; `read_dataset_info` reads its classes.
 
     Args:
         module_file: path of the file.
@@ -28,11 +29,13 @@ class ModuleTrainer(tfx.Trainer):
         tfx.import_in_place(self)
 
 
-def module_arguments(module_file: str | Path, function: str, custom_config: dict[str, Any] | None) -> dict[str, Any]:
+def module_arguments(
+    module_file: str | Path, function: str, custom_config: Mapping[str, object] | None
+) -> dict[str, object]:
     """Arguments of a component of TFX that imports a file.
 
-    They are the file's absolute path, and the custom configuration with a hash of the file, and of the modules beside
-    it that it imports, as `source`.
+    They are the file's absolute path, and the custom configuration with a hash of the file and of the
+    modules in its folder that it imports, as `source`.
 
     Raises:
         ConfigError: it does not exist.

@@ -60,25 +60,25 @@ def _copying(folder: Path) -> Iterator[None]:
     except shutil.Error as error:  # holds (source, target, reason) for each file
         problems = error.args[0]
         _, target, reason = problems[0]
-        more = f" ({len(problems) - 1:,} more files likewise)" if len(problems) > 1 else ""
+        further = f" ({len(problems) - 1:,} more files likewise)" if len(problems) > 1 else ""
         reason = str(reason).removesuffix(f": {target!r}")
-        raise PipelineError(f"{folder}: the model cannot be copied there: {target}: {reason}{more}") from error
+        raise PipelineError(f"{folder}: the model cannot be copied there: {target}: {reason}{further}") from error
     except OSError as error:
         name = error.filename2 or error.filename
         raise PipelineError(f"{folder}: the model cannot be copied there: {name}: {error.strerror}") from error
 
 
 def _push(model: Path, folder: Path) -> Path:
-    own = fingerprint(model)
+    digest = fingerprint(model)
     newest = _newest(folder)
-    if newest is not None and fingerprint(newest) == own:
+    if newest is not None and fingerprint(newest) == digest:
         return newest
     with _hidden_folder(folder) as hidden:
         copy = hidden / "model"  # the hidden folder itself is its owner's alone
         shutil.copytree(model, copy)
-        with _locked(folder):
+        with _lock(folder):
             now = _newest(folder)
-            if now is not None and now != newest and fingerprint(now) == own:
+            if now is not None and now != newest and fingerprint(now) == digest:
                 return now  # pushed by another process in the meantime
             return _rename(copy, folder)
 
@@ -108,10 +108,10 @@ def _rename(copy: Path, folder: Path) -> Path:
 @contextlib.contextmanager
 def _hidden_folder(folder: Path) -> Iterator[Path]:
     """A new folder, locked as long as it is in use; unlocked ones are what killed processes left, and are removed."""
-    with _locked(folder) as locks:
+    with _lock(folder) as locks:
         for path in folder.glob(f"{_PREFIX}*") if locks else ():
             # one that vanishes meanwhile is one whose push has ended
-            with contextlib.suppress(OSError), _opened(path) as descriptor:
+            with contextlib.suppress(OSError), _open(path) as descriptor:
                 if _flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
                     shutil.rmtree(path, ignore_errors=True)
         hidden = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}-", dir=folder))
@@ -125,14 +125,14 @@ def _hidden_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
+def _lock(folder: Path) -> Iterator[bool]:
     """Locks a folder against other pushes; yields whether its file system can do that."""
-    with _opened(folder) as descriptor:
+    with _open(folder) as descriptor:
         yield _flock(descriptor, fcntl.LOCK_EX)
 
 
 @contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[int]:
+def _open(folder: Path) -> Iterator[int]:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         yield descriptor

@@ -25,7 +25,10 @@ class PusherExecutor(tfx.pusher_executor.Executor):
     """
 
     def Do(  # noqa: N802, TFX's name
-        self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]
+        self,
+        input_dict: dict[str, list[tfx.Artifact]],
+        output_dict: dict[str, list[tfx.Artifact]],
+        exec_properties: dict[str, Any],
     ) -> None:
         """Pushes the model where it is blessed; inputs and outputs are those of TFX's Pusher."""
         self._log_startup(input_dict, output_dict, exec_properties)
@@ -39,9 +42,9 @@ class PusherExecutor(tfx.pusher_executor.Executor):
         copy_model(model, pushed.uri)  # before the push: once a version is visible nothing is left that can fail
         (blessing,) = input_dict["model_blessing"]
         if figures := blessing.get_string_custom_property(tfx.EVALUATED):
-            said = {"model": fingerprint(model), **json.loads(figures), "format_version": FORMAT_VERSION}
+            evaluation = {"model": fingerprint(model), **json.loads(figures), "format_version": FORMAT_VERSION}
             Path(pushed.uri, BLESSING_FILE).parent.mkdir(exist_ok=True)
-            Path(pushed.uri, BLESSING_FILE).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+            Path(pushed.uri, BLESSING_FILE).write_text(json.dumps(evaluation, indent=2) + "\n", encoding="utf-8")
             model = Path(pushed.uri)
         version = push_remote_version(model, serving) if is_remote(serving) else str(push_version(model, serving))
         logging.info("The served version is %s.", version)

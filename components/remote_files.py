@@ -36,8 +36,8 @@ def remote_files(pattern: str) -> list[str]:
         DataError: the store cannot be asked.
     """
     with _asking(pattern):
-        (found,) = _file_systems().match([pattern])
-        return sorted(metadata.path for metadata in found.metadata_list)
+        (result,) = _file_systems().match([pattern])
+        return sorted(metadata.path for metadata in result.metadata_list)
 
 
 def fetch(uri: str, place: str | Path) -> None:
@@ -142,7 +142,7 @@ def _asking(uri: str) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what the store's client says, which Beam keeps by file, and clients beside a number."""
+    """The first line of the store client's message; Beam keeps messages by file, clients in a tuple with a number."""
     details = getattr(error, "exception_details", None)
     if isinstance(details, dict) and details:
         error = next(iter(details.values()))

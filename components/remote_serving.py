@@ -1,6 +1,6 @@
 """A serving folder in an object store: which version is the baseline, and adding one.
 
-A store has no rename and no lock. So the file without which a version is none, `saved_model.pb`, is written last, and
+A store has no rename and no lock. So the file that makes a folder a version, `saved_model.pb`, is written last, and
 two pushes at the same time are to be kept apart by whoever starts them.
 """
 
@@ -22,10 +22,10 @@ def remote_versions(uri: str) -> list[str]:
     Raises:
         DataError: the store cannot be asked.
     """
-    return [version for _, version in sorted(_numbered(uri, f"*/{_MODEL}").items())]
+    return [version for _, version in sorted(_version_uris(uri, f"*/{_MODEL}").items())]
 
 
-def _numbered(uri: str, pattern: str) -> dict[int, str]:
+def _version_uris(uri: str, pattern: str) -> dict[int, str]:
     """URIs of the folders of versions that have a file of this pattern, by their numbers."""
     folder = uri.rstrip("/")
     names = {file.removeprefix(f"{folder}/").split("/")[0] for file in remote_files(f"{folder}/{pattern}")}
@@ -43,11 +43,11 @@ def remote_baseline(candidate: str | Path, uri: str, place: str | Path) -> str |
     Returns:
         The path of the copy, or None where nothing else was pushed.
     """
-    own = fingerprint(candidate)
+    digest = fingerprint(candidate)
     for version in reversed(remote_versions(uri)):
         copy = Path(place, version.rsplit("/", 1)[1])
         fetch(version, copy)
-        if fingerprint(copy) != own:
+        if fingerprint(copy) != digest:
             return str(copy)
     return None
 
@@ -73,7 +73,7 @@ def push_remote_version(model: str | Path, uri: str) -> str:
             if fingerprint(Path(folder, "newest")) == fingerprint(model):
                 return versions[-1]
     # also above what a push that was killed has left without its last file
-    number = max(int(time.time()), max(_numbered(uri, "**"), default=0) + 1)
+    number = max(int(time.time()), max(_version_uris(uri, "**"), default=0) + 1)
     if number > MAX_VERSION:
         raise PipelineError(f"{uri}: no version number is left above {number - 1}. Remove that version.")
     version = f"{uri.rstrip('/')}/{number}"

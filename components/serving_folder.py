@@ -29,5 +29,5 @@ def baseline_of(candidate: str | Path, folder: str | Path) -> Path | None:
     Returns:
         A version's folder, or None where nothing else was pushed.
     """
-    own = fingerprint(candidate)
-    return next((path for path in reversed(complete_versions(folder)) if fingerprint(path) != own), None)
+    digest = fingerprint(candidate)
+    return next((path for path in reversed(complete_versions(folder)) if fingerprint(path) != digest), None)

@@ -12,7 +12,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tfx.components.example_validator.component import ExampleValidator
 
@@ -63,6 +63,9 @@ else:
     OutputArtifact = markers.OutputArtifact
     Parameter = markers.Parameter
 
+# A pipeline that TFX has compiled, and one component of it: messages of `tfx.proto.orchestration.pipeline_pb2`
+CompiledPipeline: TypeAlias = Any
+CompiledNode: TypeAlias = Any
 _pushing: Any = pusher_pb2  # generated code, which type checkers cannot see into
 _training: Any = trainer_pb2
 PushDestination = _pushing.PushDestination
@@ -83,8 +86,13 @@ class TrainingExecutor(trainer_executor.GenericExecutor):
         fn_args.custom_config["examples"] = examples.uri
         return fn_args
 
-    def Do(self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]) -> None:  # noqa: N802, TFX's name
-        """Runs `run_fn`; a file of the user's may import modules beside it."""
+    def Do(  # noqa: N802, TFX's name
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Runs `run_fn`; a user's file may import modules from its folder."""
         with _modules_beside(exec_properties):
             super().Do(input_dict, output_dict, exec_properties)
 
@@ -96,9 +104,14 @@ class Trainer(TfxTrainer):
 
 
 class TransformingExecutor(transform_executor.Executor):
-    """TFX's executor of the Transform; a file of the user's may import modules beside it."""
+    """TFX's executor of the Transform; a user's file may import modules from its folder."""
 
-    def Do(self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]) -> None:  # noqa: N802, TFX's name
+    def Do(  # noqa: N802, TFX's name
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
         """See TFX's."""
         with _modules_beside(exec_properties):
             super().Do(input_dict, output_dict, exec_properties)
@@ -123,7 +136,7 @@ def _modules_beside(exec_properties: Mapping[str, Any]) -> Iterator[None]:
             sys.path.remove(folder)
 
 
-def import_in_place(component: Any) -> None:
+def import_in_place(component: TfxTrainer | TfxTransform) -> None:
     """Has a component import its `module_file` where it is.
 
     Otherwise TFX makes a wheel of it and installs that with pip, which environments made by uv do not have.
@@ -131,7 +144,7 @@ def import_in_place(component: Any) -> None:
     component._pip_dependencies.clear()
 
 
-def computed(component: Any, **parameters: Callable[[Mapping[str, Any]], str]) -> Any:
+def with_computed_defaults(component: Any, **parameters: Callable[[Mapping[str, Any]], str]) -> Any:
     """A component whose parameters have defaults that are computed when it is made, so that TFX's cache knows them.
 
     Args:
@@ -139,25 +152,31 @@ def computed(component: Any, **parameters: Callable[[Mapping[str, Any]], str]) -
         **parameters: name -> from the other arguments to the value; used where none is given.
     """
 
-    def initialise(self: Any, *args: Any, **given: Any) -> None:
+    def initialise(self: Any, *args: Any, **values: Any) -> None:
         for name, compute in parameters.items():
-            if given.get(name) is None:
-                given[name] = compute(given)
-        component.__init__(self, *args, **given)
+            if values.get(name) is None:
+                values[name] = compute(values)
+        component.__init__(self, *args, **values)
 
-    return type(component.__name__, (component,), {
-        "__init__": initialise, "__module__": component.__module__, "__doc__": component.__doc__,
-    })  # fmt: skip
+    return type(
+        component.__name__,
+        (component,),
+        {
+            "__init__": initialise,
+            "__module__": component.__module__,
+            "__doc__": component.__doc__,
+        },
+    )
 
 
-def mark_blessing(blessing: Any, model: Any | None, blessed: bool, baseline: str | None) -> None:
+def mark_blessing(blessing: Artifact, model: Artifact | None, blessed: bool, baseline: str | None) -> None:
     """Writes a verdict as TFX's Evaluator does, for TFX's Pusher: an empty file and custom properties.
 
     Args:
         blessing: the artifact that receives it.
         model: the Model artifact; None where the verdict is on no model.
         blessed: the verdict.
-        baseline: the model that it was compared with; None where there is none.
+        baseline: the model that it was compared with, or None.
     """
     Path(blessing.uri).mkdir(parents=True, exist_ok=True)
     Path(blessing.uri, "BLESSED" if blessed else "NOT_BLESSED").touch()
@@ -169,7 +188,9 @@ def mark_blessing(blessing: Any, model: Any | None, blessed: bool, baseline: str
         blessing.set_string_custom_property("baseline_model", baseline)
 
 
-def single_nodes(pipeline: Any) -> Iterator[tuple[str, Any, Any]]:
+def single_nodes(
+    pipeline: CompiledPipeline,
+) -> Iterator[tuple[str, CompiledNode, CompiledPipeline]]:
     """Cuts a compiled pipeline into pipelines of one component each, which are parts of one run.
 
     Args:
@@ -184,27 +205,27 @@ def single_nodes(pipeline: Any) -> Iterator[tuple[str, Any, Any]]:
     for node in pipeline.nodes:
         del single.nodes[:]
         single.nodes.add().CopyFrom(node)
-        own = single.nodes[0].pipeline_node
-        yield own.node_info.id, own, single
+        pipeline_node = single.nodes[0].pipeline_node
+        yield pipeline_node.node_info.id, pipeline_node, single
 
 
-def parameter(node: Any, name: str) -> str:
+def parameter(node: CompiledNode, name: str) -> str:
     """A parameter of a component that is about to run."""
     value: str = node.parameters.parameters[name].field_value.string_value
     return value
 
 
-def set_parameter(node: Any, name: str, value: str) -> None:
+def set_parameter(node: CompiledNode, name: str, value: str) -> None:
     """Sets a parameter of a component that is about to run; it counts for the cache."""
     node.parameters.parameters[name].field_value.string_value = value
 
 
-def forbid_cache(node: Any) -> None:
+def forbid_cache(node: CompiledNode) -> None:
     """Has a component run whatever the cache holds."""
     node.execution_options.caching_options.enable_cache = False
 
 
-def kubeflow_job(pipeline: Any, image: str, command: list[str]) -> dict[str, Any]:
+def kubeflow_job(pipeline: Pipeline, image: str, command: list[str]) -> dict[str, Any]:
     """Compiles a pipeline by TFX's runner for Kubeflow.
 
     Args:
@@ -230,7 +251,7 @@ def kubeflow_resources(
     """What a component's container asks for and its limits, in the form that TFX's runner for Kubeflow takes.
 
     Args:
-        cpu: cores that it asks for, and the limit; either stands for the other where that is None.
+        cpu: cores that it asks for, and the limit; if one is None, the other is used for both.
         memory_gb: the same of memory, GB.
         gpus: number of GPUs.
         gpu_type: the cluster's name for one.

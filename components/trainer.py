@@ -30,7 +30,7 @@ def run_fn(fn_args: FnArgs) -> None:
     """Trains a model on the train split and exports it; the same inputs give the same predictions.
 
     Writes the SavedModel to `fn_args.serving_model_dir`, and `model.keras`, `history.json` (the loss of each epoch),
-    `model.names.json` (names of classes and annotators, as `crowdzoo train` writes them beside a model) and
+    `model.names.json` (names of classes and annotators, as `crowdzoo train` writes them next to a model) and
     `encoder.json` (what turns instances into numbers, where they are not numbers: a vocabulary, the columns of a table,
     the size of images) to `fn_args.model_run_dir`.
 
@@ -54,14 +54,16 @@ def run_fn(fn_args: FnArgs) -> None:
     )
     settings = with_length(settings, num_tasks)  # what the configuration leaves open follows from the number of tasks
     logging.info("training: %d epochs, batches of %d, %d tasks", settings.epochs, settings.batch_size, num_tasks)
-    if not settings.jit_compile:  # which Keras turns off beside it; XLA has a flag of its own
+    if not settings.jit_compile:  # Keras turns XLA off with determinism; XLA has its own flag
         tf.config.experimental.enable_op_determinism()
     checkpoint = None
     if "checkpoint" in config:
         content = content_of(files_of(fn_args.train_files))
         checkpoint = PipelineCheckpoint(config["checkpoint"], content, {"code version": config.get("code_version")})
-    more = {"start": config["warm_start"]} if config.get("warm_start") else {}
-    trained = part_of(kind.name, "training").train_from_files(settings, fn_args.train_files, info, checkpoint, **more)
+    warm_start = {"start": config["warm_start"]} if config.get("warm_start") else {}
+    trained = part_of(kind.name, "training").train_from_files(
+        settings, fn_args.train_files, info, checkpoint, **warm_start
+    )
     if checkpoint is not None:
         checkpoint.say()
 
@@ -127,7 +129,7 @@ class PipelineCheckpoint(Checkpoint):
         super().__init__(root if self._copies is None else self._copies.name, data, settings)
         self._base = self.folder
 
-    def found(self, identity: Mapping[str, Any]) -> None:
+    def on_begin(self, identity: Mapping[str, object]) -> None:
         """Goes to the training's own folder, and brings what a store has of it."""
         name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         self.folder = self._base / name
@@ -136,7 +138,7 @@ class PipelineCheckpoint(Checkpoint):
             for file in remote_files(f"{self._uri}/*"):
                 fetch(file, self.folder / last_part(file))
 
-    def written(self, path: Path) -> None:
+    def on_write(self, path: Path) -> None:
         """Copies a file to the store."""
         if self._uri is not None:
             upload_file(path, f"{self._uri}/{path.name}")
@@ -155,18 +157,18 @@ class PipelineCheckpoint(Checkpoint):
         self._copies.cleanup()
 
     def say(self) -> None:
-        """Prints, beside Keras' epochs, where the training went on."""
+        """Prints at which epoch the training resumed, in addition to Keras' epochs."""
         if self.resumed:
             print(f"training went on after epoch {self.resumed} of the checkpoint {self._uri or self.folder}")
 
 
 def content_of(files: Sequence[str]) -> list[str]:
     """SHA-256 of the content of each file, on any file system that TensorFlow knows."""
-    found = []
+    digests = []
     for name in files:
         digest = hashlib.sha256()
         with tf.io.gfile.GFile(name, "rb") as file:
             while part := file.read(1 << 20):
                 digest.update(part)
-        found.append(digest.hexdigest())
-    return found
+        digests.append(digest.hexdigest())
+    return digests

@@ -1,10 +1,24 @@
 """What one Keras backend needs of its own, or what Keras has no public name for."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import keras
 import numpy as np
 from keras import ops
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+# A tensor of the Keras backend, or a symbolic one while a model is built; arrays are converted where Keras does that
+Tensor: TypeAlias = keras.KerasTensor
+Shape: TypeAlias = tuple[int | None, ...]
+# Shapes of a model's inputs, in the structure of its inputs
+Shapes: TypeAlias = Shape | Sequence[Shape] | Mapping[str, Shape]
+# Batches as `keras.Model.fit` takes them
+KerasBatches: TypeAlias = Union[keras.utils.PyDataset, "tf.data.Dataset"]
+# Arguments of a constructor by name, as `get_config` returns them: what JSON and Keras can write
+Config: TypeAlias = dict[str, Any]
 
 # === Rows of a weight, at a cost that follows the rows and not the weight ===
 

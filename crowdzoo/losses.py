@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.backend import over_all_replicas
+from crowdzoo.backend import Config, Shape, Tensor, over_all_replicas
 
 __all__ = [
     "MaskedCrossentropy",
@@ -26,7 +26,7 @@ class MaskedMean(keras.losses.Loss):
     def __init__(self, name: str | None = None, dtype: Any = None):
         super().__init__(name=name, reduction="sum_over_batch_size", dtype=dtype)
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> Any:
         """The mean; see the class."""
         # Keras' own reduction divides by the number of cells, hence this one. A mask on y_pred is not read.
         with keras.name_scope(self.name):
@@ -41,11 +41,11 @@ class MaskedMean(keras.losses.Loss):
             count = over_all_replicas(ops.sum(ops.cast(observed, costs.dtype)))
             return ops.sum(costs) / ops.maximum(count, 1)
 
-    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """Cost of every cell, 0 where there is no label, and which cells have one (bool); same shapes."""
         raise NotImplementedError
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {"name": self.name, "dtype": self.dtype}
 
@@ -63,7 +63,7 @@ class MaskedCrowdCrossentropy(MaskedMean):
         dtype: dtype of the computation, at least float32.
 
     Call arguments:
-        y_true: labels 0..K-1, a negative number where there is none: `[B, R]`, sequences
+        y_true: labels 0..K-1, negative where missing: `[B, R]`, sequences
             `[B, T, R]`, in the sparse form `[B, M]` and `[B, T, M]`.
         y_pred: logits, `y_true`'s shape and K.
         sample_weight: `[B]`, or any leading axes of `y_true`; weights the labels' costs, not their number.
@@ -76,7 +76,7 @@ class MaskedCrowdCrossentropy(MaskedMean):
         observed labels.
     """
 
-    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See `MaskedMean.costs`."""
         if not _same_shape(y_true.shape, y_pred.shape[:-1]):
             raise ValueError(
@@ -92,7 +92,7 @@ class MaskedCrowdCrossentropy(MaskedMean):
         # Backends differ on labels out of range (error, garbage, silence): make all of them loud
         return ops.where(labels >= classes, float("nan"), costs), observed
 
-    def log_probabilities(self, y_pred: Any) -> Any:
+    def log_probabilities(self, y_pred: Tensor) -> Tensor:
         """Of the labels, from logits; same shape."""
         return ops.log_softmax(y_pred, axis=-1)
 
@@ -110,7 +110,7 @@ class MaskedCrowdEvidence(MaskedCrowdCrossentropy):
 
     Call arguments:
         y_true: labels as in `MaskedCrowdCrossentropy`; or answers `[B, W, K]`, rows sum to one, or rows of zeros where
-            there is none. W may exceed the M of `y_pred`; what is beyond it is left out.
+            missing. W may exceed the M of `y_pred`; what is beyond it is left out.
         y_pred: logits `[B, M, K]`.
         sample_weight: as in `MaskedCrowdCrossentropy`.
 
@@ -118,15 +118,15 @@ class MaskedCrowdEvidence(MaskedCrowdCrossentropy):
         A scalar, nats.
     """
 
-    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See `MaskedMean.costs`."""
         if len(y_true.shape) < len(y_pred.shape):
             return super().costs(y_true, y_pred)
-        said = ops.cast(y_true[:, : ops.shape(y_pred)[1]], y_pred.dtype)
+        soft_labels = ops.cast(y_true[:, : ops.shape(y_pred)[1]], y_pred.dtype)
         # log-space; the maximum keeps the gradient of log finite where a class has no share
-        shares = ops.where(said > 0, ops.log(ops.maximum(said, 1e-30)), -1e30)
+        shares = ops.where(soft_labels > 0, ops.log(ops.maximum(soft_labels, 1e-30)), -1e30)
         evidence = ops.logsumexp(shares + self.log_probabilities(y_pred), axis=-1)
-        observed = ops.sum(said, axis=-1) > 0
+        observed = ops.sum(soft_labels, axis=-1) > 0
         return ops.where(observed, -evidence, 0.0), observed
 
 
@@ -147,12 +147,12 @@ class MaskedCrossentropy(MaskedMean):
         A scalar, nats.
     """
 
-    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See `MaskedMean.costs`."""
         _check_same_shape("MaskedCrossentropy: distributions and probabilities", y_true.shape, y_pred.shape)
-        wanted = ops.cast(y_true, y_pred.dtype)
-        costs = -ops.sum(wanted * ops.log(ops.maximum(y_pred, 1e-30)), axis=-1)
-        return costs, ops.sum(wanted, axis=-1) > 0
+        targets = ops.cast(y_true, y_pred.dtype)
+        costs = -ops.sum(targets * ops.log(ops.maximum(y_pred, 1e-30)), axis=-1)
+        return costs, ops.sum(targets, axis=-1) > 0
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -164,7 +164,7 @@ class MaskedCrowdMeanSquaredError(MaskedMean):
         dtype: dtype of the computation, at least float32.
 
     Call arguments:
-        y_true: numbers `[B, R]` or `[B, M]`, NaN where there is none.
+        y_true: numbers `[B, R]` or `[B, M]`, NaN where missing.
         y_pred: the crowd layer's answers, same shape.
         sample_weight: `[B]` or `[B, R]`; weights the labels' costs, not their number.
 
@@ -176,7 +176,7 @@ class MaskedCrowdMeanSquaredError(MaskedMean):
         observed labels.
     """
 
-    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See `MaskedMean.costs`."""
         _check_same_shape("MaskedCrowdMeanSquaredError: labels and answers", y_true.shape, y_pred.shape)
         labels = ops.cast(y_true, y_pred.dtype)
@@ -186,12 +186,12 @@ class MaskedCrowdMeanSquaredError(MaskedMean):
         return ops.square(error), observed
 
 
-def _check_same_shape(what: str, one: Any, other: Any) -> None:
-    if not _same_shape(one, other):
-        raise ValueError(f"{what} must have the same shape, got {tuple(one)} and {tuple(other)}")
+def _check_same_shape(what: str, shape: Shape, other_shape: Shape) -> None:
+    if not _same_shape(shape, other_shape):
+        raise ValueError(f"{what} must have the same shape, got {tuple(shape)} and {tuple(other_shape)}")
 
 
-def _same_shape(one: Any, other: Any) -> bool:
+def _same_shape(shape: Shape, other_shape: Shape) -> bool:
     """Whether two static shapes agree, None being any number. Without it, an axis of 1 would be repeated silently."""
-    pairs = zip(one, other, strict=False)
-    return len(one) == len(other) and all(a is None or b is None or a == b for a, b in pairs)
+    pairs = zip(shape, other_shape, strict=False)
+    return len(shape) == len(other_shape) and all(a is None or b is None or a == b for a, b in pairs)

@@ -56,8 +56,8 @@ def lost_classes(predicted: np.ndarray, votes: np.ndarray, num_classes: int) -> 
     votes = votes[votes >= 0]
     share = np.bincount(votes, minlength=num_classes) / max(len(votes), 1)
     fair = share >= max(min(0.05, 0.5 / num_classes), 5 / max(len(predicted), 1))
-    found: np.ndarray = np.flatnonzero(fair & (np.bincount(predicted, minlength=num_classes) == 0))
-    return found
+    classes: np.ndarray = np.flatnonzero(fair & (np.bincount(predicted, minlength=num_classes) == 0))
+    return classes
 
 
 def expected_calibration_error(gold: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
@@ -112,7 +112,7 @@ def calibration_bins(right: np.ndarray, confidence: np.ndarray, bins: int) -> tu
     """
     bin_of = np.clip(np.ceil(np.asarray(confidence) * bins).astype(int) - 1, 0, bins - 1)
     counts = np.bincount(bin_of, minlength=bins)
-    confidences, rights = (np.bincount(bin_of, weights=each, minlength=bins) for each in (confidence, right))
+    confidences, rights = (np.bincount(bin_of, weights=values, minlength=bins) for values in (confidence, right))
     return counts, confidences, rights
 
 
@@ -187,10 +187,10 @@ def spearman(gold: np.ndarray, predicted: np.ndarray) -> float:
         ValueError: shapes differ, or no truth is known.
     """
     _, known = _errors(gold, predicted)
-    found = np.asarray(predicted, dtype="float64")[~np.isnan(gold)]
-    if np.ptp(known) == 0 or np.ptp(found) == 0:
+    estimates = np.asarray(predicted, dtype="float64")[~np.isnan(gold)]
+    if np.ptp(known) == 0 or np.ptp(estimates) == 0:
         return 0.0
-    return float(np.corrcoef(_mean_ranks(known), _mean_ranks(found))[0, 1])
+    return float(np.corrcoef(_mean_ranks(known), _mean_ranks(estimates))[0, 1])
 
 
 def _mean_ranks(values: np.ndarray) -> np.ndarray:

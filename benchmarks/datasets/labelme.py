@@ -9,7 +9,7 @@ those of its upper, middle and lower third, are each summed up in a Fisher vecto
 is projected to 64 numbers.
 
 Principal axes, Gaussian mixtures and projections are learnt from the images of the training split alone, without any
-label. They are kept in labelme_codebook.npz beside this script, so that one image can be described by itself.
+label. They are kept in labelme_codebook.npz next to this script, so that one image can be described by itself.
 No trained network takes part. Needs Pillow, SciPy and scikit-learn (the group `dev`) and about five minutes.
 """
 
@@ -103,10 +103,10 @@ def gradient_patches(image):
         tent = np.concatenate([np.arange(1, width + 1), np.arange(width - 1, 0, -1)]) / width
         for axis in (0, 1):
             maps = ndimage.convolve1d(maps, tent, axis=axis, mode="constant")
-        found = cut_patches(maps, size)
+        histograms = cut_patches(maps, size)
         # the small constants keep patches of empty sky near zero instead of blowing up their noise
-        found = np.minimum(found / (np.linalg.norm(found, axis=1, keepdims=True) + 0.02), 0.2)
-        patches.append(np.sqrt(found / (found.sum(axis=1, keepdims=True) + 0.1)))
+        histograms = np.minimum(histograms / (np.linalg.norm(histograms, axis=1, keepdims=True) + 0.02), 0.2)
+        patches.append(np.sqrt(histograms / (histograms.sum(axis=1, keepdims=True) + 0.1)))
     return np.concatenate(patches)
 
 
@@ -194,8 +194,8 @@ def learn_codebook(images):
     for kind, patches in KINDS.items():
         sample = []
         for image in images:
-            found = patches(image)
-            sample.append(found[rng.choice(len(found), SAMPLES, replace=False)])
+            image_patches = patches(image)
+            sample.append(image_patches[rng.choice(len(image_patches), SAMPLES, replace=False)])
         sample = np.concatenate(sample).astype(np.float64)
         mean = sample.mean(axis=0)
         axes = np.linalg.svd(np.cov((sample - mean).T))[0][:, : PATCH_AXES[kind]]
@@ -268,11 +268,11 @@ def read_answers(folder, tasks, files):
     alphabetical = sorted(CLASSES)
     result = []
     for task, file in zip(tasks, files, strict=True):
-        given = {int(column): alphabetical[label] for column, label in answers[str(task)].items()}
+        labels_by_column = {int(column): alphabetical[label] for column, label in answers[str(task)].items()}
         row = matrix[row_of[file]]
-        if given != {int(column): CLASSES[row[column]] for column in np.flatnonzero(row >= 0)}:
+        if labels_by_column != {int(column): CLASSES[row[column]] for column in np.flatnonzero(row >= 0)}:
             raise SystemExit(f"task {task} ({file}): answers.json and clasda/answers.txt disagree")
-        result += [(task, column, given[column]) for column in sorted(given)]
+        result += [(task, column, labels_by_column[column]) for column in sorted(labels_by_column)]
     return result
 
 

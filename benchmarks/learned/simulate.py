@@ -118,7 +118,7 @@ def _assignments(rng: np.random.Generator, n: int, sort: str) -> tuple[np.ndarra
         r = int(np.exp(rng.uniform(np.log(5), np.log(400))))
         redundancy = min(float(rng.choice([1.3, 1.8, 2.5, 3, 3, 5, 5, 7, 10, 15])), r)
         activity = rng.pareto(rng.choice([0.8, 1.2, 3.0]), r) + 0.05
-    elif sort == "many":  # very many answers a task
+    elif sort == "many":  # very many answers per task
         r = int(np.exp(rng.uniform(np.log(20), np.log(150))))
         redundancy, activity = float(rng.uniform(0.4, 1) * r if rng.random() < 0.5 else r), np.ones(r)
     else:
@@ -132,8 +132,8 @@ def _assignments(rng: np.random.Generator, n: int, sort: str) -> tuple[np.ndarra
         counts = rng.poisson(redundancy, n)
     counts = np.clip(counts, 0, r)
     order = np.argsort(-keys, axis=1)
-    taken = np.arange(r) < counts[:, None]
-    return np.repeat(np.arange(n), counts), order[taken], n, r
+    in_use = np.arange(r) < counts[:, None]
+    return np.repeat(np.arange(n), counts), order[in_use], n, r
 
 
 def _skills(rng: np.random.Generator, r: int, k: int, sort: str) -> np.ndarray:
@@ -146,15 +146,15 @@ def _confusion(rng: np.random.Generator, k: int) -> np.ndarray:
     draw, places = rng.random(), np.arange(k)
     if draw < 0.3:
         return np.asarray(-np.abs(places[:, None] - places) * rng.uniform(0.3, 1.5))
-    found = np.zeros((k, k))
+    logits = np.zeros((k, k))
     if draw < 0.6:
-        for true, said in zip(rng.permutation(k), rng.permutation(k), strict=True):
-            if true != said:
-                found[true, said] += rng.uniform(0.5, 2.5)
-        return found
+        for true, answer in zip(rng.permutation(k), rng.permutation(k), strict=True):
+            if true != answer:
+                logits[true, answer] += rng.uniform(0.5, 2.5)
+        return logits
     if draw < 0.8:
-        found[:, rng.integers(k)] += rng.uniform(0, 2)
-        return found
+        logits[:, rng.integers(k)] += rng.uniform(0, 2)
+        return logits
     return rng.normal(size=(k, k))
 
 
@@ -168,23 +168,23 @@ def _rules(rng: np.random.Generator, k: int, n: int, truth: np.ndarray) -> Sampl
     group = rng.integers(4, size=r)
     tasks, who, labels = [], [], []
     shares = np.bincount(truth, minlength=k) / n
-    for one in range(r):
-        hit = truth == target[one]
-        share = np.clip(shares[target[one]], 0.01, 0.99)
-        rate = np.where(hit, cover[one] * precise[one] / share, cover[one] * (1 - precise[one]) / (1 - share))
-        logit = np.log(np.clip(rate, 1e-4, 0.97)) - np.log1p(-np.clip(rate, 1e-4, 0.97)) + pull[group[one]]
+    for rule in range(r):
+        hit = truth == target[rule]
+        share = np.clip(shares[target[rule]], 0.01, 0.99)
+        rate = np.where(hit, cover[rule] * precise[rule] / share, cover[rule] * (1 - precise[rule]) / (1 - share))
+        logit = np.log(np.clip(rate, 1e-4, 0.97)) - np.log1p(-np.clip(rate, 1e-4, 0.97)) + pull[group[rule]]
         fired = np.flatnonzero(rng.random(n) < 1 / (1 + np.exp(-logit)))
         tasks.append(fired)
-        who.append(np.full(len(fired), one))
-        labels.append(np.full(len(fired), target[one]))
-    if rng.random() < 0.5:  # beside them some who answer with any class
-        for one in range(r, r + int(rng.integers(1, 8))):
-            asked = np.flatnonzero(rng.random(n) < rng.uniform(0.2, 1))
-            right = rng.random(len(asked)) < rng.uniform(0.5, 0.9)
-            tasks.append(asked)
-            who.append(np.full(len(asked), one))
-            labels.append(np.where(right, truth[asked], rng.integers(k, size=len(asked))))
-            r = one + 1
+        who.append(np.full(len(fired), rule))
+        labels.append(np.full(len(fired), target[rule]))
+    if rng.random() < 0.5:  # and some annotators who answer with any class
+        for rule in range(r, r + int(rng.integers(1, 8))):
+            answered = np.flatnonzero(rng.random(n) < rng.uniform(0.2, 1))
+            right = rng.random(len(answered)) < rng.uniform(0.5, 0.9)
+            tasks.append(answered)
+            who.append(np.full(len(answered), rule))
+            labels.append(np.where(right, truth[answered], rng.integers(k, size=len(answered))))
+            r = rule + 1
     t, w, y = np.concatenate(tasks), np.concatenate(who), np.concatenate(labels)
     if len(t) > MOST_ANNOTATIONS:
         keep = t < n * MOST_ANNOTATIONS / len(t)
@@ -193,7 +193,7 @@ def _rules(rng: np.random.Generator, k: int, n: int, truth: np.ndarray) -> Sampl
 
 
 def augment(rng: np.random.Generator, sample: Sample) -> Sample:
-    """A part of a crowd: some annotators, some answers a task, some tasks."""
+    """A part of a crowd: some annotators, some answers per task, some tasks."""
     keep = np.ones(len(sample.tasks), bool)
     if rng.random() < 0.5:
         keep &= (rng.random(sample.num_annotators) < rng.uniform(0.3, 1))[sample.annotators]

@@ -78,13 +78,13 @@ def initial(rng: np.random.Generator) -> Weights:
         "last": [*inverse(0.8), -1.5, 0.5],
     }
     layers = [(f"{step}/{name}", size) for step in range(STEPS) for name, size in SIZES.items()]
-    found = {}
+    weights = {}
     for path, (inputs, outputs) in layers + [(f"out/{name}", size) for name, size in LAST_SIZES.items()]:
         bias = biases.get(path.partition("/")[2])
         scale = np.sqrt(2 / inputs) * (1.0 if bias is None else 0.3)
-        found[f"{path}/kernel"] = (scale * rng.normal(size=(inputs, outputs))).astype(np.float32)
-        found[f"{path}/bias"] = np.array(np.zeros(outputs) if bias is None else bias, np.float32)
-    return found
+        weights[f"{path}/kernel"] = (scale * rng.normal(size=(inputs, outputs))).astype(np.float32)
+        weights[f"{path}/bias"] = np.array(np.zeros(outputs) if bias is None else bias, np.float32)
+    return weights
 
 
 def pack(samples: list[Sample]) -> list[tf.Tensor]:
@@ -92,22 +92,23 @@ def pack(samples: list[Sample]) -> list[tf.Tensor]:
     columns: list[list[np.ndarray]] = [[] for _ in range(8)]
     tasks = annotators = pairs = 0
     for number, sample in enumerate(samples):
-        said, pair = np.unique(sample.annotators * sample.num_classes + sample.labels, return_inverse=True)
+        cells, pair = np.unique(sample.annotators * sample.num_classes + sample.labels, return_inverse=True)
         row = (
             sample.tasks + tasks,
             pair + pairs,
             sample.labels,
-            said // sample.num_classes + annotators,
-            said % sample.num_classes,
-            np.full(len(said), number),
+            cells // sample.num_classes + annotators,
+            cells % sample.num_classes,
+            np.full(len(cells), number),
             np.full(len(sample.gold), number),
             sample.gold,
         )
         for column, values in zip(columns, row, strict=True):
             column.append(values)
-        tasks, annotators, pairs = tasks + len(sample.gold), annotators + sample.num_annotators, pairs + len(said)
+        tasks, annotators, pairs = tasks + len(sample.gold), annotators + sample.num_annotators, pairs + len(cells)
     sizes = (len(samples), annotators, samples[0].num_classes)
-    return [tf.constant(np.concatenate(one), tf.int32) for one in columns] + [tf.constant(one) for one in sizes]
+    arrays = [np.concatenate(column) for column in columns]
+    return [tf.constant(array, tf.int32) for array in arrays] + [tf.constant(size) for size in sizes]
 
 
 def forward(weights, task, pair, label, who, said_label, at, crowd_of_task, gold, num_crowds, num_annotators, k):
@@ -120,12 +121,12 @@ def forward(weights, task, pair, label, who, said_label, at, crowd_of_task, gold
         return segments(x, crowd_of_task, num_crowds)
 
     num_tasks, num_pairs = tf.shape(gold)[0], tf.shape(who)[0]
-    one = tf.one_hot(label, k)
-    votes = segments(one, task, num_tasks)
+    one_hot = tf.one_hot(label, k)
+    votes = segments(one_hot, task, num_tasks)
     redundancy = tf.reduce_sum(votes, axis=1)
-    others = tf.gather(redundancy, task) - 1
-    same = tf.reduce_sum(one * tf.gather(votes, task), axis=1) - 1
-    has_others = number(others > 0)
+    other_votes = tf.gather(redundancy, task) - 1
+    same = tf.reduce_sum(one_hot * tf.gather(votes, task), axis=1) - 1
+    has_other_votes = number(other_votes > 0)
     active = segments(1 / tf.gather(segments(number(who >= 0), who, num_annotators), who), at, num_crowds)
     informed = number(redundancy > 0)
     single = of_crowds(number(redundancy == 1))
@@ -134,8 +135,8 @@ def forward(weights, task, pair, label, who, said_label, at, crowd_of_task, gold
         labels=said_label,
         crowds=at,
         said=segments(number(pair >= 0), pair, num_pairs),
-        agree=segments(has_others * same / tf.maximum(others, 1.0), pair, num_pairs),
-        agreed=segments(has_others, pair, num_pairs),
+        agree=segments(has_other_votes * same / tf.maximum(other_votes, 1.0), pair, num_pairs),
+        agreed=segments(has_other_votes, pair, num_pairs),
         facts=facts_of(
             ops, number(k) * tf.ones([num_crowds]), of_crowds(redundancy), of_crowds(informed), active, single
         ),
@@ -182,7 +183,7 @@ class Network:
         """Mean of -log p(truth), and the gradient of the loss."""
         crowd_of_task, gold, num_crowds = columns[6], columns[7], columns[8]
         with tf.GradientTape() as tape:
-            found, steps, votes = forward(self.named, *columns)
+            estimate, steps, votes = forward(self.named, *columns)
             known = tf.cast((gold >= 0) & (tf.reduce_sum(votes, axis=1) > 0), tf.float32)
             known /= tf.gather(segments(known, crowd_of_task, num_crowds), crowd_of_task)
             truth = tf.maximum(gold, 0)
@@ -198,12 +199,12 @@ class Network:
                 return segments(known * of_truth(sharp), crowd_of_task, num_crowds)
 
             share = votes / tf.maximum(tf.reduce_sum(votes, axis=1, keepdims=True), 1.0)
-            worse = tf.reduce_mean(tf.nn.relu(right(share) - right(found)))
-            last = surprise(found)
+            worse = tf.reduce_mean(tf.nn.relu(right(share) - right(estimate)))
+            last = surprise(estimate)
             loss = last + 0.05 * tf.add_n([surprise(q) for q in steps]) + 3.0 * worse
         return last, tape.gradient(loss, self.vector)
 
-    def fit(self, batches: Iterator[list[Sample]], updates: int, rate: float, told: str) -> None:
+    def fit(self, batches: Iterator[list[Sample]], updates: int, rate: float, title: str) -> None:
         """Adam, with a rate that rises for fifty updates and falls along a cosine."""
         value = self.vector.numpy().astype(float)
         mean, square, losses, last_told = np.zeros_like(value), np.zeros_like(value), [], time.monotonic()
@@ -219,7 +220,7 @@ class Network:
                 value -= now * step
                 self.vector.assign(value.astype(np.float32))
             if time.monotonic() - last_told > 60 or update == updates - 1:
-                print(f"{told}: {update + 1} of {updates} updates, loss {np.mean(losses[-400:]):.4f}", flush=True)
+                print(f"{title}: {update + 1} of {updates} updates, loss {np.mean(losses[-400:]):.4f}", flush=True)
                 last_told = time.monotonic()
 
 
@@ -235,7 +236,7 @@ def batches_of(rng: np.random.Generator, draw: Callable[[], Sample]) -> Iterator
         pool = pools.setdefault(sample.num_classes, [])
         pool.append(sample)
         if len(pool) == 2 * BATCH:
-            pool.sort(key=lambda one: one.num_annotators)
+            pool.sort(key=lambda sample: sample.num_annotators)
             first = int(rng.integers(BATCH + 1))
             yield pool[first : first + BATCH]
             del pool[first : first + BATCH]
@@ -299,13 +300,13 @@ def main() -> None:
         if crowd.name not in NOT_LEARNT_FROM and fold_of(crowd.family) is not None
     ]
     for fold in range(FOLDS) if args.stage == "folds" else (None,):
-        rest, found = [one for one in crowds if fold is None or fold_of(one[0]) != fold], []
+        rest, vectors = [crowd for crowd in crowds if fold is None or fold_of(crowd[0]) != fold], []
         for tuning in range(args.tunings):
             rng = np.random.default_rng([args.seed, 2, tuning] if tuning else [args.seed, 2])
             network.start_from(begin)
             network.fit(batches_of(rng, real_draw(rng, rest)), updates, rate, "all" if fold is None else f"fold {fold}")
-            found.append(network.vector.numpy())
-        network.vector.assign(np.mean(found, axis=0))
+            vectors.append(network.vector.numpy())
+        network.vector.assign(np.mean(vectors, axis=0))
         network.save(SHIPPED if fold is None else FOLDER / f"fold{fold}.npz")
 
 

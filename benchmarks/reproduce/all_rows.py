@@ -53,7 +53,7 @@ def rows_of(name: str) -> Iterator[tuple[tuple[str, ...], First]]:
             yield (row,), partial(_first, script.measured, row, [0])
     elif name == "reproduce_lia":
         for data in script.SETS:
-            for row in (each for each in script.ROWS if each not in script.NOT_OF[data]):
+            for row in (row_name for row_name in script.ROWS if row_name not in script.NOT_OF[data]):
                 yield ("sets", data, row), partial(_draw, script, data, row)
     elif name == "geo_crowd_net":
         for part in ("floors", "recovery"):
@@ -109,12 +109,12 @@ def _of_features(script: Any, data: str, row: str) -> dict[str, Any]:
 
 def saved(name: str) -> dict[str, Any]:
     """A results file."""
-    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    return found
+    results: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return results
 
 
 def at(results: Any, place: tuple[str, ...]) -> Any:
-    """What stands at a place, None where there is nothing."""
+    """The value at a place, or None."""
     for key in place:
         results = results.get(key, {})
     return results or None
@@ -123,8 +123,8 @@ def at(results: Any, place: tuple[str, ...]) -> Any:
 def holder(name: str, results: dict[str, Any], place: tuple[str, ...]) -> dict[str, Any]:
     """What has the settings of a saved row under "settings"."""
     if name != "recipe":  # whose rows are lists of runs
-        found: dict[str, Any] = at(results, place)
-        return found
+        row: dict[str, Any] = at(results, place)
+        return row
     return results.setdefault("about", {}).setdefault(place[0], {}).setdefault(place[1], {})
 
 
@@ -143,11 +143,11 @@ def main() -> None:
                 continue
             about = holder(name, results, place)
             settings = settings_of(first)
-            found = list(differences({"settings": about.get("settings", [])}, {"settings": settings}))
+            changes = list(differences({"settings": about.get("settings", [])}, {"settings": settings}))
             if args.first:
-                found += differences({"runs": [_first_saved(row)]}, {"runs": [first()]})
-            if found or args.first:
-                print(f"{name}: {', '.join(place)}: {'; '.join(found) or 'as saved'}", flush=True)
+                changes += differences({"runs": [_first_saved(row)]}, {"runs": [first()]})
+            if changes or args.first:
+                print(f"{name}: {', '.join(place)}: {'; '.join(changes) or 'as saved'}", flush=True)
             about["settings"] = settings
         if args.save:
             text = json.dumps(results, indent=1, ensure_ascii=False)
@@ -157,7 +157,7 @@ def main() -> None:
 def _first_saved(row: Any) -> dict[str, Any]:
     """The run that `first` gives again."""
     runs = row if isinstance(row, list) else row.get("runs") or [draws["0"] for draws in row["draws"].values()]
-    run: dict[str, Any] = next((each for each in runs if str(each.get("seed")) == "0"), runs[0])
+    run: dict[str, Any] = next((saved_run for saved_run in runs if str(saved_run.get("seed")) == "0"), runs[0])
     return run
 
 

@@ -1,4 +1,4 @@
-"""Posteriors corrected by 50, 200 or 500 gold tasks, beside what else the same gold tasks could choose.
+"""Posteriors corrected by 50, 200 or 500 gold tasks, compared with other uses of the same gold tasks.
 
     python benchmarks/reproduce/calibration.py                     # all rows that the results do not have
     python benchmarks/reproduce/calibration.py --parts llm-judges
@@ -79,13 +79,13 @@ def peers(name: str, number: int, seed: int) -> dict[str, float]:
     """Accuracies of the annotator and of the trees that the gold tasks choose."""
     annotations, gold = read(name)
     inside, outside = draw(gold, number, seed)
-    said = table_of(annotations)[np.concatenate([inside, outside])]
-    seen, right = said[:number] >= 0, said[:number] == gold[inside][:, None]
+    table = table_of(annotations)[np.concatenate([inside, outside])]
+    seen, right = table[:number] >= 0, table[:number] == gold[inside][:, None]
     share = np.where(seen.sum(axis=0) >= LEAST_SEEN, right.sum(axis=0) / np.maximum(seen.sum(axis=0), 1), -1)
-    best = said[number:, share.argmax()]
+    best = table[number:, share.argmax()]
     votes = aggregator("majority-vote").fit(annotations).labels[outside]
     chosen = np.where(best >= 0, best, votes) if share.max() >= 0 else votes
-    hot = (said[:, :, None] == np.arange(annotations.num_classes)).reshape(len(said), -1)
+    hot = (table[:, :, None] == np.arange(annotations.num_classes)).reshape(len(table), -1)
     trees = ExtraTreesClassifier(500, random_state=seed).fit(hot[:number], gold[inside])
     return {
         "judge": float((chosen == gold[outside]).mean()),
@@ -110,16 +110,16 @@ def runs(name: str, method: str, number: int) -> Iterator[dict[str, Any]]:
     raw = fitted(name, method)
     for seed in range(DRAWS):
         inside, outside = draw(gold, number, seed)
-        told = np.full(len(gold), -1)
-        told[inside] = gold[inside]
-        found = calibrate(raw, annotations, told, seed=seed)
-        probability = found.posteriors[outside].max(axis=1)
-        right = found.labels[outside] == gold[outside]
-        assert found.accuracy_interval is not None
-        _, low, high = found.accuracy_interval
+        known_gold = np.full(len(gold), -1)
+        known_gold[inside] = gold[inside]
+        result = calibrate(raw, annotations, known_gold, seed=seed)
+        probability = result.posteriors[outside].max(axis=1)
+        right = result.labels[outside] == gold[outside]
+        assert result.accuracy_interval is not None
+        _, low, high = result.accuracy_interval
         row = {
             "seed": str(seed),
-            "raw": raw.expected_accuracy(np.where(told >= 0, -1, gold)),
+            "raw": raw.expected_accuracy(np.where(known_gold >= 0, -1, gold)),
             "accuracy": float(right.mean()),
             **peers(name, number, seed),
             "probability": float(probability.mean()),

@@ -1,4 +1,4 @@
-"""Experiments of CoNAL's paper beside its tables 1 and 2, which deep_methods.py has.
+"""Experiments of CoNAL's paper other than its tables 1 and 2, which deep_methods.py has.
 
     python benchmarks/reproduce/conal.py                       # what is missing in the saved results
     python benchmarks/reproduce/conal.py --parts classes
@@ -10,12 +10,12 @@ its test tasks after the last epoch, of 5 seeds (simulated crowds: 3 draws). Not
 - figure 1: for two classes k and l, the share of all annotators who at least once said l of a task of class k. On
   LabelMe's 1,000 photographs and Music's 700 songs. No training.
 - classes: LabelMe, the share of each class's test photographs that is found. Its row CoNAL also serves as "logits".
-- mixing: CoNAL with omega between two softmax outputs (`mixing="probabilities"`, the paper's text), beside omega
+- mixing: CoNAL with omega between two softmax outputs (`mixing="probabilities"`, the paper's text), and omega
   between two linear outputs (`"logits"`, the authors' code). On Music by their training, and on LabelMe.
 - simulated: share .7 and strength .6 of the common noise, own .3. After the training of CoNAL the learnt common
-  confusion (`common_confusion()`: omega 1) and the learnt own ones (omega 0) stand beside the true ones. "L1" is the
-  mean over rows of the sum of absolute differences (0 to 2); "other class" the share of rows whose most frequent wrong
-  label is the true one. Beside them the same figures of the whole confusion of an annotator
+  confusion (`common_confusion()`: omega 1) and the learnt own ones (omega 0) are compared with the true ones. "L1" is
+  the mean over rows of the sum of absolute differences (0 to 2); "other class" the share of rows whose most frequent
+  wrong label is the true one. Beside them the same figures of the whole confusion of an annotator
   (`annotator_confusions()`), and the correlation over annotators of the learnt omega (at the mean instance) with the
   true one (mean of the annotations).
 - Bar of the claim that learnt confusions are like the true ones: CoNAL of the authors' start has the right "other
@@ -67,18 +67,24 @@ def figure_1(name: str) -> Iterator[dict[str, Any]]:
     else:
         songs = DATA[name](0)
         annotations, gold = songs.annotations, songs.gold
-    made = confusions_made(annotations.annotator_ids, gold[annotations.task_ids], annotations.labels)
+    has_confused = confusions_made(annotations.annotator_ids, gold[annotations.task_ids], annotations.labels)
     classes = list(annotations.classes)
-    for true, said in FIGURE_1[name]:
-        count = int(made[:, classes.index(true), classes.index(said)].sum())
-        yield {"confusion": f"{true} for {said}", "annotators": count, "of": len(made), "share": count / len(made)}
-    shares = made.mean(axis=0)
+    for true, answer in FIGURE_1[name]:
+        count = int(has_confused[:, classes.index(true), classes.index(answer)].sum())
+        yield {
+            "confusion": f"{true} for {answer}",
+            "annotators": count,
+            "of": len(has_confused),
+            "share": count / len(has_confused),
+        }
+    shares = has_confused.mean(axis=0)
     shares[np.eye(len(classes), dtype=bool)] = 0
     for cell in np.argsort(-shares, axis=None, kind="stable")[:4]:
-        true, said = divmod(int(cell), len(classes))
+        true, answer = divmod(int(cell), len(classes))
         yield {
-            "most frequent": f"{classes[true]} for {classes[said]}",
-            "annotators": int(made[:, true, said].sum()), "of": len(made), "share": float(shares[true, said]),
+            "most frequent": f"{classes[true]} for {classes[answer]}",
+            "annotators": int(has_confused[:, true, answer].sum()), "of": len(has_confused),
+            "share": float(shares[true, answer]),
         }  # fmt: skip
 
 
@@ -91,9 +97,9 @@ def confusions_made(annotators: np.ndarray, truths: np.ndarray, labels: np.ndarr
         labels: what was said, int [A].
     """
     classes = max(truths.max(), labels.max()) + 1
-    made = np.zeros((annotators.max() + 1, classes, classes), bool)
-    made[annotators, truths, labels] = True
-    return made
+    has_confused = np.zeros((annotators.max() + 1, classes, classes), bool)
+    has_confused[annotators, truths, labels] = True
+    return has_confused
 
 
 def accuracies(name: str, row: Row, seeds: range, by_class: bool = False) -> Iterator[dict[str, Any]]:
@@ -101,16 +107,16 @@ def accuracies(name: str, row: Row, seeds: range, by_class: bool = False) -> Ite
     for seed in seeds:
         data = DATA[name](seed)
         curve, model = trained(row, data, seed)
-        one = {"seed": seed, "last": curve["test"][-1], "best": max(curve["test"])}
+        run = {"seed": seed, "last": curve["test"][-1], "best": max(curve["test"])}
         if by_class:
             right = model.predict(data.x_test, verbose=0).argmax(axis=1) == data.gold_test
             classes = data.annotations.classes
-            one |= {str(classes[k]): float(right[data.gold_test == k].mean()) for k in range(len(classes))}
-        yield one
+            run |= {str(classes[k]): float(right[data.gold_test == k].mean()) for k in range(len(classes))}
+        yield run
 
 
 def learnt(row: Row, **crowd: Any) -> Iterator[dict[str, Any]]:
-    """Learnt confusions beside the true ones, of one kind of simulated crowd."""
+    """Learnt and true confusions of one kind of simulated crowd."""
     for seed in DRAWS:
         data = common_confusions(seed, **crowd)
         truth = simulate_common_confusions(seed, **crowd)
@@ -128,18 +134,18 @@ def learnt(row: Row, **crowd: Any) -> Iterator[dict[str, Any]]:
         }
 
 
-def compared(name: str, found: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+def compared(name: str, estimated: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """L1 error of a row, and the share of rows whose most frequent wrong label is the true one.
 
     Args:
         name: what is compared.
-        found: confusion matrices `[..., K, K]`, rows sum to one.
+        estimated: confusion matrices `[..., K, K]`, rows sum to one.
         truth: the true ones, of the same shape.
     """
-    diagonal = np.eye(found.shape[-1], dtype=bool)
-    wrong = [np.where(diagonal, -1, each).argmax(axis=-1) for each in (found, truth)]
+    diagonal = np.eye(estimated.shape[-1], dtype=bool)
+    wrong = [np.where(diagonal, -1, matrices).argmax(axis=-1) for matrices in (estimated, truth)]
     return {
-        f"{name}: L1": float(np.abs(found - truth).sum(axis=-1).mean()),
+        f"{name}: L1": float(np.abs(estimated - truth).sum(axis=-1).mean()),
         f"{name}: other class": float((wrong[0] == wrong[1]).mean()),
     }
 

@@ -1,4 +1,4 @@
-"""Experiments of Rodrigues and Pereira beside their tables: simulated annotators, starts, schedules, thirty runs.
+"""Experiments of Rodrigues and Pereira other than their tables: simulated annotators, starts, schedules, thirty runs.
 
     python benchmarks/reproduce/crowd_layer.py                     # what is missing in the saved results
     python benchmarks/reproduce/crowd_layer.py --parts identity
@@ -12,13 +12,13 @@ last epoch. Nothing is chosen by gold.
   mountain, open country: the positive class) or of what people built? Five simulated annotators answer all photographs
   with the sensitivities and specificities of the authors' code. 30 epochs, batches of 16, as there. 30 runs; each draws
   the answers anew. "sensitivity" and "specificity" are the correlations over the five annotators of what the layer
-  learnt (`annotator_confusions()`, its diagonal) with what is true; the five learnt values stand beside them.
+  learnt (`annotator_confusions()`, its diagonal) with what is true; the five learnt values are given as well.
 - identity: crowd layers (MW) whose matrices start as the identity, or at random (uniform, Glorot's limits), and then
   with or without the regularizer lambda * sum_r |W_r - I|^2 in the loss of each batch. LabelMe's eight classes and 59
   annotators, 100 epochs, 3 seeds.
-- matrices: the matrices of the row "identity start" beside the true confusions, shares of labels by gold on training
-  photographs: correlation over all cells of the rows that have ten labels or more, and the same of predicted and true
-  matrices less the mean matrix of all annotators, which asks whether annotators are told apart. 3 seeds.
+- matrices: the matrices of the row "identity start" compared with the true confusions, shares of labels by gold on
+  training photographs: correlation over all cells of the rows that have ten labels or more, and the same of predicted
+  and true matrices less the mean matrix of all annotators, which asks whether annotators are told apart. 3 seeds.
 - EM schedules: deep EM with an E-step every 1, 5 or 25 of 60 epochs. LabelMe, 3 seeds.
 - Bars of the claims: correlations of sensitivity and of specificity above .9 in the mean; the identity start above each
   random start with a regularizer, by an interval beyond zero; the correlation of matrices above .9, and of what tells
@@ -85,20 +85,20 @@ def five_annotators(seed: int) -> Data:
 
 
 def of_five(row: Row) -> Iterator[dict[str, Any]]:
-    """Accuracy, and what was learnt of the annotators beside what is true."""
+    """Accuracy, and what was learnt of the annotators compared with the truth."""
     for seed in THIRTY:
         data = five_annotators(seed)
         curve, model = trained(row, data, seed)
-        one: dict[str, Any] = {"seed": seed, "last": curve["test"][-1]}
+        run: dict[str, Any] = {"seed": seed, "last": curve["test"][-1]}
         if model.crowd is not None and model.crowd.no_confusions is None:
             learnt = np.diagonal(model.annotator_confusions(), axis1=1, axis2=2)  # specificity, sensitivity
-            for name, found, true in (
+            for name, estimates, true in (
                 ("sensitivity", learnt[:, 1], SENSITIVITIES),
                 ("specificity", learnt[:, 0], SPECIFICITIES),
             ):
-                one[name] = float(np.corrcoef(found, true)[0, 1])
-                one[f"learnt {name}"] = [round(float(value), 4) for value in found]
-        yield one
+                run[name] = float(np.corrcoef(estimates, true)[0, 1])
+                run[f"learnt {name}"] = [round(float(value), 4) for value in estimates]
+        yield run
 
 
 # === Identity: start or regularizer ===
@@ -142,11 +142,11 @@ def started(arguments: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Accuracy of one start, and how far the learnt matrices are like the true ones."""
     for seed in SEEDS:
         data, model = _fitted(arguments, seed)
-        said = model.predict(data.x_test, verbose=0).argmax(axis=1)
+        predicted = model.predict(data.x_test, verbose=0).argmax(axis=1)
         counts = label_counts(data.annotations, data.gold)
         yield {
             "seed": seed,
-            "last": float((said == data.gold_test).mean()),
+            "last": float((predicted == data.gold_test).mean()),
             **likeness(model.annotator_confusions(), counts),
         }
 
@@ -185,15 +185,15 @@ def likeness(learnt: np.ndarray, counts: np.ndarray, least: int = LABELS) -> dic
     """
     totals = counts.sum(axis=2)
     annotators, classes = np.nonzero(totals >= least)
-    true, found = counts[annotators, classes] / totals[annotators, classes, None], learnt[annotators, classes]
+    true, estimates = counts[annotators, classes] / totals[annotators, classes, None], learnt[annotators, classes]
     number = np.bincount(classes, minlength=counts.shape[1])
     own = []
-    for each in (true, found):
+    for values in (true, estimates):
         total = np.zeros(counts.shape[1:])
-        np.add.at(total, classes, each)
-        own.append(each - (total / np.maximum(number, 1)[:, None])[classes])
-    pairs = {"matrices": (true, found), "told apart": tuple(own)}
-    return {name: float(np.corrcoef(one.ravel(), other.ravel())[0, 1]) for name, (one, other) in pairs.items()}
+        np.add.at(total, classes, values)
+        own.append(values - (total / np.maximum(number, 1)[:, None])[classes])
+    pairs = {"matrices": (true, estimates), "told apart": tuple(own)}
+    return {name: float(np.corrcoef(first.ravel(), second.ravel())[0, 1]) for name, (first, second) in pairs.items()}
 
 
 PARTS: Parts = {

@@ -6,7 +6,7 @@
 For each training two accuracies on the test tasks are kept:
 
 - last: after the last epoch, whose number was fixed beforehand;
-- best: the highest of all epochs on the test tasks themselves. No one could know it beforehand; it stands here because
+- best: the highest of all epochs on the test tasks themselves. No one could know it beforehand; it is here because
   some papers print it.
 
 "own tasks" is another thing: how many of the *training* tasks' labels the method infers, from instance and annotations.
@@ -105,7 +105,10 @@ ROWS: dict[str, Row] = {
 DEFAULTS: dict[str, Row] = {
     **{name: row for name, row in ROWS.items() if row.method == "aggregated" and name != "DL-WC"},
     **{method: Row(method) for method in LAYERS},
-    **{f"CL {one}": Row("crowdsourced-layer", {"connection": one}) for one in ("VW", "VB", "VW+B", "S")},
+    **{
+        f"CL {connection}": Row("crowdsourced-layer", {"connection": connection})
+        for connection in ("VW", "VB", "VW+B", "S")
+    },
     "WDN": Row("doctor-net", {"weighted": True}),
     "GeoCrowdNet W": Row("geo-crowd-net", {"regularization": "W"}),
     "CoNAL": Row("conal", {"scale": 2.0}),
@@ -252,8 +255,8 @@ def rows_of(name: str) -> dict[str, Row]:
 def work(name: str, row_name: str, seeds: int) -> dict[str, Any]:
     """Trains one row, and says with which settings."""
     with recorded() as settings:
-        found = measured(name, row_name, seeds)
-    return {**found, "settings": settings}
+        figures = measured(name, row_name, seeds)
+    return {**figures, "settings": settings}
 
 
 def measured(name: str, row_name: str, seeds: int) -> dict[str, Any]:
@@ -331,33 +334,35 @@ def task_posteriors(model: Any, data: Data) -> np.ndarray | None:
 # === Figures ===
 
 
-def gains(one: dict[str, Any], other: dict[str, Any]) -> dict[int, float]:
+def gains(row: dict[str, Any], other: dict[str, Any]) -> dict[int, float]:
     """Differences of "last" in points: seed -> difference."""
     theirs = {run["seed"]: run["last"] for run in other["runs"]}
-    return {run["seed"]: 100 * (run["last"] - theirs[run["seed"]]) for run in one["runs"] if run["seed"] in theirs}
+    return {run["seed"]: 100 * (run["last"] - theirs[run["seed"]]) for run in row["runs"] if run["seed"] in theirs}
 
 
-def runs_of(name: str, one: dict[str, Any], other: dict[str, Any]) -> Runs:
+def runs_of(name: str, row: dict[str, Any], other: dict[str, Any]) -> Runs:
     """`gains` with what the fifths of one set share."""
-    return Runs(list(gains(one, other).values()), overlap=1 / (FOLDS - 1) if name.endswith("-folds") else 0.0)
+    return Runs(list(gains(row, other).values()), overlap=1 / (FOLDS - 1) if name.endswith("-folds") else 0.0)
 
 
-def against(name: str, one: dict[str, Any], other: dict[str, Any]) -> str:
+def against(name: str, row: dict[str, Any], other: dict[str, Any]) -> str:
     """Difference of "last" with its interval: by the bootstrap over test tasks where all seeds have the same ones."""
-    if any("hits" not in run for run in (*one["runs"], *other["runs"])):
-        return shown([runs_of(name, one, other)])
-    return shown_bootstrap(*(np.array([unpacked(run["hits"]) for run in each["runs"]]) for each in (one, other)))
+    if any("hits" not in run for run in (*row["runs"], *other["runs"])):
+        return shown([runs_of(name, row, other)])
+    return shown_bootstrap(
+        *(np.array([unpacked(run["hits"]) for run in pair_row["runs"]]) for pair_row in (row, other))
+    )
 
 
-def mean(one: dict[str, Any], key: str) -> float:
-    return float(np.mean([run[key] for run in one["runs"]]))
+def mean(row: dict[str, Any], key: str) -> float:
+    return float(np.mean([run[key] for run in row["runs"]]))
 
 
-def mean_and_deviation(one: dict[str, Any], key: str) -> str:
+def mean_and_deviation(row: dict[str, Any], key: str) -> str:
     """Per cent, mean ± sample standard deviation over seeds; nothing where the data has no such figure."""
-    if any(key not in run for run in one["runs"]):
+    if any(key not in run for run in row["runs"]):
         return ""
-    values = 100 * np.array([run[key] for run in one["runs"]])
+    values = 100 * np.array([run[key] for run in row["runs"]])
     return f"{values.mean():.2f}" + (f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else "")
 
 
@@ -365,12 +370,12 @@ def trained_before(saved: dict[str, Any], name: str, row: str) -> dict[str, Any]
     """A saved row of LabelMe that has the settings of a row of today's defaults, or None."""
     if name != "labelme-defaults":
         return None
-    asked = dataclasses.asdict(DEFAULTS[row])
-    wanted = {"settings": settings_of(partial(measured, name, row, 1)), **asked}
-    for one in saved.get("labelme", {}).values():
-        found = {"settings": one.get("settings"), **one["row"]}
-        if all(found[key] == wanted[key] for key in ("settings", "labels", "hard")):
-            return {**one, "row": asked}
+    row_settings = dataclasses.asdict(DEFAULTS[row])
+    wanted = {"settings": settings_of(partial(measured, name, row, 1)), **row_settings}
+    for saved_row in saved.get("labelme", {}).values():
+        saved_settings = {"settings": saved_row.get("settings"), **saved_row["row"]}
+        if all(saved_settings[key] == wanted[key] for key in ("settings", "labels", "hard")):
+            return {**saved_row, "row": row_settings}
     return None
 
 
@@ -388,16 +393,16 @@ def main() -> None:
         print("RESULT" + json.dumps(work(*args.worker, args.seeds)))
         return
     for name in args.data:
-        for row in (each for each in args.rows if each in rows_of(name)):
+        for row in (row_name for row_name in args.rows if row_name in rows_of(name)):
             saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
             if row in saved.get(name, {}) and not args.again:
                 continue
-            one = None if args.again else trained_before(saved, name, row)
-            if one is None:
-                one = run_alone(__file__, ["--worker", name, row, "--seeds", str(args.seeds)], f"{name}, {row}")
-            if one is not None:
-                saved = json.loads(args.out.read_text()) if args.out.is_file() else {}  # others may write beside
-                save(args, args.out, saved, (name, row), one)
+            result = None if args.again else trained_before(saved, name, row)
+            if result is None:
+                result = run_alone(__file__, ["--worker", name, row, "--seeds", str(args.seeds)], f"{name}, {row}")
+            if result is not None:
+                saved = json.loads(args.out.read_text()) if args.out.is_file() else {}  # others may write as well
+                save(args, args.out, saved, (name, row), result)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ ROWS = {
 
 
 def trainings(method: str) -> Iterator[dict[str, Any]]:
-    """One training a seed: on one label a task, on gold, or on all annotations by a crowd layer of that connection."""
+    """One training per seed: on one label per task, on gold, or on all annotations by a crowd layer."""
     from crowdzoo import datasets
     from crowdzoo.aggregation import DawidSkene, MajorityVote
     from crowdzoo.metrics import accuracy
@@ -67,17 +67,17 @@ def trainings(method: str) -> Iterator[dict[str, Any]]:
             "gold": lambda: data.gold[training],
         }
         settings = dataclasses.replace(config.settings, seed=seed, method="aggregated", arguments={})
-        given: dict[str, Any] = {"annotations": crowd, "tasks": crowd.tasks}
+        targets: dict[str, Any] = {"annotations": crowd, "tasks": crowd.tasks}
         if method in labels:
-            given = {"label_distribution": np.eye(crowd.num_classes)[labels[method]()]}
+            targets = {"label_distribution": np.eye(crowd.num_classes)[labels[method]()]}
         else:
             arguments = {"connection": method, "scale": 1.0}
             settings = dataclasses.replace(settings, method="crowdsourced-layer", arguments=arguments)
         started = time.perf_counter()
-        model, encoder = train(settings, data.instances[training], **given)
+        model, encoder = train(settings, data.instances[training], **targets)
         seconds = time.perf_counter() - started
-        found = model.predict(encoder.to_numpy(data.instances[held_out]), verbose=0).argmax(axis=1)
-        yield {"seed": seed, "accuracy": accuracy(data.gold[held_out], found), "seconds": seconds}
+        predicted = model.predict(encoder.to_numpy(data.instances[held_out]), verbose=0).argmax(axis=1)
+        yield {"seed": seed, "accuracy": accuracy(data.gold[held_out], predicted), "seconds": seconds}
 
 
 def whole_demo() -> Iterator[dict[str, Any]]:
@@ -98,18 +98,18 @@ PARTS: rows.Parts = {
 def table(saved: dict[str, Any]) -> str:
     """The rows that are done as a Markdown table, and what they were computed on."""
     done = {row: saved["accuracy"][row] for row in ROWS if row in saved["accuracy"]}
-    values = {row: np.array([run["accuracy"] for run in one["runs"]]) for row, one in done.items()}
+    values = {row: np.array([run["accuracy"] for run in row_result["runs"]]) for row, row_result in done.items()}
     lines = [
-        (row, "{:.3f} ± {:.3f}".format(*mean_interval([Runs(found)])),
-         "" if row == FLOOR else shown([Runs(found - values[FLOOR])], digits=3),
+        (row, "{:.3f} ± {:.3f}".format(*mean_interval([Runs(accuracies)])),
+         "" if row == FLOOR else shown([Runs(accuracies - values[FLOOR])], digits=3),
          f"{np.mean([run['seconds'] for run in done[row]['runs']]):.0f}")
-        for row, found in values.items()
+        for row, accuracies in values.items()
     ]  # fmt: skip
     heading = ["trained on", "test accuracy", f"against {FLOOR}", "seconds a training"]
-    words = "Computed on: " + "; ".join(sorted({told(one["stack"]) for one in done.values()})) + "."
+    words = "Computed on: " + "; ".join(sorted({told(row_result["stack"]) for row_result in done.values()})) + "."
     if "time" in saved:
-        ((one,),) = (each["runs"] for each in saved["time"].values())
-        words += f"\nThe whole demo, with one training of each row, took {one['minutes']:.1f} minutes."
+        ((row_result,),) = (part["runs"] for part in saved["time"].values())
+        words += f"\nThe whole demo, with one training of each row, took {row_result['minutes']:.1f} minutes."
     return f"{grid(heading, lines, 2)}\n{words}\n"
 
 

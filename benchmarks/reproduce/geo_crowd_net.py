@@ -7,7 +7,7 @@
 Protocol, written before the first run of either part. (Learning rate, noise and sizes come from trials on seeds 900 and
 901, in which CCEM stayed near its start among the pairs that explain the labels alike: hence two starts.)
 
-**Crowds.** K = 4 classes, 8 annotators, four labels a task. Instances come from clusters in 8 dimensions (centres
+**Crowds.** K = 4 classes, 8 annotators, four labels per task. Instances come from clusters in 8 dimensions (centres
 normal, times 3; variance one within); a cluster has one class distribution f, from which a task's class is drawn.
 Annotators label by their confusion matrices (`simulate_annotations`). What Ibrahim et al. need is there or not:
 
@@ -102,16 +102,16 @@ def distributions(crowd: str) -> np.ndarray:
 
 def matrices(crowd: str, rng: np.random.Generator) -> np.ndarray:
     """Confusion matrices `[R, K, K]`, `[annotator, true, said]`."""
-    found = np.empty((ANNOTATORS, CLASSES, CLASSES))
+    matrices = np.empty((ANNOTATORS, CLASSES, CLASSES))
     for annotator, true in np.ndindex(ANNOTATORS, CLASSES):
         right = rng.uniform(*RIGHT)
-        found[annotator, true] = np.insert(rng.dirichlet(np.full(CLASSES - 1, 4.0)) * (1 - right), true, right)
+        matrices[annotator, true] = np.insert(rng.dirichlet(np.full(CLASSES - 1, 4.0)) * (1 - right), true, right)
     if crowd in ("both", "no anchors"):
         for k in range(CLASSES):
-            found[k, :, k] = 0.01
-            found[k, k] = np.where(np.arange(CLASSES) == k, 0.9, 0.1 / (CLASSES - 1))
-            found[k] /= found[k].sum(axis=1, keepdims=True)
-    return found
+            matrices[k, :, k] = 0.01
+            matrices[k, k] = np.where(np.arange(CLASSES) == k, 0.9, 0.1 / (CLASSES - 1))
+            matrices[k] /= matrices[k].sum(axis=1, keepdims=True)
+    return matrices
 
 
 def drawn(crowd: str, seed: int, labels: int) -> dict[str, Any]:
@@ -302,9 +302,9 @@ def recovered(
     return row
 
 
-def level(one: dict[str, Any], key: str, factor: float = 1) -> str:
+def level(row: dict[str, Any], key: str, factor: float = 1) -> str:
     """Mean ± half width of the interval."""
-    mean, half = mean_interval([Runs([factor * run[key] for run in one["runs"]])])
+    mean, half = mean_interval([Runs([factor * run[key] for run in row["runs"]])])
     digits = 1 if factor > 1 else 3
     return f"{mean:.{digits}f} ± {half:.{digits}f}"
 
@@ -321,8 +321,8 @@ def plot(results: dict[str, Any]) -> None:
     for (start, crowd), panel in zip(itertools.product(STARTS, CROWDS), panels.flat, strict=True):
         for penalty, color in ((None, "black"), ("F", "tab:blue"), ("W", "tab:orange")):
             rows = [recovered(results, crowd, penalty, start, labels) for labels in LABELS]
-            found = [mean_interval([Runs([run["l1"] for run in row["runs"]])]) for row in rows]
-            means, halves = zip(*found, strict=True)
+            intervals = [mean_interval([Runs([run["l1"] for run in row["runs"]])]) for row in rows]
+            means, halves = zip(*intervals, strict=True)
             panel.errorbar(LABELS, means, halves, color=color, marker="o", capsize=3, label=penalty or "CCEM")
         begun = "default start" if start is None else f"start {start:g}"
         panel.set(title=f"{crowd}, {begun}", xscale="log")
@@ -353,7 +353,7 @@ def main() -> None:
         return
     for part in args.part:
         failed: set[str] = set()
-        while True:  # others may write beside
+        while True:  # others may write as well
             saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
             missing = [
                 row

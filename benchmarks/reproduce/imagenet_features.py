@@ -17,7 +17,7 @@
   hyperparameters are the rows of deep_methods.py; nothing is chosen anew.
 - Figures: accuracy on the test fifth after the last epoch; differences against DL-MV, paired by seed, with the interval
   of Nadeau and Bengio for fifths; the share of the way from DL-MV to gold.
-- If gold has less than .93 on LabelMe, that figure stands, and a second variant is run. (It was not needed.)
+- If gold has less than .93 on LabelMe, that figure is kept, and a second variant is run. (It was not needed.)
 
 Rows are trained one after the other in one process, so that the library is loaded once; each is saved with its stack
 when it is done. Results go to benchmarks/results/imagenet_features.json.
@@ -126,9 +126,9 @@ def measure(args: argparse.Namespace) -> None:
         old = _read(out).get(name, {}).get(row, {"runs": []})
         if not args.again and len(old["runs"]) >= seeds and same_stack(old.get("stack"), stack()):
             continue
-        one = work(row, data[name], seeds)
-        save(args, out, _read(out), (name, row), one)
-        print(f"{name}, {row}: {100 * mean(one, 'last'):.2f}", flush=True)
+        result = work(row, data[name], seeds)
+        save(args, out, _read(out), (name, row), result)
+        print(f"{name}, {row}: {100 * mean(result, 'last'):.2f}", flush=True)
 
 
 def checks(folder: Path) -> dict[str, Any]:

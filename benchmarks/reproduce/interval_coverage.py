@@ -8,7 +8,7 @@ Protocol, fixed before the first run. Seeds are 10,000 and up, which no test and
 - `calibration`: 50, 100 or 200 gold tasks of 1,200; 100 crowds a cell. True value: the accuracy of the calibrated
   labels on the tasks without gold. Sorts: `judges` (10 graders of four ordered grades, in two families that misread the
   same tasks; majority vote), `independent` (four classes, 30 annotators, three
-  annotations a task; robust).
+  annotations per task; robust).
 - `alt-test`: level .05, 500 crowds a cell. Three, five or ten people and a model of equal skill, 100 tasks: the share
   of crowds in which the model is found to replace anybody. The test is one-sided and controls the rate of false finds,
   so this should be at most .05.
@@ -72,9 +72,9 @@ def independent(seed: int, num_classes: int = 4, num_annotators: int = 30, redun
     activity /= activity.sum()
     who = np.concatenate([rng.choice(num_annotators, redundancy, replace=False, p=activity) for _ in range(DRAWN)])
     limits = np.cumsum(matrices[who, truth[tasks]], axis=1)
-    said = np.minimum((rng.random(tasks.size)[:, None] > limits).sum(axis=1), num_classes - 1)
+    labels = np.minimum((rng.random(tasks.size)[:, None] > limits).sum(axis=1), num_classes - 1)
     names = {"tasks": range(DRAWN), "annotators": range(num_annotators), "classes": range(num_classes)}
-    annotations = Annotations.from_arrays(tasks, who, said, **names)
+    annotations = Annotations.from_arrays(tasks, who, labels, **names)
     return annotations.select_rows(annotations.task_ids < TASKS), truth
 
 
@@ -93,10 +93,10 @@ def calibrations(sort: str, number: int) -> Iterator[dict[str, Any]]:
         known = np.random.default_rng(seed).permutation(annotated)[:number]
         gold = np.full(annotations.num_tasks, -1)
         gold[known] = truth[known]
-        found = calibrate(aggregator(method).fit(annotations), annotations, gold, seed=seed)
-        others = np.setdiff1d(annotated, known)
-        assert found.accuracy_interval is not None
-        yield figures(*found.accuracy_interval, float((found.labels[others] == truth[others]).mean()))
+        calibrated = calibrate(aggregator(method).fit(annotations), annotations, gold, seed=seed)
+        unknown = np.setdiff1d(annotated, known)
+        assert calibrated.accuracy_interval is not None
+        yield figures(*calibrated.accuracy_interval, float((calibrated.labels[unknown] == truth[unknown]).mean()))
 
 
 def figures(value: float, low: float, high: float, truth: float) -> dict[str, Any]:
@@ -106,16 +106,16 @@ def figures(value: float, low: float, high: float, truth: float) -> dict[str, An
 def replaced(number: int) -> Iterator[dict[str, Any]]:
     """One run: in what share of the crowds a model of the people's skill is found to replace somebody."""
     names = [*(f"person {place}" for place in range(number)), "model"]
-    found = []
+    replacements = []
     for seed in range(FIRST, FIRST + TESTS):
         rng = np.random.default_rng(seed)
         truth = rng.integers(0, 3, 100)
         slips = (truth[:, None] + rng.integers(1, 3, (100, number + 1))) % 3
-        said = np.where(rng.random(slips.shape) < 0.8, truth[:, None], slips)
-        annotations = Annotations.from_dense(said, annotators=names, classes=range(3))
+        labels = np.where(rng.random(slips.shape) < 0.8, truth[:, None], slips)
+        annotations = Annotations.from_dense(labels, annotators=names, classes=range(3))
         (test,) = alternative_annotator_test(annotations, ["model"], epsilon=0.0)
-        found.append(test.winning_rate > 0)
-    yield {"rejected": round(float(np.mean(found)), 4)}
+        replacements.append(test.winning_rate > 0)
+    yield {"rejected": round(float(np.mean(replacements)), 4)}
 
 
 WORTHS = (  # classes, votes per task, share of right ones, concentration
@@ -131,7 +131,7 @@ def worths(classes: int, votes: int, right: float, concentration: float | None, 
         rng = np.random.default_rng(seed)
         shares = np.where(np.eye(classes) > 0, right, (1 - right) / (classes - 1))[rng.integers(classes, size=tasks)]
         if concentration is not None:
-            shares = np.stack([rng.dirichlet(concentration * each) for each in shares])
+            shares = np.stack([rng.dirichlet(concentration * row) for row in shares])
         labels = np.minimum((rng.random((tasks, votes, 1)) > shares.cumsum(axis=1)[:, None]).sum(axis=2), classes - 1)
         who = np.argsort(rng.random((tasks, 12)), axis=1)[:, :votes]
         crowd = Annotations.from_arrays(

@@ -29,7 +29,7 @@ class Runs:
     Attributes:
         values: one a run, n.
         overlap: test tasks by training tasks, where the runs' training sets overlap (1/4 for fifths); else 0.
-        weight: the number of data sets that the values stand for.
+        weight: the number of data sets that the values represent.
     """
 
     values: ArrayLike
@@ -53,13 +53,13 @@ def mean_interval(groups: Sequence[Runs], level: float = LEVEL) -> tuple[float, 
     values = [np.asarray(group.values, float) for group in groups]
     weights = np.array([group.weight for group in groups])
     weights = weights / weights.sum()
-    mean = float(sum(weight * each.mean() for weight, each in zip(weights, values, strict=True)))
+    mean = float(sum(weight * group_values.mean() for weight, group_values in zip(weights, values, strict=True)))
     if min(map(len, values)) < 2:
         return mean, float("nan")
-    freedom = np.array([len(each) - 1 for each in values])
+    freedom = np.array([len(group_values) - 1 for group_values in values])
     variances = np.array([
-        weight**2 * each.var(ddof=1) * (1 / len(each) + group.overlap)
-        for weight, each, group in zip(weights, values, groups, strict=True)
+        weight**2 * group_values.var(ddof=1) * (1 / len(group_values) + group.overlap)
+        for weight, group_values, group in zip(weights, values, groups, strict=True)
     ])  # fmt: skip
     if not variances.any():
         return mean, 0.0
@@ -73,9 +73,9 @@ def shown(groups: Sequence[Runs], digits: int = 1) -> str:
     return f"{mean:+.{digits}f}" + ("" if np.isnan(half) else f" ± {half:.{digits}f}")
 
 
-def shown_bootstrap(hits: ArrayLike, others: ArrayLike) -> str:
+def shown_bootstrap(hits: ArrayLike, other_hits: ArrayLike) -> str:
     """A table's cell of `bootstrap` in points: "+1.2 [+0.3, +2.1]"."""
-    mean, low, high = (100 * each for each in bootstrap(hits, others))
+    mean, low, high = (100 * end for end in bootstrap(hits, other_hits))
     return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
 
 

@@ -1,4 +1,4 @@
-"""LIA's tables: the labels of crowdsourced tasks, inferred with few and with many annotations a task.
+"""LIA's tables: the labels of crowdsourced tasks, inferred with few and with many annotations per task.
 
     python benchmarks/reproduce/lia.py                           # what is missing in the saved results
     python benchmarks/reproduce/lia.py --data bluebirds --rows LIA LIA-E --draws 10
@@ -6,7 +6,7 @@
     python benchmarks/reproduce/lia.py --again --save            # everything anew
 
 Reads the raw data below CROWDZOO_DATA. Evaluation is transductive, as in
-the paper: the share of the annotated tasks whose inferred label is right. A draw keeps r random annotations a task;
+the paper: the share of the annotated tasks whose inferred label is right. A draw keeps r random annotations per task;
 all rows see the same draws. For the rows with a network h there are two figures: "posterior" is the label given the
 task and its annotations, "h" is the network's own. At a redundancy that keeps all annotations only the start differs
 between draws.
@@ -35,7 +35,7 @@ paragraph says.
 - Probabilities (word similarity, equation 8): an answer of 0 to 10 is the probability of "similar", so each annotation
   has a `confidence`. "majority, probabilities" is their mean; "Dawid-Skene, confidence" is the aggregator's option, in
   which the probabilities enter every step; it was fixed, with its settings, before its first run on these data.
-- Labels saved: annotations a task that a row needs for the accuracy of majority vote with all of them, on the line
+- Labels saved: annotations per task that a row needs for the accuracy of majority vote with all of them, on the line
   between neighbouring r (of their logarithms), and the share of the annotations that are saved.
 - A cell counts as reproduced where the published mean lies within one standard deviation (of our draws) of the figure
   by the authors' protocol, of ours where there is one protocol only. Where that is not so but the row is on the same
@@ -43,7 +43,7 @@ paragraph says.
 
 What differs from the paper: VGG16 features for ResNet-101 (Blue Birds), hashed and weighted words for BERT (RTE and the
 medical sets), GloVe (word similarity). All are rotated to their principal axes, for steps that cost less: nothing is
-lost by that on Blue Birds and word similarity, which have fewer tasks than axes; of words the first 128 axes are kept.
+lost by that on Blue Birds and word similarity, which have fewer tasks than axes; for words the first 128 axes are kept.
 Word similarity is yes or no: above the middle of the scale or not, gold and answers alike (the paper keeps answers as
 probabilities). A step sees all tasks (the paper: 1,024 annotations); on the medical sets 512 tasks, by networks twice
 as wide and in 2 rounds of 1,000 steps, as in the authors' code. There are five draws (medical: three) for the paper's
@@ -56,7 +56,7 @@ are counted: 975 for causes, a quarter of them yes, and 621 for treats, half yes
 once, by the same annotators of a sentence as the other rows, and is counted on the one. Where a worker judged a
 sentence again, the first time counts. Of 842 of the paper's 3,984 sentences the judgments are not to be had, 89 of ours
 are not among those, and the paper's accuracies (3 to 46 percent, of questions of yes or no) follow a definition that it
-does not give. So only the order of the rows can be compared. As most answers are no, F1 of yes stands beside accuracy;
+does not give. So only the order of the rows can be compared. As most answers are no, F1 of yes is given with accuracy;
 by majority it is near the paper's figures for causes, but not for treats.
 
 Each row of each set runs in a process of its own, which tells its peak memory (MAJ* and MMCE* share one), on the Keras
@@ -253,14 +253,14 @@ PUBLISHED_EM_ALONE = {
 class CrowdSet:
     """Features [N, D], annotations of two classes, gold class codes [N], -1 where unknown.
 
-    The medical sets are one relation of J: `relation` is its number, and `said` [N, R, J] what the annotators said of
+    The medical sets are one relation of J: `relation` is its number, and `relation_labels` [N, R, J] the labels of
     all of them, yes (1), no (0) or nothing (-1).
     """
 
     x: np.ndarray
     annotations: Annotations
     gold: np.ndarray
-    said: np.ndarray | None = None
+    relation_labels: np.ndarray | None = None
     relation: int = 0
 
 
@@ -271,15 +271,15 @@ def bluebirds() -> CrowdSet:
         images, x = arrays["arr_0"].tolist(), arrays["arr_1"]
     gold = _yes_or_no((folder / "gt.yaml").read_text())
     answers = [
-        (image, int(annotator), said)
+        (image, int(annotator), answer)
         for annotator, block in re.findall(r"(\d+): \{([^}]*)\}", (folder / "labels.yaml").read_text())
-        for image, said in _yes_or_no(block).items()
+        for image, answer in _yes_or_no(block).items()
     ]
     return CrowdSet(_rotated(x), _annotations(answers, images), np.array([gold[image] for image in images]))
 
 
 def _yes_or_no(text: str) -> dict[int, int]:
-    return {int(name): int(said == "true") for name, said in re.findall(r"(\d+): (true|false)", text)}
+    return {int(name): int(answer == "true") for name, answer in re.findall(r"(\d+): (true|false)", text)}
 
 
 @cache
@@ -321,23 +321,24 @@ def medical(name: str) -> CrowdSet:
     terms = {row["sent_id"]: (row["term1"], row["term2"]) for row in rows}
     sentences = list(terms)
     answers = [
-        (row["sent_id"], row["_worker_id"], int(MEDICAL[name] in each)) for row, each in zip(rows, chosen, strict=True)
+        (row["sent_id"], row["_worker_id"], int(MEDICAL[name] in choice))
+        for row, choice in zip(rows, chosen, strict=True)
     ]
     annotations = _annotations(answers, sentences)
-    said = np.full((len(sentences), annotations.num_annotators, len(relations)), -1, "int8")
+    relation_labels = np.full((len(sentences), annotations.num_annotators, len(relations)), -1, "int8")
     tasks = {sentence: code for code, sentence in enumerate(sentences)}
     annotators = {annotator: code for code, annotator in enumerate(annotations.annotators.tolist())}
-    for (sentence, annotator, _), each in zip(reversed(answers), reversed(chosen), strict=True):  # so the first stays
-        said[tasks[sentence], annotators[annotator]] = [relation in each for relation in relations]
+    for (sentence, annotator, _), choice in zip(reversed(answers), reversed(chosen), strict=True):  # so the first stays
+        relation_labels[tasks[sentence], annotators[annotator]] = [relation in choice for relation in relations]
     whole = [texts[sentence] for sentence in sentences]
     parts = [_between(text, *terms[sentence]) for text, sentence in zip(whole, sentences, strict=True)]
     x = np.concatenate([_hashed_words(whole), _hashed_words(parts)], axis=1)
     codes = np.array([gold.get(sentence.partition("-")[0], -1) for sentence in sentences])
-    return CrowdSet(_rotated(x), annotations, codes, said, relations.index(MEDICAL[name]))
+    return CrowdSet(_rotated(x), annotations, codes, relation_labels, relations.index(MEDICAL[name]))
 
 
 def _between(text: str, *terms: str) -> str:
-    """The text from one term to the other, both included; they stand there in capitals."""
+    """The text from one term to the other, both included; they are in capitals."""
     starts = [max(text.find(term), 0) for term in terms]
     return text[min(starts) : max(start + len(term) for start, term in zip(starts, terms, strict=True))]
 
@@ -392,14 +393,14 @@ def measure(
 ) -> tuple[dict[int, dict[str, float]], int, list[str]]:
     """Accuracies of a row at one redundancy: seed -> figures; the peak memory of this process in MiB; the settings."""
     with recorded() as settings:
-        found = measured(name, row, redundancy, seeds)
-    return found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, settings
+        figures_by_seed = measured(name, row, redundancy, seeds)
+    return figures_by_seed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, settings
 
 
 def measured(name: str, row: str, redundancy: int, seeds: list[int]) -> dict[int, dict[str, float]]:
     """Accuracies of a row at one redundancy: seed -> figures."""
     data = SETS[name]()
-    found: dict[int, dict[str, float]] = {}
+    figures_by_seed: dict[int, dict[str, float]] = {}
     for seed in seeds:
         annotations = data.annotations.restrict(redundancy=redundancy, seed=seed)
         start = time.perf_counter()
@@ -409,15 +410,19 @@ def measured(name: str, row: str, redundancy: int, seeds: list[int]) -> dict[int
             figures = _two_steps(row, annotations, data, seed, SETTINGS[name])
         else:
             figures = _lia(row, annotations, data, seed, SETTINGS[name])
-        found[seed] = {**figures, "seconds": round(time.perf_counter() - start, 2)}
-        print(f"{name:10} {row:15} r={redundancy:<3} seed {seed}: {found[seed]}", flush=True)
-    return found
+        figures_by_seed[seed] = {**figures, "seconds": round(time.perf_counter() - start, 2)}
+        print(f"{name:10} {row:15} r={redundancy:<3} seed {seed}: {figures_by_seed[seed]}", flush=True)
+    return figures_by_seed
 
 
 def _aggregated(row: str, annotations: Annotations, data: CrowdSet) -> dict[str, float]:
-    found = _aggregation(row, annotations)
-    figures = {"posterior": round(found.expected_accuracy(data.gold), 4)}
-    return figures if data.said is None else figures | {"posterior, F1": _f1(found.posteriors[:, 1], data.gold)}
+    result = _aggregation(row, annotations)
+    figures = {"posterior": round(result.expected_accuracy(data.gold), 4)}
+    return (
+        figures
+        if data.relation_labels is None
+        else figures | {"posterior, F1": _f1(result.posteriors[:, 1], data.gold)}
+    )
 
 
 def _aggregation(row: str, annotations: Annotations) -> Any:
@@ -532,13 +537,13 @@ def _lia(row: str, annotations: Annotations, data: CrowdSet, seed: int, settings
 
     def look(fitted: FittedLIA, when: str = "") -> None:
         own = fitted.annotations
-        found = {
-            "posterior": fitted.model.posteriors(fitted.x, own, tasks=own.tasks, batch_size=2048)[fitted.asked],
-            "h": fitted.model.predict(fitted.x, verbose=0, batch_size=2048)[fitted.asked],
+        posteriors_by_part = {
+            "posterior": fitted.model.posteriors(fitted.x, own, tasks=own.tasks, batch_size=2048)[fitted.pairs],
+            "h": fitted.model.predict(fitted.x, verbose=0, batch_size=2048)[fitted.pairs],
         }
-        for name, posteriors in found.items():
+        for name, posteriors in posteriors_by_part.items():
             figures[name + when] = _accuracy(posteriors, data.gold)
-            if data.said is not None and not when:
+            if data.relation_labels is not None and not when:
                 figures[f"{name}, F1"] = _f1(posteriors[:, 1], data.gold)
 
     look(fitted_lia(row, annotations, data, seed, settings, after_em=partial(look, when=EM_ALONE)))
@@ -552,7 +557,7 @@ class FittedLIA:
     model: Any
     x: Any
     annotations: Annotations
-    asked: slice
+    pairs: slice
 
 
 def fitted_lia(
@@ -568,7 +573,7 @@ def fitted_lia(
     Args:
         row: its name.
         annotations: what it is trained on.
-        data: features, and for LIA-ML what was said of all relations.
+        data: features, and for LIA-ML the labels of all relations.
         seed: of the weights and of the order.
         settings: of the set, which those of the row replace.
         after_em: is called once, before the marginal step.
@@ -591,11 +596,13 @@ def fitted_lia(
     arguments = {name: value for name, value in NETWORKS[row].items() if name not in settings}
     keras.utils.set_random_seed(seed)
     embedding = arguments.pop("embedding", False)
-    asked = slice(None)
+    pairs = slice(None)
     if arguments.pop("all_relations", False):
-        num_relations = data.said.shape[2]
-        said = data.said[annotations.task_ids, annotations.annotator_ids]
-        annotations = label_pairs(annotations.task_ids, annotations.annotator_ids, said, num_tasks=len(data.x))
+        num_relations = data.relation_labels.shape[2]
+        relation_labels = data.relation_labels[annotations.task_ids, annotations.annotator_ids]
+        annotations = label_pairs(
+            annotations.task_ids, annotations.annotator_ids, relation_labels, num_tasks=len(data.x)
+        )
         x: Any = pair_instances(data.x, num_relations)
         instances: Any = {
             "instance": keras.Input(data.x.shape[1:], name="instance"),
@@ -603,7 +610,7 @@ def fitted_lia(
         }
         relation = keras.layers.Embedding(num_relations, settings["annotator_embedding"])(instances["label"])
         hidden = keras.layers.Concatenate(name="features")([instances["instance"], relation])
-        asked = slice(data.relation, None, num_relations)  # the pairs that gold is about
+        pairs = slice(data.relation, None, num_relations)  # the pairs that gold is about
     else:
         x, instances, hidden = _instances(embedding, data.x)
     own = {
@@ -617,7 +624,7 @@ def fitted_lia(
     epochs = settings["rounds"] * settings["steps_per_round"] // STEPS
     full = settings["batch"] is None
     batch = annotations.num_tasks if full else settings["batch"]
-    fitted = FittedLIA(model, x, annotations, asked)
+    fitted = FittedLIA(model, x, annotations, pairs)
 
     class AfterEM(keras.callbacks.Callback):
         """Looks at the state between the two phases, each of which is a training of its own."""
@@ -643,8 +650,8 @@ def fitted_lia(
 def _f1(yes: np.ndarray, gold: np.ndarray) -> float:
     """F1 of the answer yes, by its probabilities [N]; ties count half."""
     known = gold >= 0
-    said, true = np.where(np.isclose(yes, 0.5), 0.5, yes > 0.5)[known], gold[known]
-    return round(float(2 * (said @ true) / (said.sum() + true.sum())), 4)
+    predicted, true = np.where(np.isclose(yes, 0.5), 0.5, yes > 0.5)[known], gold[known]
+    return round(float(2 * (predicted @ true) / (predicted.sum() + true.sum())), 4)
 
 
 STEPS = 200  # in an epoch of `Repeated`
@@ -660,11 +667,11 @@ def run(
     draws: int | None,
     args: argparse.Namespace,
 ) -> None:
-    """Fills the table and saves it after each redundancy of a row; of what is computed again each row as a whole."""
+    """Fills the table and saves it after each redundancy of a row, and after each row that is computed again."""
     shared = ProcessPoolExecutor(1, get_context("spawn"))  # of the rows of two steps; it starts with the first
     for name in sets:
         seeds = range(draws or DRAWS[name])
-        for row in (each for each in rows if each not in NOT_OF[name]):
+        for row in (value for value in rows if value not in NOT_OF[name]):
             cell = table.setdefault("sets", {}).setdefault(name, {}).setdefault(row, {})
             here = stack(keras=row not in AGGREGATORS)
             if args.again:
@@ -672,7 +679,7 @@ def run(
             elif not any(_missing(cell, name, seeds).values()):
                 continue
             elif not same_stack(cell.get("stack"), here):  # a row is of one stack
-                if redundancies and set(cell.get("draws", {})) - {str(each) for each in redundancies}:
+                if redundancies and set(cell.get("draws", {})) - {str(value) for value in redundancies}:
                     raise SystemExit(f"{name}, {row}: --redundancies would drop the others; compute the whole row anew")
                 cell.clear()
             wanted = _missing(cell, name, seeds)
@@ -680,10 +687,12 @@ def run(
             cell["stack"] = here
             own = None if row in TWO_STEPS else ProcessPoolExecutor(1, get_context("spawn"))
             with own or contextlib.nullcontext():
-                for redundancy in (each for each in redundancies or wanted if wanted.get(each)):
+                for redundancy in (value for value in redundancies or wanted if wanted.get(value)):
                     job = (own or shared).submit(measure, name, row, redundancy, wanted[redundancy])
-                    found, memory, cell["settings"] = job.result()
-                    known.setdefault(str(redundancy), {}).update({str(seed): each for seed, each in found.items()})
+                    figures_by_seed, memory, cell["settings"] = job.result()
+                    known.setdefault(str(redundancy), {}).update(
+                        {str(seed): value for seed, value in figures_by_seed.items()}
+                    )
                     cell["peak_mib"] = max(memory, cell.get("peak_mib", 0))
                     if not args.again:
                         save(args, RESULTS, read(), ("sets", name, row), cell)

@@ -7,7 +7,7 @@
 **Protocol**, fixed before the first run. Sets, features, draws and settings are those of lia.py, and nothing is chosen
 by gold.
 
-- added: r = 5 annotations a task of Blue Birds and of word similarity, draws 0 to 2 of lia.py. Then two annotators are
+- added: r = 5 annotations per task of Blue Birds and of word similarity, draws 0 to 2 of lia.py. Two annotators are
   added who answer every task: one by gold, one against it. Rows: majority vote, Dawid-Skene, LIA ("ours" of lia.py) and
   LIA with ridge .1. "accuracy" is that of the labels (LIA: the posterior's); the two cancel each other in a vote, so
   majority vote should stay where it was. "right" and "wrong" are the mean diagonals of the two annotators' confusion
@@ -63,22 +63,22 @@ def added(name: str, row: str) -> Iterator[dict[str, Any]]:
     for seed in DRAWS:
         annotations = with_two_added(data.annotations.restrict(redundancy=REDUNDANCY, seed=seed), data.gold)
         if row in AGGREGATORS:
-            found = aggregator(AGGREGATORS[row]).fit(annotations)
-            one, confusions = {"accuracy": float(found.expected_accuracy(data.gold))}, found.confusions
+            result = aggregator(AGGREGATORS[row]).fit(annotations)
+            figures, confusions = {"accuracy": float(result.expected_accuracy(data.gold))}, result.confusions
         else:
             fitted = fitted_lia(row, annotations, data, seed, SETTINGS[name])
-            said = fitted.model.posteriors(fitted.x, annotations, tasks=annotations.tasks, batch_size=2048)
-            one = {"accuracy": float((said.argmax(axis=1) == data.gold).mean())}
+            posteriors = fitted.model.posteriors(fitted.x, annotations, tasks=annotations.tasks, batch_size=2048)
+            figures = {"accuracy": float((posteriors.argmax(axis=1) == data.gold).mean())}
             confusions = fitted.model.annotator_confusions()
         if confusions is not None:
-            asked = np.unique(annotations.annotator_ids)
-            skills = np.diagonal(confusions, axis1=1, axis2=2).mean(axis=1)[asked]
-            one |= {
+            answering = np.unique(annotations.annotator_ids)
+            skills = np.diagonal(confusions, axis1=1, axis2=2).mean(axis=1)[answering]
+            figures |= {
                 "right": float(skills[-2]),
                 "wrong": float(skills[-1]),
-                "told apart": float(skills.argmax() == len(asked) - 2 and skills.argmin() == len(asked) - 1),
+                "told apart": float(skills.argmax() == len(answering) - 2 and skills.argmin() == len(answering) - 1),
             }
-        yield {"seed": seed, **one}
+        yield {"seed": seed, **figures}
 
 
 PARTS: Parts = {

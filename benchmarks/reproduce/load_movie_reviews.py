@@ -27,7 +27,7 @@ class MovieReviews:
         test_words: of these, as `words`.
         text_annotations: ratings of the 1,498 reviews whose text there is.
         text_gold: the authors' ratings of these, float64 [1498].
-        texts: the 1,498 texts. Of the test reviews there are none.
+        texts: the 1,498 texts. The test reviews have no texts.
     """
 
     annotations: Annotations
@@ -83,16 +83,16 @@ def load_movie_reviews(folder: str | Path | None = None) -> MovieReviews:
     folder = data_folder() / "movie-reviews-amt" if folder is None else Path(folder)
     if not folder.is_dir():
         raise DataError(f"{folder} does not exist. Set CROWDZOO_DATA to the folder of the raw data sets.")
-    one, two = folder / "MovieReviews", folder / "clasda"
+    reviews, authors = folder / "MovieReviews", folder / "clasda"
     return MovieReviews(
-        annotations=_answers(one / "answers.txt.gz", 999999999),
-        gold=_numbers(one / "labels_train_amt.txt"),
-        words=_words(one / "data_train_amt.txt.gz"),
-        test_gold=_numbers(one / "labels_test.txt"),
-        test_words=_words(one / "data_test.txt.gz"),
-        text_annotations=_answers(two / "answers.txt.gz", -1),
-        text_gold=_numbers(two / "ratings_train.txt"),
-        texts=_lines(two / "texts_train.txt.gz"),
+        annotations=_answers(reviews / "answers.txt.gz", 999999999),
+        gold=_numbers(reviews / "labels_train_amt.txt"),
+        words=_words(reviews / "data_train_amt.txt.gz"),
+        test_gold=_numbers(reviews / "labels_test.txt"),
+        test_words=_words(reviews / "data_test.txt.gz"),
+        text_annotations=_answers(authors / "answers.txt.gz", -1),
+        text_gold=_numbers(authors / "ratings_train.txt"),
+        texts=_lines(authors / "texts_train.txt.gz"),
     )
 
 

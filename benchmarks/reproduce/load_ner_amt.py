@@ -51,7 +51,7 @@ def load_ner_amt(*, distinct: bool = True, folder: str | Path | None = None) -> 
         folder: where the set lies; None is `conll2003-ner-amt-izhx` in `data_folder()`.
 
     Returns:
-        Crowd, test set and the published majority vote. Gold of a sentence that stands more than once in the published
+        Crowd, test set and the published majority vote. Gold of a sentence that occurs more than once in the published
         5,985 is that of its first place.
 
     Raises:
@@ -90,7 +90,7 @@ def _union(place: Path, published: CrowdSequences, distinct: bool) -> CrowdSeque
     assert published.gold is not None
     for tokens, codes in zip(published.tokens, published.gold, strict=True):
         truths.setdefault(tuple(tokens), codes)
-    taken: Counter[tuple] = Counter()
+    kept: Counter[tuple] = Counter()
     sentences: list[tuple[str, ...]] = []
     rows: list[tuple[int, int, np.ndarray]] = []
     known: set[tuple[str, ...]] = set()
@@ -104,9 +104,9 @@ def _union(place: Path, published: CrowdSequences, distinct: bool) -> CrowdSeque
             here[key] += 1
             if own not in truths:
                 raise DataError(f"{place / name}: sentence {task} is not in ground_truth.txt.gz. Copy the files again.")
-            if here[key] <= taken[key]:
+            if here[key] <= kept[key]:
                 continue
-            taken[key] = here[key]
+            kept[key] = here[key]
             if distinct and own in known:
                 continue
             known.add(own)

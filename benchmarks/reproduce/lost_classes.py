@@ -85,15 +85,15 @@ def digits(seed: int) -> Data:
     order = rng.permutation(len(x))
     x, gold = (x[order] / 16).astype("float32"), gold[order]
     train = 1200
-    said = np.full((train, 30), -1)
+    labels = np.full((train, 30), -1)
     for task in range(train):
         for annotator in rng.choice(30, 4, replace=False):
             truth = gold[task]
             label = truth if rng.random() < 0.8 and annotator < 24 else rng.integers(10)
             if 12 <= annotator < 24 and truth in LOOKS_LIKE and rng.random() < 0.58:
                 label = LOOKS_LIKE[truth]
-            said[task, annotator] = label
-    annotations = Annotations.from_dense(said, classes=np.arange(10))
+            labels[task, annotator] = label
+    annotations = Annotations.from_dense(labels, classes=np.arange(10))
     return Data(x[:train], annotations, gold[:train], x[train:], gold[train:], {})
 
 
@@ -191,16 +191,19 @@ ADDED = {
 
 
 def parts() -> Parts:
-    found: Parts = {}
+    parts_by_name: Parts = {}
     for name, (make, own, rounds) in SETS.items():
-        found[name] = {
+        parts_by_name[name] = {
             f"{method}: {start}": partial(runs, make, method, start, own, rounds)
-            for method, start in (*((each, start) for start in STARTS for each in STARTED), *ADDED.get(name, ()))
+            for method, start in (
+                *((method_name, start) for start in STARTS for method_name in STARTED),
+                *ADDED.get(name, ()),
+            )
         }
     # of STARTED, "identity" is the start before
-    methods = [each for each in THIRTEEN if each not in STARTED]
-    found["digits, before"] = {method: partial(runs, digits, method, None, True, SEEDS) for method in methods}
-    return found
+    methods = [method_name for method_name in THIRTEEN if method_name not in STARTED]
+    parts_by_name["digits, before"] = {method: partial(runs, digits, method, None, True, SEEDS) for method in methods}
+    return parts_by_name
 
 
 if __name__ == "__main__":

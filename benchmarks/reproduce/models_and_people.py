@@ -19,7 +19,7 @@ accurate as those of two people for every task (`one-coin`), less .01:
   independent, as `crowdzoo next` does where it does not know who is a model.
 - "by gain, people and models": `next_annotations` with `people_and_models`, as `crowdzoo next --annotator-table`.
 
-Gold measures only. A way that has not reached the accuracy when it has spent three people's answers a task has spent
+Gold measures only. A way that has not reached the accuracy when it has spent three people's answers per task has spent
 that, and counts so.
 """
 
@@ -68,8 +68,8 @@ def table_of_models() -> tuple[np.ndarray, np.ndarray]:
     table = np.full((annotations.num_tasks, annotations.num_annotators), -1)
     table[annotations.task_ids, annotations.annotator_ids] = annotations.labels
     looked_at = np.random.default_rng(0).choice(len(table), 700, replace=False)
-    others = np.setdiff1d(np.arange(len(table)), looked_at)
-    return table[others], np.asarray(gold)[others]
+    remaining = np.setdiff1d(np.arange(len(table)), looked_at)
+    return table[remaining], np.asarray(gold)[remaining]
 
 
 def drawn_people(gold: np.ndarray, num_classes: int, rng: np.random.Generator) -> np.ndarray:
@@ -77,11 +77,11 @@ def drawn_people(gold: np.ndarray, num_classes: int, rng: np.random.Generator) -
     gap = np.abs(np.arange(num_classes)[:, None] - np.arange(num_classes))
     odds = np.where(gap > 0, 1 / np.maximum(gap, 1) ** 1.5, 0.0)
     wrong = (odds / odds.sum(axis=1, keepdims=True)).cumsum(axis=1)
-    said = []
+    labels = []
     for skill in rng.uniform(0.7, 0.9, PEOPLE):
         other = (rng.random(len(gold))[:, None] > wrong[gold]).sum(axis=1)
-        said.append(np.where(rng.random(len(gold)) < skill, gold, other))
-    return np.stack(said, axis=1)
+        labels.append(np.where(rng.random(len(gold)) < skill, gold, other))
+    return np.stack(labels, axis=1)
 
 
 class Replay:
@@ -93,29 +93,29 @@ class Replay:
         rows = self.rng.choice(len(gold), TASKS, replace=False)
         self.gold, models = gold[rows], models[rows]
         self.num_classes, self.num_models = int(gold.max()) + 1, models.shape[1]
-        self.said = np.hstack([models, drawn_people(self.gold, self.num_classes, self.rng)])
-        self.is_model = np.arange(self.said.shape[1]) < self.num_models
-        two = np.zeros(self.said.shape, bool)
+        self.labels = np.hstack([models, drawn_people(self.gold, self.num_classes, self.rng)])
+        self.is_model = np.arange(self.labels.shape[1]) < self.num_models
+        two = np.zeros(self.labels.shape, bool)
         people = self.num_models + self.rng.random((TASKS, PEOPLE)).argsort(axis=1)
         np.put_along_axis(two, people[:, :2], True, axis=1)
         self.target = self.accuracy(self.coin(two).posteriors) - MARGIN
         self.order = people  # of the people for each task
-        self.first = np.zeros(self.said.shape, bool)
+        self.first = np.zeros(self.labels.shape, bool)
         some = self.rng.choice(TASKS, TASKS // 10, replace=False)
         self.first[some[:, None], people[some, :2]] = True
 
-    def annotations(self, asked: np.ndarray, chosen: np.ndarray | None = None) -> Annotations:
+    def annotations(self, mask: np.ndarray, chosen: np.ndarray | None = None) -> Annotations:
         """What was asked, of the chosen annotators."""
-        asked = asked & (self.said >= 0) & (True if chosen is None else chosen)
-        tasks, who = np.nonzero(asked)
+        mask = mask & (self.labels >= 0) & (True if chosen is None else chosen)
+        tasks, who = np.nonzero(mask)
         return Annotations.from_arrays(
-            tasks, who, self.said[tasks, who], tasks=np.arange(TASKS), annotators=np.arange(asked.shape[1]),
+            tasks, who, self.labels[tasks, who], tasks=np.arange(TASKS), annotators=np.arange(mask.shape[1]),
             classes=np.arange(self.num_classes),
         )  # fmt: skip
 
-    def coin(self, asked: np.ndarray) -> Any:
+    def coin(self, mask: np.ndarray) -> Any:
         """`one-coin` of what people said."""
-        return aggregator("one-coin", max_iter=1000).fit(self.annotations(asked, ~self.is_model))
+        return aggregator("one-coin", max_iter=1000).fit(self.annotations(mask, ~self.is_model))
 
     def accuracy(self, posteriors: np.ndarray) -> float:
         """Share of right labels; ties count by their chance."""
@@ -125,48 +125,48 @@ class Replay:
     def spent(self, way: str, price: float) -> tuple[float, int, int]:
         """Cost a task until the target, and the answers of models and of people a hundred tasks."""
         costs = np.where(self.is_model, price, 1.0)
-        asked = self.first.copy()
+        mask = self.first.copy()
         if way == "people and all models":
-            asked[:, self.is_model] = True
+            mask[:, self.is_model] = True
         elif way.startswith("by gain"):
-            asked[np.arange(TASKS), self.rng.integers(0, self.num_models, TASKS)] = True
+            mask[np.arange(TASKS), self.rng.integers(0, self.num_models, TASKS)] = True
         turn = self.rng.permutation(TASKS)
         who = np.flatnonzero(~self.is_model) if way == "people, by gain" else np.arange(len(costs))
         while True:
-            found, confusions = self.found(way, asked)
-            cost = float((asked * costs).sum())
-            number = int(asked[:, self.is_model].sum()), int(asked[:, ~self.is_model].sum())
-            if self.accuracy(found.posteriors) >= self.target:
+            result, confusions = self.estimate(way, mask)
+            cost = float((mask * costs).sum())
+            number = int(mask[:, self.is_model].sum()), int(mask[:, ~self.is_model].sum())
+            if self.accuracy(result.posteriors) >= self.target:
                 return cost, *number
             if cost >= MOST * TASKS:
                 return MOST * TASKS, *number
             if confusions is None:
-                self.ask_evenly(asked, turn)
+                self.ask_evenly(mask, turn)
                 continue
             chosen = next_annotations(
-                found.posteriors, confusions, TASKS, annotators=who, asked=self.annotations(asked), per_task=1,
+                result.posteriors, confusions, TASKS, annotators=who, asked=self.annotations(mask), per_task=1,
                 costs=costs, budget=ROUND * TASKS,
             )  # fmt: skip
-            asked[chosen.tasks, chosen.annotators] = True
+            mask[chosen.tasks, chosen.annotators] = True
 
-    def found(self, way: str, asked: np.ndarray) -> tuple[Any, Any]:
+    def estimate(self, way: str, mask: np.ndarray) -> tuple[Any, Any]:
         """Labels so far, and what says whom to ask; None: evenly."""
         if way.startswith("people, "):
-            coin = self.coin(asked)
+            coin = self.coin(mask)
             return coin, coin.confusions if way == "people, by gain" else None
         if way == "by gain, models as people":
-            result = aggregator("hierarchical-dawid-skene").fit(self.annotations(asked))
+            result = aggregator("hierarchical-dawid-skene").fit(self.annotations(mask))
             return result, result.confusions
-        both = people_and_models(self.annotations(asked), np.flatnonzero(self.is_model).tolist())
+        both = people_and_models(self.annotations(mask), np.flatnonzero(self.is_model).tolist())
         return both.aggregation, None if way == "people and all models" else both.next_confusions
 
-    def ask_evenly(self, asked: np.ndarray, turn: np.ndarray) -> None:
+    def ask_evenly(self, mask: np.ndarray, turn: np.ndarray) -> None:
         """One more person each for the tasks with the fewest, in a random order."""
-        have = asked[:, ~self.is_model].sum(axis=1)
+        have = mask[:, ~self.is_model].sum(axis=1)
         tasks = turn[np.argsort(have[turn], kind="stable")][: round(ROUND * TASKS)]
         for task in tasks:
-            left = [who for who in self.order[task] if not asked[task, who]]
-            asked[task, left[0]] = True
+            left = [who for who in self.order[task] if not mask[task, who]]
+            mask[task, left[0]] = True
 
 
 def replay(way: str, price: float) -> Iterator[dict[str, Any]]:
@@ -195,14 +195,14 @@ def table(saved: dict[str, Any]) -> str:
         for way in WAYS:
             runs = rows[way]["runs"]
             cost, models, people = (
-                statistics.mean(one[name] for one in runs) for name in ("cost a task", "models a task", "people a task")
+                statistics.mean(run[name] for run in runs) for name in ("cost a task", "models a task", "people a task")
             )
-            saving = [1 - one["cost a task"] / other["cost a task"] for one, other in zip(runs, alone, strict=True)]
+            saving = [1 - run["cost a task"] / other["cost a task"] for run, other in zip(runs, alone, strict=True)]
             center, half = mean_interval([Runs(saving)])
-            shown = "" if way == WAYS[0] else f"{100 * center:.0f} ± {100 * half:.0f} %"
+            shown_saving = "" if way == WAYS[0] else f"{100 * center:.0f} ± {100 * half:.0f} %"
             lines.append(
-                f"| {price:g} | {way} | {cost:.2f} | {shown} | {models:.1f}, {people:.2f} "
-                f"| {sum(one['reached'] for one in runs)} of {len(runs)} |\n"
+                f"| {price:g} | {way} | {cost:.2f} | {shown_saving} | {models:.1f}, {people:.2f} "
+                f"| {sum(run['reached'] for run in runs)} of {len(runs)} |\n"
             )
     return "".join(lines)
 

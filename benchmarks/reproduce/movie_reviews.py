@@ -64,8 +64,8 @@ ROWS: dict[str, Any] = {
     "mean": "mean",
     "EM": "rating-em",
     **{
-        f"CL ({one})": ("crowdsourced-layer", {"connection": one, "scale": 1.0, "anchor": False})
-        for one in ("S", "B", "S+B")
+        f"CL ({connection})": ("crowdsourced-layer", {"connection": connection, "scale": 1.0, "anchor": False})
+        for connection in ("S", "B", "S+B")
     },
     "deep EM": ("rating-em", {**EM, "prior": 1.0, "epochs_per_round": 1, "start_rounds": 30}),
 }
@@ -73,14 +73,14 @@ TEXT_ROWS = ("gold", "mean", "EM", "CL (B)", "deep EM")
 reviews = cache(load_movie_reviews)
 
 
-def figures(gold: np.ndarray, found: np.ndarray) -> dict[str, float]:
+def figures(gold: np.ndarray, estimates: np.ndarray) -> dict[str, float]:
     """Errors, R2, R2 of what is left when the mean error is taken off, correlation."""
-    error = found - gold
+    error = estimates - gold
     return {
-        "MAE": round(mean_absolute_error(gold, found), 4),
-        "RMSE": round(root_mean_squared_error(gold, found), 4),
-        "R2": round(r2_score(gold, found), 4),
-        "R2 without shift": round(r2_score(gold, found - error.mean()), 4),
+        "MAE": round(mean_absolute_error(gold, estimates), 4),
+        "RMSE": round(root_mean_squared_error(gold, estimates), 4),
+        "R2": round(r2_score(gold, estimates), 4),
+        "R2 without shift": round(r2_score(gold, estimates - error.mean()), 4),
         "shift": round(float(error.mean()), 4),
     }
 
@@ -103,12 +103,12 @@ def ratings_of(name: str) -> tuple[Annotations, np.ndarray]:
 
 def aggregated(name: str, method: str) -> Iterator[dict[str, Any]]:
     annotations, gold = ratings_of(name)
-    found = create(method, kind="regression", **AGGREGATORS[method]).fit(annotations)
-    one = figures(gold, found.estimates)
-    if found.biases is not None:
+    result = create(method, kind="regression", **AGGREGATORS[method]).fit(annotations)
+    row = figures(gold, result.estimates)
+    if result.biases is not None:
         biases, counts = annotator_biases(annotations, gold)
-        one["bias correlation"] = round(bias_correlation(biases, found.biases, counts), 3)
-    yield one
+        row["bias correlation"] = round(bias_correlation(biases, result.biases, counts), 3)
+    yield row
 
 
 def annotator_biases(annotations: Annotations, gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -164,13 +164,13 @@ def trained(row: str, seed: int) -> Any:
 def measured(
     model: Any, annotations: Annotations, gold: np.ndarray, x: np.ndarray, truth: np.ndarray
 ) -> dict[str, Any]:
-    found = figures(truth, model.predict(x, verbose=0, batch_size=1024)[:, 0].astype("float64"))
+    row_figures = figures(truth, model.predict(x, verbose=0, batch_size=1024)[:, 0].astype("float64"))
     if model.crowd is not None and hasattr(model.crowd, "annotator_biases"):
         learned = model.annotator_biases()
         if learned.any():
             biases, counts = annotator_biases(annotations, gold)
-            found["bias correlation"] = round(bias_correlation(biases, learned, counts), 3)
-    return found
+            row_figures["bias correlation"] = round(bias_correlation(biases, learned, counts), 3)
+    return row_figures
 
 
 def bag_of_words(row: str) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,7 @@
     python benchmarks/reproduce/ner.py --rows gold "CL MW" --seeds 5 --again
     python benchmarks/reproduce/ner.py --print             # the tables of the saved results, no training
 
-Reads the raw data below CROWDZOO_DATA (default: shared/data beside the repository). Learns from the 2,845 distinct
+Reads the raw data below CROWDZOO_DATA (default: shared/data next to the repository). Learns from the 2,845 distinct
 sentences whose annotators' tags are to be had (of the paper's 5,985), scores spans on the paper's 3,250 test sentences
 as conlleval does, after the last epoch, whose number was fixed beforehand. Network and epochs are the paper's: Conv1D
 512 x 5, dropout 0.5, GRU 50, Adam 1e-3, batches of 64; 20 epochs on gold, 10 on aggregated labels, 5 on the majority's
@@ -120,8 +120,8 @@ sentences = cache(load_ner_amt)
 def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
     """Trains one row with every seed, and says with which settings."""
     with recorded() as settings:
-        found = measured(row_name, seeds)
-    return {**found, "settings": settings}
+        figures = measured(row_name, seeds)
+    return {**figures, "settings": settings}
 
 
 def measured(row_name: str, seeds: list[int]) -> dict[str, Any]:
@@ -164,8 +164,8 @@ def measured(row_name: str, seeds: list[int]) -> dict[str, Any]:
             model.fit_batches(batches, epochs=row.epochs, verbose=0)
         else:
             model.fit(x, crowd.annotations, tasks=ids, epochs=row.epochs, batch_size=BATCH, seed=seed, verbose=0)
-        found = tagged(model, x_test)
-        scores = span_scores(test.gold_tags(), [test.tag_set.tags(tags) for tags in found])
+        predicted = tagged(model, x_test)
+        scores = span_scores(test.gold_tags(), [test.tag_set.tags(tags) for tags in predicted])
         own = own_tags(model, x, crowd)
         own_scores = span_scores(crowd.gold_tags(), [crowd.tag_set.tags(tags) for tags in own])
         runs.append({
@@ -196,12 +196,12 @@ def distributions(row: Row, data: Any, seed: int) -> np.ndarray:
         codes = [crowd.tag_set.codes(by_text[tuple(tokens)]) for tokens in crowd.tokens]
     else:
         seeded = {"seed": seed} if labels == "majority-vote" else {}
-        found = aggregation.create(labels, kind="sequence", **{**SENTENCES[labels], **seeded}).fit(crowd)
+        result = aggregation.create(labels, kind="sequence", **{**SENTENCES[labels], **seeded}).fit(crowd)
         if row.soft:
-            for task, posteriors in enumerate(np.split(found.posteriors, found.starts[1:-1])):
+            for task, posteriors in enumerate(np.split(result.posteriors, result.starts[1:-1])):
                 targets[task, : len(posteriors)] = posteriors
             return targets
-        codes = found.codes()
+        codes = result.codes()
     for task, tags in enumerate(codes):
         targets[task, np.arange(len(tags)), tags] = 1
     return targets
@@ -212,12 +212,12 @@ def tagged(model: Any, x: dict[str, np.ndarray]) -> list[np.ndarray]:
     if model.crowd is None or not model.crowd.stands_on_hidden_layer:
         return model.base.tag(x)
     lengths = (x["words"] != 0).sum(axis=1)
-    order, found = np.argsort(lengths, kind="stable"), [np.zeros(0, int)] * len(lengths)
+    order, tags = np.argsort(lengths, kind="stable"), [np.zeros(0, int)] * len(lengths)
     for rows in np.array_split(order, -(-len(order) // 128)):
         batch = {name: array[rows, : lengths[rows].max()] for name, array in x.items()}
-        for one, p in zip(rows, model.predict_on_batch(batch), strict=True):
-            found[one] = np.asarray(p)[: lengths[one]].argmax(axis=-1)
-    return found
+        for row, p in zip(rows, model.predict_on_batch(batch), strict=True):
+            tags[row] = np.asarray(p)[: lengths[row]].argmax(axis=-1)
+    return tags
 
 
 def own_tags(model: Any, x: dict[str, np.ndarray], crowd: Any) -> list[np.ndarray]:
@@ -272,10 +272,10 @@ def main() -> None:
     for row in () if args.only_print else args.rows:
         have = [] if args.again else saved_at(args.out).get(row, {}).get("runs", [])
         missing = [seed for seed in range(args.seeds) if seed not in {run["seed"] for run in have}]
-        one = run_alone(__file__, ["--worker", row, *map(str, missing)], row) if missing else None
-        if one is not None:
-            one["runs"] = sorted(have + one["runs"], key=lambda run: run["seed"])
-            save(args, args.out, saved_at(args.out), (row,), one)
+        result = run_alone(__file__, ["--worker", row, *map(str, missing)], row) if missing else None
+        if result is not None:
+            result["runs"] = sorted(have + result["runs"], key=lambda run: run["seed"])
+            save(args, args.out, saved_at(args.out), (row,), result)
     show(saved_at(args.out))
 
 

@@ -33,7 +33,7 @@ from crowdzoo.quality.next_annotation import information_gain, sure_tasks
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
-from real_crowds import CROWDS, real_sets  # noqa: E402  it stands in the folder above, which Python does not search by itself
+from real_crowds import CROWDS, real_sets  # noqa: E402  it is in the folder above, which Python does not search by itself
 
 TITLES = {"bluebird": "Blue Birds", "dog": "dog", "rte": "RTE", "web": "web", "d_sentiment": "positive sentiment"}
 HEADER = (
@@ -99,24 +99,24 @@ def chosen_way(
     annotations: Annotations, first: np.ndarray, gold: np.ndarray, batch: int, rng: np.random.Generator
 ) -> tuple[list[tuple[int, float]], int]:
     """Numbers of annotations and accuracies, round by round, and the round in which all tasks were sure first."""
-    asked = np.zeros(len(annotations), bool)
-    asked[first] = True
+    mask = np.zeros(len(annotations), bool)
+    mask[first] = True
     way: list[tuple[int, float]] = []
     stop = None
     while True:
-        result = fitted(annotations.select_rows(np.flatnonzero(asked)))
-        way.append((int(asked.sum()), result.expected_accuracy(gold)))
-        left = np.flatnonzero(~asked & ~sure_tasks(result, SURE)[annotations.task_ids])
+        result = fitted(annotations.select_rows(np.flatnonzero(mask)))
+        way.append((int(mask.sum()), result.expected_accuracy(gold)))
+        left = np.flatnonzero(~mask & ~sure_tasks(result, SURE)[annotations.task_ids])
         if not len(left):
             stop = len(way) - 1 if stop is None else stop
-            left = np.flatnonzero(~asked)
+            left = np.flatnonzero(~mask)
         if not len(left):
             return way, stop
         tasks, who = annotations.task_ids[left], annotations.annotator_ids[left]
         gains = information_gain(result.posteriors[tasks], result.confusions[who])
         ranked = np.lexsort((rng.random(len(left)), -gains))
         _, best = np.unique(tasks[ranked], return_index=True)  # one a task
-        asked[left[ranked[np.sort(best)[:batch]]]] = True
+        mask[left[ranked[np.sort(best)[:batch]]]] = True
 
 
 def even_order(annotations: Annotations, rng: np.random.Generator) -> np.ndarray:
@@ -150,8 +150,8 @@ def table(saved: dict[str, Any]) -> str:
     rows = []
     for name, row in saved["until equal accuracy"].items():
         first = row["runs"][0]
-        mean = {column: statistics.mean(one[column] for one in row["runs"]) for column in first if column != "seed"}
-        center, half = mean_interval([Runs([one["saved"] for one in row["runs"]])])
+        mean = {column: statistics.mean(run[column] for run in row["runs"]) for column in first if column != "seed"}
+        center, half = mean_interval([Runs([run["saved"] for run in row["runs"]])])
         rows.append((
             TITLES[name], f"{first['tasks']:,}", f"{first['all']:,}", f"{first['target']:.3f}",
             f"{mean['random']:,.0f}", f"{mean['chosen']:,.0f}", f"{100 * center:.0f} ± {100 * half:.0f} %",

@@ -3,7 +3,7 @@
     python benchmarks/reproduce/pages.py              # all pages
     python benchmarks/reproduce/pages.py conal        # one, and its counts
 
-A table stands between `<!-- table: NAME -->` and `<!-- end -->`; the words around it are written by hand.
+A table is between `<!-- table: NAME -->` and `<!-- end -->`; the words around it are written by hand.
 
 Marks of published figures. ✓ reproduced: the means differ by at most one standard deviation, the paper's or that of our
 runs, whichever is larger (LIA: of our draws). ~ order only: they do not, but the row is on the same side of the table's
@@ -37,7 +37,7 @@ from rows import grid, shown
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
-import crowds  # noqa: E402  it stands in the folder above, which Python does not search by itself
+import crowds  # noqa: E402  it is in the folder above, which Python does not search by itself
 
 __all__ = ["MARKS", "PAGES", "TABLES", "Cell", "Table", "counts", "verdict", "written"]
 
@@ -57,8 +57,8 @@ TABLES: dict[str, Callable[[], str]] = {}
 @functools.cache
 def saved(name: str) -> dict[str, Any]:
     """One file of benchmarks/results."""
-    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    return found
+    results: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return results
 
 
 def table(make: Callable[[], str]) -> Callable[[], str]:
@@ -75,19 +75,19 @@ def per_cent(row: dict[str, Any], figure: str) -> Runs:
 # === Verdicts on published figures ===
 
 
-def verdict(published: float, found: Sequence[float], order: bool | None = None, spread: float = 0.0) -> str:
+def verdict(published: float, draws: Sequence[float], order: bool | None = None, spread: float = 0.0) -> str:
     """Whether a published mean is reproduced: see the head of this file.
 
     Args:
         published: the paper's figure.
-        found: ours, one a draw.
+        draws: ours, one per draw.
         order: whether the row is on the paper's side of the baseline; None where it is the baseline itself.
-        spread: the published standard deviation; 0 where there is none.
+        spread: the published standard deviation, or 0.
     """
-    if not found:
+    if not draws:
         return "missing"
-    ours = statistics.stdev(found) if len(found) > 1 else 0.0
-    if abs(statistics.mean(found) - published) <= max(ours, spread, ROUNDING) + 1e-9:
+    ours = statistics.stdev(draws) if len(draws) > 1 else 0.0
+    if abs(statistics.mean(draws) - published) <= max(ours, spread, ROUNDING) + 1e-9:
         return "reproduced"
     return "order" if order else "not"
 
@@ -99,15 +99,15 @@ class Cell:
     Attributes:
         row: the paper's name of the row.
         published: the figure, in per cent.
-        found: ours, one a run; several groups where it was run on several sets that may stand for the paper's one.
-        spread: its published standard deviation; 0 where there is none.
+        draws: ours, one per run; several groups where it was run on several sets that may be the paper's one.
+        spread: its published standard deviation, or 0.
         column: the figure's name, where a table has several.
         against: ours of the row that the order is judged against, where that is not the table's.
     """
 
     row: str
     published: float
-    found: tuple[Runs, ...] = ()
+    draws: tuple[Runs, ...] = ()
     spread: float = 0.0
     column: str = ""
     against: tuple[Runs, ...] = ()
@@ -139,43 +139,43 @@ class Table:
 
     def verdict(self, cell: Cell) -> str:
         """Of one figure."""
-        if not any(cell.found):
+        if not any(cell.draws):
             return "missing"
         order = self._in_order(cell)
-        each = {verdict(cell.published, found, order, cell.spread) for found in cell.found}
-        if each == {"reproduced"} and self.same_data:
+        verdicts = {verdict(cell.published, group, order, cell.spread) for group in cell.draws}
+        if verdicts == {"reproduced"} and self.same_data:
             return "reproduced"
         return "order" if order else "not"
 
     def _in_order(self, cell: Cell) -> bool:
         """Whether the row is on the paper's side of the baseline, in all groups; equal to it counts as both."""
         name = self.method if cell.row == self.baseline else self.baseline
-        others = [each for each in self.cells if (each.row, each.column) == (name, cell.column)]
-        theirs = cell.against or others[0].found
-        published = cell.published - others[0].published
+        same_column = [first for first in self.cells if (first.row, first.column) == (name, cell.column)]
+        theirs = cell.against or same_column[0].draws
+        published = cell.published - same_column[0].published
         return all(
             published * (statistics.mean(ours) - statistics.mean(other)) >= 0
-            for ours, other in zip(cell.found, theirs, strict=True)
+            for ours, other in zip(cell.draws, theirs, strict=True)
         )
 
     def lines(self) -> list[list[str]]:
         """Row, published and ours with the mark."""
-        found = []
+        rows = []
         for cell in self.cells:
             digits = max(1, len(f"{cell.published:g}".partition(".")[2]))
-            ours = "; ".join(shown(group, digits) for group in cell.found)
+            ours = "; ".join(shown(group, digits) for group in cell.draws)
             published = f"{cell.published:.{digits}f}" + (f" ± {cell.spread:.2f}" if cell.spread else "")
             mark = "" if cell.row == self.uncounted else MARKS[self.verdict(cell)]
-            found.append([f"{cell.row} {cell.column}".strip(), published, f"{ours} {mark}".strip()])
-        return found
+            rows.append([f"{cell.row} {cell.column}".strip(), published, f"{ours} {mark}".strip()])
+        return rows
 
 
 def counts(tables: dict[str, list[str]]) -> str:
     """How many figures of each table are reproduced."""
-    rows = {**tables, "all": [each for found in tables.values() for each in found]} if len(tables) > 1 else tables
+    rows = {**tables, "all": [mark for marks in tables.values() for mark in marks]} if len(tables) > 1 else tables
     return grid(
         ["figures of", "published", *(f"{name} {mark}" for name, mark in MARKS.items())],
-        [(name, len(found), *(found.count(mark) for mark in MARKS)) for name, found in rows.items()],
+        [(name, len(marks), *(marks.count(mark) for mark in MARKS)) for name, marks in rows.items()],
     )
 
 
@@ -205,11 +205,11 @@ def _crowds() -> dict[str, Any]:
 def calibration() -> str:
     header = ["gold tasks, method", "calibrated", "before", "annotator the gold picks", "trees on the votes", "covers"]
     rows = []
-    for name, found in sorted(saved("calibration")["llm-judges"].items(), key=lambda one: int(one[0].split(", ")[1])):
+    for name, row in sorted(saved("calibration")["llm-judges"].items(), key=lambda item: int(item[0].split(", ")[1])):
         method, number = name.split(", ")
-        figures = [np.mean([run[key] for run in found["runs"]]) for key in ("accuracy", "raw", "judge", "trees")]
-        cover = np.mean([run["covered"] for run in found["runs"]])
-        rows.append([f"{number}, `{method}`", *(f"{each:.3f}" for each in figures), f"{cover:.3f}"])
+        figures = [np.mean([run[key] for run in row["runs"]]) for key in ("accuracy", "raw", "judge", "trees")]
+        cover = np.mean([run["covered"] for run in row["runs"]])
+        rows.append([f"{number}, `{method}`", *(f"{value:.3f}" for value in figures), f"{cover:.3f}"])
     return grid(header, rows)
 
 
@@ -217,7 +217,7 @@ def calibration() -> str:
 def coverage() -> str:
     rows = []
     for cell, row in saved("interval_coverage")["calibration"].items():
-        means = [np.mean([one[name] for one in row["runs"]]) for name in ("covered", "bias", "width")]
+        means = [np.mean([run[name] for run in row["runs"]]) for name in ("covered", "bias", "width")]
         rows.append([f"calibration: {cell}", f"{means[0]:.3f}", f"{means[1]:+.4f}", f"{means[2]:.3f}"])
     return grid(["interval", "covers", "bias", "width"], rows)
 
@@ -228,16 +228,16 @@ def coverage() -> str:
 @table
 def nine_sets() -> str:
     """By their mean, the best first."""
-    found = recipe.complete(saved("recipe"))
-    lines = {line["row"]: line for line in recipe.compared(found, "test")}
+    results = recipe.complete(saved("recipe"))
+    lines = {line["row"]: line for line in recipe.compared(results, "test")}
     rows = []
-    for row in sorted(recipe.COMPARED, key=lambda row: -recipe.average(found, row, "test")):
+    for row in sorted(recipe.COMPARED, key=lambda row: -recipe.average(results, row, "test")):
         line = lines.get(row)
-        seconds = np.mean([run["cpu_seconds"] for rows in found.values() for run in rows[row]])
+        seconds = np.mean([run["cpu_seconds"] for rows in results.values() for run in rows[row]])
         difference = f"{-line['difference']:+.1f} ± {line['half']:.1f}" if line else ""
-        each = (f"{100 * np.mean([run['test'] for run in rows[row]]):.1f}" for rows in found.values())
-        rows.append([row, f"{recipe.average(found, row, 'test'):.1f}", difference, *each, f"{seconds:.1f}"])
-    return grid(["trained by", "mean", "less cross-fitted EM", *found, "CPU s"], rows)
+        means = (f"{100 * np.mean([run['test'] for run in rows[row]]):.1f}" for rows in results.values())
+        rows.append([row, f"{recipe.average(results, row, 'test'):.1f}", difference, *means, f"{seconds:.1f}"])
+    return grid(["trained by", "mean", "less cross-fitted EM", *results, "CPU s"], rows)
 
 
 @table
@@ -247,8 +247,11 @@ def music_and_labelme() -> str:
     for row in (row for row in deep.ROWS if row not in STRENGTHS):
         cells = []
         for name in ("music", "labelme"):
-            one, floor = results[name][row], results[name]["DL-MV"]
-            cells += [deep.mean_and_deviation(one, "last"), "" if row == "DL-MV" else deep.against(name, one, floor)]
+            row_result, floor = results[name][row], results[name]["DL-MV"]
+            cells += [
+                deep.mean_and_deviation(row_result, "last"),
+                "" if row == "DL-MV" else deep.against(name, row_result, floor),
+            ]
         tasks = deep.mean_and_deviation(results["labelme"][row], "tasks")
         rows.append([row, *cells, tasks, f"{results['labelme'][row]['cpu_seconds_a_training']:.1f}"])
     header = ["trained by", "Music", "less DL-MV", "LabelMe", "less DL-MV", "LabelMe, own tasks", "CPU s"]
@@ -279,7 +282,7 @@ def starts_without() -> str:
             [part[method] for rate in starts.RATES if method in (part := saved("starts")[starts.cell(name, rate)])]
             for name in starts.DEVELOPMENT
         ]
-        rows.append([_method(method), *(_of_start(each) if each else "" for each in cells)])
+        rows.append([_method(method), *(_of_start(part) if part else "" for part in cells)])
     return grid(["method", *starts.DEVELOPMENT], rows)
 
 
@@ -291,10 +294,11 @@ def starts_confirmation() -> str:
         before = starts.BEFORE[method]
         against = [_less(method, after, start) if after != start else "" for start in (before, None)]
         lost = [
-            sum(run["lost"] > 0 for one in _confirmed(method, start) for run in one["runs"]) for start in (None, after)
+            sum(run["lost"] > 0 for row_result in _confirmed(method, start) for run in row_result["runs"])
+            for start in (None, after)
         ]
         fits = [by_fit.get(f"{method}: {starts.called(start)}") for start in (before, after)] if by_fit else []
-        cells = [f"{_accuracy(one)} ({_lost(one)})" if one else "" for one in fits]
+        cells = [f"{_accuracy(row_result)} ({_lost(row_result)})" if row_result else "" for row_result in fits]
         rows.append([_method(method), starts.called(before), f"{after:g}", *against, *lost, *cells])
     header = ["method", "before", "now", "now less before", "now less papers", "papers lose", "now lose"]
     return grid([*header, *(["`fit`, before", "`fit`, now"] if by_fit else [])], rows)
@@ -320,8 +324,12 @@ def _of_start(cells: Sequence[dict[str, Any]]) -> str:
 
 def _less(method: str, start: float | None, other: float | None) -> str:
     """Paired difference of two starts; a set is a group, a run the mean of its rates."""
-    one, two = (np.array([per_cent(row, "test") for row in _confirmed(method, each)]) for each in (start, other))
-    return interval([geo.Runs(rates.mean(axis=0)) for rates in np.split(one - two, len(starts.OTHERS))])
+    rates_of_start, rates_of_other = (
+        np.array([per_cent(row, "test") for row in _confirmed(method, value)]) for value in (start, other)
+    )
+    return interval(
+        [geo.Runs(rates.mean(axis=0)) for rates in np.split(rates_of_start - rates_of_other, len(starts.OTHERS))]
+    )
 
 
 def _accuracy(row: dict[str, Any]) -> str:
@@ -366,16 +374,16 @@ SIMULATED = ("gold", "DL-MV", "DL-EM (AggNet)", "CL MW", "CoNAL", "CoNAL, scale 
 
 def conal_tables() -> list[Table]:
     rows = [row for row in deep.CONAL_PAPER["music"] if row not in STRENGTHS]
-    found = []
+    tables = []
     both = (1, rows, "DL-MV", "CoNAL"), (2, ("CoNAL", *STRENGTHS), "CoNAL", STRENGTHS[0])
     for number, names, baseline, method in both:
         for name, title in (("music", "Music"), ("labelme", "LabelMe")):
             cells = tuple(_conal_cell(name, row, number == 1) for row in names)
             uncounted = "CoNAL" if number == 2 else ""
-            found.append(Table(f"table {number}, {title}", cells, baseline, method, name == "music", uncounted))
+            tables.append(Table(f"table {number}, {title}", cells, baseline, method, name == "music", uncounted))
     classes = saved("conal")["classes"]
     cells = tuple(Cell(row, value, (per_cent(classes[row], "opencountry"),)) for row, value in OPEN_COUNTRY.items())
-    return [*found, Table("open country, LabelMe", cells, "Max-MIG", "CoNAL", same_data=False)]
+    return [*tables, Table("open country, LabelMe", cells, "Max-MIG", "CoNAL", same_data=False)]
 
 
 def _conal_cell(name: str, row: str, authors: bool) -> Cell:
@@ -383,20 +391,20 @@ def _conal_cell(name: str, row: str, authors: bool) -> Cell:
     there, figure, results = name, "last", saved("reproduce_deep")
     if name == "music":
         there, figure = ("music-conal" if authors and row in results["music-conal"] else "music"), "best"
-    runs, floor = (per_cent(results[there][each], figure) for each in (row, "DL-MV"))
+    runs, floor = (per_cent(results[there][row_name], figure) for row_name in (row, "DL-MV"))
     against = (floor,) if authors and row != "DL-MV" else ()
     return Cell(row, deep.CONAL_PAPER[name][row], (runs,), SPREADS[name][row], against=against)
 
 
 @table
 def conal_counts() -> str:
-    return counts({each.title: each.verdicts() for each in conal_tables()})
+    return counts({table.title: table.verdicts() for table in conal_tables()})
 
 
 @table
 def conal_tables_1_and_2() -> str:
-    one, other, strengths, also, _ = conal_tables()
-    lines = [*zip(one.lines(), other.lines(), strict=True)]
+    first, second, strengths, also, _ = conal_tables()
+    lines = [*zip(first.lines(), second.lines(), strict=True)]
     lines += [*zip(strengths.lines()[1:], also.lines()[1:], strict=True)]
     rows = [[music[0], *music[1:], *labelme[1:]] for music, labelme in lines]
     return grid(["row", "Music, paper", "ours", "LabelMe, paper", "ours"], rows)
@@ -458,12 +466,12 @@ def rodrigues_tables() -> list[Table]:
 
 @table
 def rodrigues_counts() -> str:
-    return counts({each.title: each.verdicts() for each in rodrigues_tables()})
+    return counts({table.title: table.verdicts() for table in rodrigues_tables()})
 
 
 @table
 def rodrigues_figures() -> str:
-    rows = [[f"{each.title}, {row}", *cells] for each in rodrigues_tables() for row, *cells in each.lines()]
+    rows = [[f"{table.title}, {row}", *cells] for table in rodrigues_tables() for row, *cells in table.lines()]
     return grid(["set, row", "authors' notebook", "ours"], rows)
 
 
@@ -471,9 +479,9 @@ def rodrigues_figures() -> str:
 def rodrigues_starts() -> str:
     parts = saved("crowd_layer")
     rows = [
-        [row, shown(per_cent(one, "last")), shown([run["matrices"] for run in one["runs"]], 2),
-         shown([run["told apart"] for run in one["runs"]], 2)]
-        for row, one in parts["identity"].items()
+        [row, shown(per_cent(row_result, "last")), shown([run["matrices"] for run in row_result["runs"]], 2),
+         shown([run["told apart"] for run in row_result["runs"]], 2)]
+        for row, row_result in parts["identity"].items()
     ]  # fmt: skip
     return grid(["start", "accuracy", "matrices", "told apart"], rows)
 
@@ -483,7 +491,7 @@ def rodrigues_other_rows() -> str:
     """Rows without a published figure."""
     files = {"crowd_layer": ("crowd_layer", "last"), "movie_reviews": ("movie_reviews", "R2"),
              "ner": ("reproduce_ner", "precision", "recall", "f1")}  # fmt: skip
-    known, lines = {(each.title, cell.row) for each in rodrigues_tables() for cell in each.cells}, []
+    known, lines = {(table.title, cell.row) for table in rodrigues_tables() for cell in table.cells}, []
     for title, rows in published_rows.ROWS["rodrigues"].items():
         title = title.rpartition(", ")[2]
         for row, how in rows.items():
@@ -492,8 +500,8 @@ def rodrigues_other_rows() -> str:
             name, *figures = files[how.script]
             results = saved(name)[how.parts[0]] if how.parts else saved(name)
             if how.row in results:
-                found = (shown(per_cent(results[how.row], figure)) for figure in figures)
-                lines.append((f"{title}, {row}", len(results[how.row]["runs"]), " / ".join(found)))
+                figures_shown = (shown(per_cent(results[how.row], figure)) for figure in figures)
+                lines.append((f"{title}, {row}", len(results[how.row]["runs"]), " / ".join(figures_shown)))
     return grid(["set, row", "runs", "ours"], lines)
 
 
@@ -526,7 +534,7 @@ def waum_tables() -> list[Table]:
 
 @table
 def waum_counts() -> str:
-    return counts({each.title: each.verdicts() for each in waum_tables()})
+    return counts({table.title: table.verdicts() for table in waum_tables()})
 
 
 @table
@@ -541,9 +549,9 @@ def waum_rankings() -> str:
     rows = []
     parts = saved("waum_variants")
     for name, title in (("labelme", "LabelMe"), ("music", "Music")):
-        pruned = {row: shown(per_cent(one, "accuracy")) for row, one in parts[f"pruned, {name}"].items()}
-        for row, one in parts[f"ranking, {name}"].items():
-            figures = [shown(per_cent(one, figure)) for figure in ("finds wrong votes", "worst 10%")]
+        pruned = {row: shown(per_cent(row_result, "accuracy")) for row, row_result in parts[f"pruned, {name}"].items()}
+        for row, row_result in parts[f"ranking, {name}"].items():
+            figures = [shown(per_cent(row_result, figure)) for figure in ("finds wrong votes", "worst 10%")]
             rows.append([f"{title}, {row}", *figures, pruned.get(row, "")])
         rows.append([f"{title}, nothing pruned", "", "", pruned["nothing"]])
     return grid(["set, ranked by", "finds", "votes right, worst 10 %", "pruned"], rows)
@@ -552,8 +560,8 @@ def waum_rankings() -> str:
 @table
 def waum_music() -> str:
     rows = [
-        [row, *(shown(per_cent(one, figure)) for figure in ("accuracy", "ece"))]
-        for row, one in saved("waum")["training"].items()
+        [row, *(shown(per_cent(row_result, figure)) for figure in ("accuracy", "ece"))]
+        for row, row_result in saved("waum")["training"].items()
     ]
     return grid(["trained on", "accuracy", "calibration error"], rows)
 
@@ -585,10 +593,10 @@ def _draws(name: str, row: str, redundancy: int, figure: str) -> list[float]:
 
 def lia_judged(name: str, row: str, published: Sequence[float], suffix: str = "") -> list[tuple[list[float], str]]:
     """Ours that counts at each redundancy, and its verdict by the side of majority vote on the same draws."""
-    found = []
+    verdicts = []
     for column, redundancy in enumerate(lia.REDUNDANCIES[name]):
         lines = (_draws(name, ours, redundancy, label + suffix) for ours, label in LIA[row][1:])
-        draws = next((each for each in lines if each), [])
+        draws = next((line for line in lines if line), [])
         order = None
         if draws and row != "majority":
             votes = _draws(name, "majority", redundancy, "posterior")[: len(draws)]
@@ -597,13 +605,13 @@ def lia_judged(name: str, row: str, published: Sequence[float], suffix: str = ""
         mark = verdict(published[column], draws, order)
         if name in lia.MEDICAL and draws:  # of which only the order can be compared
             mark = "order" if order else "not"
-        found.append((draws, mark))
-    return found
+        verdicts.append((draws, mark))
+    return verdicts
 
 
 @table
 def lia_counts() -> str:
-    found = {
+    counts_by_table = {
         f"table 2, {lia.TITLES[name]}": [
             mark for row, figures in rows.items() for _, mark in lia_judged(name, row, figures)
         ]
@@ -613,7 +621,7 @@ def lia_counts() -> str:
         mark for name, figures in lia.PUBLISHED_EM_ALONE.items()
         for _, mark in lia_judged(name, "LIA", figures, lia.EM_ALONE)
     ]  # fmt: skip
-    return counts({**found, "table 3": alone})
+    return counts({**counts_by_table, "table 3": alone})
 
 
 @table
@@ -624,8 +632,10 @@ def lia_table_2() -> str:
     for row in ("majority", "MAJ*-E", "MAJ*", "MMCE", "MMCE*-E", "MMCE*", "Snorkel", "MeTaL", "LIA-E", "LIA"):
         published = [value for name in PUBLIC for value in lia.PUBLISHED[name][row]]
         rows.append([f"{LIA[row][0]}, paper", *(f"{value:.1f}" for value in published)])
-        found = [each for name in PUBLIC for each in lia_judged(name, row, lia.PUBLISHED[name][row])]
-        rows.append([f"{LIA[row][0]}, ours", *(f"{statistics.mean(draws):.1f} {MARKS[mark]}" for draws, mark in found)])
+        judged = [cell for name in PUBLIC for cell in lia_judged(name, row, lia.PUBLISHED[name][row])]
+        rows.append(
+            [f"{LIA[row][0]}, ours", *(f"{statistics.mean(draws):.1f} {MARKS[mark]}" for draws, mark in judged)]
+        )
     for row in ("LIA, ridge 0.1", "Dawid-Skene"):
         rows.append([row, *(f"{statistics.mean(_draws(name, row, r, 'posterior')):.1f}" for name, r in places)])
     return grid(["row", *(f"{lia.TITLES[name]}, {r}" for name, r in places)], rows)
@@ -645,11 +655,15 @@ def ibrahim_recovery() -> str:
     rows = []
     for start in geo.STARTS:
         for crowd in geo.CROWDS:
-            one, *others = (geo.recovered(saved("geo_crowd_net"), crowd, each, start) for each in (None, "F", "W"))
-            plain = np.array([run["l1"] for run in one["runs"]])
-            apart = [interval([geo.Runs(np.array([run["l1"] for run in each["runs"]]) - plain)], 3) for each in others]
+            plain_row, *regularized = (
+                geo.recovered(saved("geo_crowd_net"), crowd, penalty, start) for penalty in (None, "F", "W")
+            )
+            plain = np.array([run["l1"] for run in plain_row["runs"]])
+            apart = [
+                interval([geo.Runs(np.array([run["l1"] for run in row["runs"]]) - plain)], 3) for row in regularized
+            ]
             begun = "default" if start is None else f"{start:g}"
-            rows.append([f"{crowd}, {begun}", *(geo.level(each, "l1") for each in (one, *others)), *apart])
+            rows.append([f"{crowd}, {begun}", *(geo.level(row, "l1") for row in (plain_row, *regularized)), *apart])
     return grid(["crowd, start", "CCEM", "F", "W", "F less CCEM", "W less CCEM"], rows)
 
 
@@ -665,13 +679,13 @@ def ibrahim_real_sets() -> str:
 def zhang_masks() -> str:
     """Dice, and paired differences from the better STAPLE (of one mask an image from the base on it)."""
     rows = []
-    for part, found in saved("segmentation").items():
-        runs = {row: np.array(per_cent(one, "dice")) for row, one in found.items()}
+    for part, part_rows in saved("segmentation").items():
+        runs = {row: np.array(per_cent(row_result, "dice")) for row, row_result in part_rows.items()}
         best = max((row for row in runs if "STAPLE" in row), key=lambda row: runs[row].mean(), default="pixel votes")
         for row, dice in runs.items():
             apart = "" if row == best else interval([geo.Runs(dice - runs[best])])
-            made = "aggregated" in found[row]["runs"][0]
-            own = f"{np.mean(per_cent(found[row], 'aggregated')):.1f}" if made else ""
+            is_aggregated = "aggregated" in part_rows[row]["runs"][0]
+            own = f"{np.mean(per_cent(part_rows[row], 'aggregated')):.1f}" if is_aggregated else ""
             rows.append([f"{part}: {row}", own, shown(tuple(dice)), apart])
     return grid(["drawn by: learned from", "of the masks", "of the base", "less the better STAPLE"], rows)
 
@@ -710,7 +724,7 @@ for _paper in published_rows.ROWS:
 
 def written(text: str) -> str:
     """A page with its tables as the saved results have them."""
-    return MARKED.sub(lambda found: f"{found[1]}\n{TABLES[found[2]]()}\n{found[3]}", text)
+    return MARKED.sub(lambda match: f"{match[1]}\n{TABLES[match[2]]()}\n{match[3]}", text)
 
 
 def main() -> None:

@@ -94,16 +94,16 @@ def held_out(method: str, half: str) -> Iterator[dict[str, Any]]:
         train, test = crowd.select_rows(~held), crowd.select_rows(held)
         common = shares(train)
         if method == "frequencies":
-            found = np.tile(common, (len(test), 1))
+            probabilities = np.tile(common, (len(test), 1))
         elif method == "votes":
             votes, keys = vote_table(train, len(crowd.tasks)), test.task_ids * len(crowd.tasks) + test.right_ids
             counts = np.array([votes.get(key, np.zeros(3)) for key in keys.tolist()]) + 3 * common
-            found = counts / counts.sum(axis=1, keepdims=True)
+            probabilities = counts / counts.sum(axis=1, keepdims=True)
         else:
-            found = create(method, kind="preference", **METHODS[method]).fit(train).answer_probabilities(test)
-        said = found[np.arange(len(test)), test.labels]
-        right = float((found.argmax(axis=1) == test.labels).mean())
-        yield {"seed": str(seed), "log-likelihood": float(np.log(said).mean()), "share right": right}
+            probabilities = create(method, kind="preference", **METHODS[method]).fit(train).answer_probabilities(test)
+        likelihoods = probabilities[np.arange(len(test)), test.labels]
+        right = float((probabilities.argmax(axis=1) == test.labels).mean())
+        yield {"seed": str(seed), "log-likelihood": float(np.log(likelihoods).mean()), "share right": right}
 
 
 PARTS: Parts = {

@@ -10,8 +10,8 @@
   (hashed words, the 975 and 621 sentences that an expert judged, 3 annotations each). Gold of these sets had no
   part in choosing the recipe. Round s tests on fifth s of `one_fold` in deep_methods.py, with annotations drawn by
   seed s; five rounds are one permutation, so each task is tested once.
-- Generated families (`GENERATED`), each with draws of its own that no other table has, 640 training and 600 test
-  tasks, 3 annotations a task: CoNAL's generator with (asymmetric, own .3, common .4, share .5) and (symmetric, own .3,
+- Generated families (`GENERATED`), each with draws of its own that no other table has, 640 training and 600 test tasks,
+  3 annotations per task: CoNAL's generator with (asymmetric, own .3, common .4, share .5) and (symmetric, own .3,
   common .6, share .3); annotators of Dawid and Skene's model, right with .3 to .9 by class, on classes nearer to each
   other; points on three circles with annotators who know a few points each; scikit-learn's handwritten digits with
   small classifiers as annotators. In each of them the right label is the most frequent one. (Where it is not, no method
@@ -75,11 +75,11 @@ def read_set(name: str) -> lia.CrowdSet:
 
 
 def real(name: str, redundancy: int, number: int) -> Data:
-    """Fifth `number` of the tasks with gold, with so many annotations a task."""
-    found = read_set(name)
-    known = np.flatnonzero(found.gold >= 0)
-    annotations = found.annotations.select_tasks(known).restrict(redundancy=redundancy, seed=number)
-    x, gold = found.x[known], found.gold[known]
+    """Fifth `number` of the tasks with gold, with so many annotations per task."""
+    crowd = read_set(name)
+    known = np.flatnonzero(crowd.gold >= 0)
+    annotations = crowd.annotations.select_tasks(known).restrict(redundancy=redundancy, seed=number)
+    x, gold = crowd.x[known], crowd.gold[known]
     return one_fold(Data(x, annotations, gold, x[:0], gold[:0], {}), number)
 
 
@@ -181,12 +181,12 @@ def work(data: Data, row_name: str, seed: int, keep: bool) -> dict[str, Any]:
     inferred = labels.get("label_distribution", task_posteriors(model, data))
     hits = model.predict(data.x_test, verbose=0).argmax(axis=1) == data.gold_test
     recalls = [float(hits[data.gold_test == k].mean()) for k in np.unique(data.gold_test)]
-    found: dict[str, Any] = {"seed": seed, "test": float(hits.mean()), "recall": float(np.mean(recalls))}
+    figures: dict[str, Any] = {"seed": seed, "test": float(hits.mean()), "recall": float(np.mean(recalls))}
     if inferred is not None:
-        found["own"] = float((np.asarray(inferred).argmax(axis=1) == data.gold).mean())
+        figures["own"] = float((np.asarray(inferred).argmax(axis=1) == data.gold).mean())
     if keep:
-        found["hits"] = packed(hits)
-    return found | {"cpu_seconds": round(time.process_time() - started, 1), "stack": stack()}
+        figures["hits"] = packed(hits)
+    return figures | {"cpu_seconds": round(time.process_time() - started, 1), "stack": stack()}
 
 
 def measure(rounds: int) -> None:
@@ -218,16 +218,16 @@ def read() -> dict[str, Any]:
 
 def complete(results: dict[str, Any]) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Of each set, the rounds that every row has, in their order."""
-    found = {}
+    results_by_set = {}
     for name in (name for name in SETS if name in results):
         rows = results[name]
         seeds = set.intersection(*({run["seed"] for run in rows.get(row, [])} for row in COMPARED))
         if len(seeds) > 1:
-            found[name] = {
+            results_by_set[name] = {
                 row: [run for run in sorted(rows[row], key=lambda run: run["seed"]) if run["seed"] in seeds]
                 for row in COMPARED
             }
-    return found
+    return results_by_set
 
 
 def gains(name: str, rows: dict[str, Any], other: str, figure: str) -> Runs | None:
@@ -244,29 +244,31 @@ def verdict(mean: float, half: float) -> str:
     return "beats" if mean > half else "loses" if mean < -half else "level"
 
 
-def compared(found: dict[str, Any], figure: str) -> list[dict[str, Any]]:
+def compared(results_by_set: dict[str, Any], figure: str) -> list[dict[str, Any]]:
     """The recipe against each row: its mean over the sets, the difference with its interval, sets won, the worst."""
     lines = []
     for row in (row for row in COMPARED if row != RECIPE):
-        runs = {name: gains(name, rows, row, figure) for name, rows in found.items()}
-        if any(each is None for each in runs.values()):
+        runs = {name: gains(name, rows, row, figure) for name, rows in results_by_set.items()}
+        if any(set_runs is None for set_runs in runs.values()):
             continue
-        mean, half = mean_interval([each for each in runs.values() if each is not None])
+        mean, half = mean_interval([set_runs for set_runs in runs.values() if set_runs is not None])
         apart = {
-            name: float(np.mean(np.asarray(each.values, float))) for name, each in runs.items() if each is not None
+            name: float(np.mean(np.asarray(set_runs.values, float)))
+            for name, set_runs in runs.items()
+            if set_runs is not None
         }
         worst = min(apart, key=apart.__getitem__)
         lines.append({
-            "row": row, "mean": average(found, row, figure), "difference": mean, "half": half,
-            "won": sum(each > 0 for each in apart.values()), "lost": sum(each < 0 for each in apart.values()),
+            "row": row, "mean": average(results_by_set, row, figure), "difference": mean, "half": half,
+            "won": sum(gain > 0 for gain in apart.values()), "lost": sum(gain < 0 for gain in apart.values()),
             "worst": worst, "by": apart[worst], "verdict": verdict(mean, half),
         })  # fmt: skip
     return lines
 
 
-def average(found: dict[str, Any], row: str, figure: str) -> float:
+def average(results_by_set: dict[str, Any], row: str, figure: str) -> float:
     """Mean over the sets, in per cent."""
-    return float(np.mean([[100 * np.mean([run[figure] for run in rows[row]])] for rows in found.values()]))
+    return float(np.mean([[100 * np.mean([run[figure] for run in rows[row]])] for rows in results_by_set.values()]))
 
 
 def main() -> None:

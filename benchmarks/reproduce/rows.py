@@ -30,7 +30,7 @@ def run(
         path: results file, JSON.
         parts: all rows. A row without runs is not saved.
         doc: description of the command.
-        write_page: writes the page of the saved results, or prints their table, for `--page`; None where there is none.
+        write_page: writes the page of the saved results, or prints their table, for `--page`; None if there is no page.
         keras: whether the rows train networks.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -53,18 +53,25 @@ def run(
                 if args.again or row not in saved.get(part, {}):
                     started = time.process_time()
                     with recorded() as settings:
-                        found = list(runs())
-                    if not found:  # it failed, and said so
+                        runs_made = list(runs())
+                    if not runs_made:  # it failed, and said so
                         continue
                     seconds = round(time.process_time() - started, 1)
-                    one = {"runs": found, "cpu_seconds": seconds, "stack": stack(keras), "settings": settings}
+                    row_result = {
+                        "runs": runs_made,
+                        "cpu_seconds": seconds,
+                        "stack": stack(keras),
+                        "settings": settings,
+                    }
                     print(f"{part}: {row}, {seconds} s", flush=True)
-                    save(args, path, saved, (part, row), one)
+                    save(args, path, saved, (part, row), row_result)
     for part, rows in saved.items():
         if part in args.parts:
-            names = list(dict.fromkeys(name for one in rows.values() for name in one["runs"][0]))
+            names = list(dict.fromkeys(name for row_result in rows.values() for name in row_result["runs"][0]))
             print_table(
-                part, ("row", "runs", *names), [(row, *_cells(one["runs"], names)) for row, one in rows.items()]
+                part,
+                ("row", "runs", *names),
+                [(row, *_cells(row_result["runs"], names)) for row, row_result in rows.items()],
             )
             print()
 
@@ -94,8 +101,8 @@ def save(args: argparse.Namespace, path: Path, results: dict[str, Any], place: S
     for key in outer:
         rows = rows.setdefault(key, {})
     if args.again and not args.save:
-        told = "; ".join(differences(rows.get(last, {}), row)) or "as saved"
-        print(f"{', '.join(place)}: not saved, as --save is missing; {told}", flush=True)
+        changes = "; ".join(differences(rows.get(last, {}), row)) or "as saved"
+        print(f"{', '.join(place)}: not saved, as --save is missing; {changes}", flush=True)
         return
     rows[last] = row
     path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -129,7 +136,7 @@ def _cells(runs: list[dict[str, Any]], names: list[str]) -> list[str]:
     """Number of runs, and mean ± standard deviation of each figure; nothing for texts."""
     cells = [str(len(runs))]
     for name in names:
-        values = [each[name] for each in runs if isinstance(each.get(name), float)]
+        values = [run[name] for run in runs if isinstance(run.get(name), float)]
         spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
         cells.append(f"{statistics.mean(values):.3f}{spread}" if values else "")
     return cells

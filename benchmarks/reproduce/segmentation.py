@@ -20,8 +20,8 @@ at random. 200 other images are the test, with their true masks.
   for each image apart as is usual, and for all images at once; and under `TraceRegularization` (one matrix an
   annotator, the paper's global form) and `SpatialConfusions`. In "1 of 5" gold and the STAPLEs are left out.
 - Annotators start at P(right) = .9, the strength of the trace is .1, and matrices of pixels are linear in the base's
-  last hidden map. This was looked at on seed 100, which is no seed of the table, with .3 and with a convolution (16
-  filters) in between: Dice of "3 of 5" 89.1 for this, 88.1 and 86.5 for those; of the votes 87.1, of STAPLE for all
+  last hidden map. This was looked at on seed 100, which is not a seed of the table, with .3 and with a convolution (16
+  filters) in between: Dice of "3 of 5" 89.1 for this, 88.1 and 86.5 for those; for the votes 87.1, for STAPLE on all
   images 91.4. Epochs and rate were looked at there, too: at .005 and 40 epochs the base on votes fell to 62.8.
 - Figure: Dice of the test masks, the mean over images, times 100. Five seeds draw digits, noise, annotators and the
   base's weights. Differences are paired by the seed, with a 95 % interval (`mean_interval`). A crowd layer is above
@@ -90,16 +90,16 @@ def votes(masks: np.ndarray) -> np.ndarray:
 
 def staple(masks: np.ndarray, rounds: int = 100) -> np.ndarray:
     """STAPLE of masks `[..., R]`: one sensitivity and specificity an annotator over all of them."""
-    given, said = masks >= 0, masks == 1
-    prior = said.sum() / given.sum()
-    posterior = np.where(given.any(axis=-1), said.sum(axis=-1) / np.maximum(given.sum(axis=-1), 1), prior)
+    present, marked = masks >= 0, masks == 1
+    prior = marked.sum() / present.sum()
+    posterior = np.where(present.any(axis=-1), marked.sum(axis=-1) / np.maximum(present.sum(axis=-1), 1), prior)
     axes = tuple(range(masks.ndim - 1))
     for _ in range(rounds):
-        true, false = posterior[..., None] * given, (1 - posterior)[..., None] * given
-        sensitivity = np.clip((true * said).sum(axes) / np.maximum(true.sum(axes), 1e-9), 1e-6, 1 - 1e-6)
-        specificity = np.clip((false * ~said).sum(axes) / np.maximum(false.sum(axes), 1e-9), 1e-6, 1 - 1e-6)
-        of_true = np.where(said, np.log(sensitivity), np.log1p(-sensitivity)) * given
-        of_false = np.where(said, np.log1p(-specificity), np.log(specificity)) * given
+        true, false = posterior[..., None] * present, (1 - posterior)[..., None] * present
+        sensitivity = np.clip((true * marked).sum(axes) / np.maximum(true.sum(axes), 1e-9), 1e-6, 1 - 1e-6)
+        specificity = np.clip((false * ~marked).sum(axes) / np.maximum(false.sum(axes), 1e-9), 1e-6, 1 - 1e-6)
+        of_true = np.where(marked, np.log(sensitivity), np.log1p(-sensitivity)) * present
+        of_false = np.where(marked, np.log1p(-specificity), np.log(specificity)) * present
         odds = np.log(prior / (1 - prior)) + (of_true - of_false).sum(axis=-1)
         posterior = 1 / (1 + np.exp(-odds))
     return posterior > 0.5
@@ -121,10 +121,10 @@ LAYERS = {
 }
 
 
-def dice(found: np.ndarray, gold: np.ndarray) -> float:
+def dice(masks: np.ndarray, gold: np.ndarray) -> float:
     """Mean over images of 2 |A and B| / (|A| + |B|)."""
-    both = (found & gold).sum(axis=(1, 2))
-    return float(np.mean(2 * both / np.maximum(found.sum(axis=(1, 2)) + gold.sum(axis=(1, 2)), 1)))
+    both = (masks & gold).sum(axis=(1, 2))
+    return float(np.mean(2 * both / np.maximum(masks.sum(axis=(1, 2)) + gold.sum(axis=(1, 2)), 1)))
 
 
 def trained(seed: int, redundancy: int, row: str, **more: Any) -> dict[str, float]:
@@ -137,10 +137,10 @@ def trained(seed: int, redundancy: int, row: str, **more: Any) -> dict[str, floa
     x, gold, masks = crowd(seed, redundancy)
     keras.utils.set_random_seed(seed)
     base = UNet(*gold.shape[1:], 2, channels=1, filters=(8, 16), dropout=0.0)
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     if row in AGGREGATED:
         y = np.asarray(AGGREGATED[row](masks, gold[:TRAIN])).astype("int8")
-        found["aggregated"] = dice(y > 0, gold[:TRAIN] > 0)
+        figures["aggregated"] = dice(y > 0, gold[:TRAIN] > 0)
         model = CrowdModel(base)
     else:
         name, arguments = LAYERS[row]
@@ -149,7 +149,7 @@ def trained(seed: int, redundancy: int, row: str, **more: Any) -> dict[str, floa
     model.compile(keras.optimizers.Adam(0.002))
     model.fit(x[:TRAIN], y, epochs=EPOCHS, batch_size=16, seed=seed, verbose=0)
     answers = model.predict(x[TRAIN:], verbose=0)
-    return {"dice": dice(answers.argmax(axis=-1) > 0, gold[TRAIN:] > 0), **found}
+    return {"dice": dice(answers.argmax(axis=-1) > 0, gold[TRAIN:] > 0), **figures}
 
 
 def runs(redundancy: int, row: str) -> Iterator[dict[str, Any]]:

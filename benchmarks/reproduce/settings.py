@@ -67,7 +67,7 @@ NO_SETTINGS = (
     "name", "trainable", "dtype", "num_annotators", "num_classes", "num_features", "num_words", "num_shapes", "mean",
     "variance", "center", "unit", "num_annotations", "seed", "package", "is_legacy_optimizer",
 )  # fmt: skip
-NETWORK = ("units", "activation", "input_dim", "output_dim", "rate")  # of the layers of a network that is no class
+NETWORK = ("units", "activation", "input_dim", "output_dim", "rate")  # of the layers of a network that is not a class
 
 
 def aggregator(name: str, **changes: Any) -> Any:
@@ -102,24 +102,24 @@ def words(thing: Any, config: dict[str, Any] | None = None, only: tuple[str, ...
         config = {**config, **_resolved(thing, config)}
     names = sorted({*config} - {*NO_SETTINGS} if only is None else {*config} & {*only})
     values = {name: _value(config[name]) for name in names if config[name] is not None}
-    return f"{type(thing).__name__}({', '.join(f'{name}={json.dumps(each)}' for name, each in values.items())})"
+    return f"{type(thing).__name__}({', '.join(f'{name}={json.dumps(value)}' for name, value in values.items())})"
 
 
 def _resolved(layer: Any, config: dict[str, Any]) -> dict[str, Any]:
     """What a crowd layer decides itself where its arguments are None, and without what has no part in its start."""
-    found = {"majority_epochs": layer.num_majority_epochs}
+    values = {"majority_epochs": layer.num_majority_epochs}
     if config.get("diagonal") is not None:
-        return {**found, "scale": None}
+        return {**values, "scale": None}
     free = [name for name in ("scale", "diagonal") if name in config]
-    return {**found, "safe_start": layer.safe_start} if free and not any(config[name] for name in free) else found
+    return {**values, "safe_start": layer.safe_start} if free and not any(config[name] for name in free) else values
 
 
 def _value(value: Any) -> Any:
     """As JSON has it: numbers as they were before float32 rounded them, and nothing of a seed."""
     if isinstance(value, dict):
-        return {name: _value(each) for name, each in value.items() if name not in NO_SETTINGS}
+        return {name: _value(item) for name, item in value.items() if name not in NO_SETTINGS}
     if isinstance(value, (list, tuple)):
-        return [_value(each) for each in value]
+        return [_value(item) for item in value]
     if isinstance(value, float):
         return float(f"{value:.6g}")
     return value if isinstance(value, (int, str, bool, type(None))) else str(value)
@@ -128,7 +128,7 @@ def _value(value: Any) -> Any:
 def _network(model: Any) -> str:
     if hasattr(model, "settings"):  # crowdzoo's own
         return words(model, model.settings)
-    layers = [words(each, only=NETWORK) for each in model.layers if "Input" not in type(each).__name__]
+    layers = [words(layer, only=NETWORK) for layer in model.layers if "Input" not in type(layer).__name__]
     return f"{type(model).__name__}({', '.join(layers)})"
 
 
@@ -142,8 +142,8 @@ def training_begins(base: Any, layer: Any, optimizer: Any, **fit: Any) -> None:
         **fit: how long it takes, in which batches.
     """
     call = ", ".join(f"{name}={value}" for name, value in fit.items())
-    for found, stop in _recorders[-1:]:
-        _note(found, [_network(base), *([] if layer is None else [words(layer)]), words(optimizer), f"fit({call})"])
+    for notes, stop in _recorders[-1:]:
+        _note(notes, [_network(base), *([] if layer is None else [words(layer)]), words(optimizer), f"fit({call})"])
         if stop:
             raise StopBeforeTrainingError
 
@@ -151,8 +151,8 @@ def training_begins(base: Any, layer: Any, optimizer: Any, **fit: Any) -> None:
 _recorders: list[tuple[list[str], bool]] = []  # what `recorded` collects, the innermost last
 
 
-def _note(found: list[str], lines: list[str]) -> None:
-    found.extend(line for line in lines if line not in found)
+def _note(notes: list[str], lines: list[str]) -> None:
+    notes.extend(line for line in lines if line not in notes)
 
 
 @contextmanager
@@ -168,7 +168,7 @@ def recorded(stop: bool = False) -> Iterator[list[str]]:
     from crowdzoo.aggregation import METHODS  # noqa: F401  all classes are there now
     from crowdzoo.aggregation.aggregator import Aggregator
 
-    found: list[str] = []
+    notes: list[str] = []
     inside: list[Any] = []  # trainings that are going on
     undo = []
 
@@ -188,7 +188,7 @@ def recorded(stop: bool = False) -> Iterator[list[str]]:
         undo.append((owner, name, old))
 
     def training(model: Any, epochs: int = 1, batch_size: int | None = None, shuffle: bool = True, **_: Any) -> None:
-        if any(hasattr(each, "compile") for each in inside):  # a phase of one that is noted
+        if any(hasattr(part, "compile") for part in inside):  # a phase of one that is noted
             return
         if not model.compiled:
             model.compile()
@@ -196,19 +196,19 @@ def recorded(stop: bool = False) -> Iterator[list[str]]:
         training_begins(base, layer, model.optimizer, epochs=epochs, batch_size=batch_size, shuffle=shuffle)
 
     def aggregation(method: Any, *_: Any, **__: Any) -> None:
-        _note(found, [words(method)])
+        _note(notes, [words(method)])
 
     wrap(CrowdModel, "fit", training)
     wrap(CrowdModel, "fit_batches", training)
     wrap(keras.Model.__mro__[1], "fit", training)
     classes = [Aggregator]
-    for each in classes:
-        classes.extend(kind for kind in each.__subclasses__() if kind not in classes)
-        if callable(vars(each).get("fit")):
-            wrap(each, "fit", aggregation)
-    _recorders.append((found, stop))
+    for part in classes:
+        classes.extend(kind for kind in part.__subclasses__() if kind not in classes)
+        if callable(vars(part).get("fit")):
+            wrap(part, "fit", aggregation)
+    _recorders.append((notes, stop))
     try:
-        yield found
+        yield notes
     except StopBeforeTrainingError:
         pass
     finally:
@@ -223,8 +223,8 @@ def settings_of(runs: Callable[[], Any]) -> list[str]:
     Args:
         runs: gives its runs, or an iterator of them, of which the first is begun.
     """
-    with recorded(stop=True) as found:
-        made = runs()
-        if isinstance(made, Iterator):
-            next(made)
-    return found
+    with recorded(stop=True) as notes:
+        result = runs()
+        if isinstance(result, Iterator):
+            next(result)
+    return notes

@@ -101,8 +101,8 @@ def ask_annotators(
     # who drew the smallest numbers answers: each group of that size is equally likely
     rank = np.random.default_rng(seed).random((len(x), len(annotators))).argsort(axis=1).argsort(axis=1)
     tasks, who = np.nonzero(rank < wanted)
-    said, classes = labels[who, tasks], np.arange(num_classes)
-    return Annotations("classification", tasks, who, said, np.arange(len(x)), np.arange(len(annotators)), classes)
+    answers, classes = labels[who, tasks], np.arange(num_classes)
+    return Annotations("classification", tasks, who, answers, np.arange(len(x)), np.arange(len(annotators)), classes)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Methods of others since 2020 beside the recommended one: which of them belong in the zoo.
+"""Methods of others since 2020 compared with the recommended one: which of them belong in the zoo.
 
     python benchmarks/reproduce/since_2022.py            # the sets that the results do not have; needs CROWDZOO_DATA
     python benchmarks/reproduce/since_2022.py --print    # the table of the saved results
@@ -50,14 +50,14 @@ from crowdzoo.layers import CrowdLayer
 from crowdzoo.models import TrainingSettings
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.expectation import annotation_columns, vote_shares
-from crowdzoo.training.phases import answers_of_batch, compiled_with
+from crowdzoo.training.phases import answers_of_batch, compile_temporarily
 from crowdzoo.training.recipes import register_recipe
 
 RESULTS = Path(__file__).parents[1] / "results" / "since_2022.json"
 RECOMMENDED, CANDIDATES = "ccem", ("madl", "elr", "small-loss", "gce")
 METHODS = ("majority-vote", "robust", "dawid-skene", RECOMMENDED, *CANDIDATES)
 LAMBDA, BETA, Q, RAMP = 3.0, 0.7, 0.7, 10
-READ = {  # name, and annotations a task
+READ = {  # name, and annotations per task
     "Blue Birds": ("bluebirds", 5), "RTE": ("rte", 3), "medical, causes": ("medical-cause", 3),
     "medical, treats": ("medical-treat", 3),
 }  # fmt: skip
@@ -82,7 +82,7 @@ class OnVotes(CrowdLayer):
         """What the loss gets at first, `[N, ...]`."""
         return votes
 
-    def after(self, epoch: int, votes: np.ndarray, found: np.ndarray, targets: np.ndarray) -> None:
+    def after(self, epoch: int, votes: np.ndarray, predicted: np.ndarray, targets: np.ndarray) -> None:
         """Changes the targets, given the probabilities `[N, K]` after an epoch."""
 
     def cost(self, y_true: Any, y_pred: Any) -> Any:
@@ -93,16 +93,16 @@ class OnVotes(CrowdLayer):
 @crowdzoo.register("layer", "elr")
 @keras.saving.register_keras_serializable(package="since_2022")
 class EarlyLearning(OnVotes):
-    """Targets are the votes beside a running mean of the base's own answers."""
+    """Targets are the votes and a running mean of the base's own answers."""
 
     def start(self, votes: np.ndarray) -> np.ndarray:
         """See `OnVotes`."""
         return np.concatenate([votes, np.zeros_like(votes)], axis=1)
 
-    def after(self, epoch: int, votes: np.ndarray, found: np.ndarray, targets: np.ndarray) -> None:
+    def after(self, epoch: int, votes: np.ndarray, predicted: np.ndarray, targets: np.ndarray) -> None:
         """See `OnVotes`."""
         classes = votes.shape[1]
-        targets[:, classes:] = BETA * targets[:, classes:] + (1 - BETA) * found
+        targets[:, classes:] = BETA * targets[:, classes:] + (1 - BETA) * predicted
 
     def cost(self, y_true: Any, y_pred: Any) -> Any:
         """See `OnVotes`."""
@@ -116,9 +116,9 @@ class EarlyLearning(OnVotes):
 class SmallLoss(OnVotes):
     """Targets of the tasks of largest loss are zero, so they cost nothing."""
 
-    def after(self, epoch: int, votes: np.ndarray, found: np.ndarray, targets: np.ndarray) -> None:
+    def after(self, epoch: int, votes: np.ndarray, predicted: np.ndarray, targets: np.ndarray) -> None:
         """See `OnVotes`."""
-        losses = -(votes * np.log(np.maximum(found, 1e-30))).sum(axis=1)
+        losses = -(votes * np.log(np.maximum(predicted, 1e-30))).sum(axis=1)
         share = 1 - (1 - votes.max(axis=1).mean()) * min(1.0, (epoch + 1) / RAMP)
         targets[:] = np.where((losses <= np.quantile(losses, share))[:, None], votes, 0)
 
@@ -172,14 +172,14 @@ def fit_on_votes(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) ->
     targets = layer.start(votes).copy()
 
     def after(epoch: int, logs: Any = None) -> None:
-        found = np.zeros_like(votes)
+        predicted = np.zeros_like(votes)
         for x, _ in data.batches(256, 0, shuffle=False, inputs=("tasks",)):
             rows = np.asarray(x["tasks"])
-            found[rows] = answers_of_batch(model, x["instances"], len(rows))
-        layer.after(epoch, votes, found, targets)
+            predicted[rows] = answers_of_batch(model, x["instances"], len(rows))
+        layer.after(epoch, votes, predicted, targets)
 
     callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=after), *(kwargs.pop("callbacks", None) or [])]
-    with compiled_with(model, loss=lambda y, p: layer.cost(y, p), metrics=[], weighted_metrics=[]):
+    with compile_temporarily(model, loss=lambda y, p: layer.cost(y, p), metrics=[], weighted_metrics=[]):
         return model.fit_batches(data.batches(**order, inputs=(), targets=targets), callbacks=callbacks, **kwargs)
 
 
@@ -191,10 +191,10 @@ def sets() -> dict[str, Any]:
 
     def real(name: str) -> tuple[Any, ...]:
         source, redundancy = READ[name]
-        found = read_set(source)
-        known = np.flatnonzero(found.gold >= 0)
-        annotations = found.annotations.select_tasks(known).restrict(redundancy=redundancy, seed=0)
-        return found.x[known], annotations, found.gold[known], {}
+        crowd = read_set(source)
+        known = np.flatnonzero(crowd.gold >= 0)
+        annotations = crowd.annotations.select_tasks(known).restrict(redundancy=redundancy, seed=0)
+        return crowd.x[known], annotations, crowd.gold[known], {}
 
     def drawn(data: Any) -> tuple[Any, ...]:
         return data.x, data.annotations, data.gold, data.settings
@@ -216,29 +216,30 @@ def fixed(name: str) -> dict[str, Any]:
 
 def measured(methods: Any, x: Any, annotations: Any, gold: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """Method -> accuracy, and its difference to the recommended one with its interval."""
-    found = crowdzoo.compare(
+    comparison = crowdzoo.compare(
         annotations, x, gold, methods=[(name, fixed(name)) for name in methods],
         settings=TrainingSettings(**{**TRAINING, **settings}), tasks=annotations.tasks,
     )  # fmt: skip
-    scores = {title.partition(" ")[0]: each for title, each in found.scores.items()}
+    scores = {title.partition(" ")[0]: task_scores for title, task_scores in comparison.scores.items()}
     base = scores[RECOMMENDED]
     return {
-        name: {"accuracy": float(each.mean()), "difference": bootstrap(each, base)} for name, each in scores.items()
+        name: {"accuracy": float(task_scores.mean()), "difference": bootstrap(task_scores, base)}
+        for name, task_scores in scores.items()
     }
 
 
 def rows(results: dict[str, Any]) -> list[list[str]]:
     """The table: means over the sets of each sort, and on how many of them the interval is above or below zero."""
-    found = []
+    table = []
     for name in METHODS:
         row = [name]
-        for some in (PEOPLE, tuple(each for each in results if each not in PEOPLE)):
-            cells = [results[each]["rows"][name] for each in some if name in results.get(each, {"rows": ()})["rows"]]
-            means, ends = [each["accuracy"] for each in cells], [each["difference"] for each in cells]
+        for some in (PEOPLE, tuple(cell for cell in results if cell not in PEOPLE)):
+            cells = [results[cell]["rows"][name] for cell in some if name in results.get(cell, {"rows": ()})["rows"]]
+            means, ends = [cell["accuracy"] for cell in cells], [cell["difference"] for cell in cells]
             above, below = sum(low > 0 for _, low, _ in ends), sum(high < 0 for *_, high in ends)
             row += [f"{100 * np.mean(means):.1f}" if means else "-", f"{above} of {len(cells)}", f"{below}"]
-        found.append(row)
-    return found
+        table.append(row)
+    return table
 
 
 HEADER = ("method", "people", "above ccem", "below", "generated", "above ccem", "below")
@@ -254,13 +255,15 @@ def main() -> None:
             out = {
                 method
                 for method in CANDIDATES
-                for each in results.values()
-                if method not in each["rows"] or each["rows"][method]["difference"][2] < 0
+                for result in results.values()
+                if method not in result["rows"] or result["rows"][method]["difference"][2] < 0
             }
             methods = [method for method in METHODS if method not in out]
             results[name] = {"rows": measured(methods, *make()), "stack": stack()}
             RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-            print(name, {key: round(each["accuracy"], 3) for key, each in results[name]["rows"].items()}, flush=True)
+            print(
+                name, {key: round(result["accuracy"], 3) for key, result in results[name]["rows"].items()}, flush=True
+            )
     print_table(f"{len(results)} sets, accuracy in per cent", HEADER, rows(results))
 
 

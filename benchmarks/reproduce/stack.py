@@ -19,25 +19,25 @@ def stack(keras: bool = True) -> dict[str, Any]:
     Args:
         keras: whether the row trains a network; else Keras and its backend have no part in it.
     """
-    found: dict[str, Any] = {"python": platform.python_version(), "numpy": version("numpy"), "cores": os.cpu_count()}
+    versions: dict[str, Any] = {"python": platform.python_version(), "numpy": version("numpy"), "cores": os.cpu_count()}
     if keras:
         backend = os.environ.get("KERAS_BACKEND", "tensorflow")
-        found |= {"backend": backend, "keras": version("keras"), backend: version(backend)}
-    return found
+        versions |= {"backend": backend, "keras": version("keras"), backend: version(backend)}
+    return versions
 
 
-def told(found: dict[str, Any] = PAGES) -> str:
+def told(versions: dict[str, Any] = PAGES) -> str:
     """A stack in words: "Python 3.10.13, NumPy 1.26.4, Keras 3.12.4 on TensorFlow 2.16.2"."""
-    words = f"Python {found['python']}, NumPy {found['numpy']}"
-    if "backend" in found:
-        number = found.get(found["backend"], "(version not stored)")
-        words += f", Keras {found['keras']} on {NAMES[found['backend']]} {number}"
+    words = f"Python {versions['python']}, NumPy {versions['numpy']}"
+    if "backend" in versions:
+        number = versions.get(versions["backend"], "(version not stored)")
+        words += f", Keras {versions['keras']} on {NAMES[versions['backend']]} {number}"
     return words
 
 
-def same_stack(one: dict[str, Any] | None, other: dict[str, Any]) -> bool:
+def same_stack(first: dict[str, Any] | None, second: dict[str, Any]) -> bool:
     """Whether two stacks give the same figures: the number of cores is not compared."""
-    return one is not None and {**one, "cores": 0} == {**other, "cores": 0}
+    return first is not None and {**first, "cores": 0} == {**second, "cores": 0}
 
 
 def elsewhere(rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, str]:
@@ -47,14 +47,14 @@ def elsewhere(rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, str]:
         rows: name and `stack()` of each row. The number of cores says nothing about figures and is not compared.
     """
     return {
-        name: told(found)
-        for name, found in rows
-        if any(PAGES.get(part) != value for part, value in found.items() if part != "cores")
+        name: told(versions)
+        for name, versions in rows
+        if any(PAGES.get(part) != value for part, value in versions.items() if part != "cores")
     }
 
 
 def recorded(results: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every stack in a results file, with the name of what it stands at: "music: CL MW"; "all" for one of the file.
+    """Every stack in a results file, with the name of what it belongs to: "music: CL MW"; "all" for one of the file.
 
     Args:
         results: what the file has. A row's stack is under "stack".

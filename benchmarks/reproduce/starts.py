@@ -12,7 +12,7 @@ crowds elsewhere, and the variable `STARTS_CROWDS` names the file.
 **Protocol**, fixed before the first run.
 
 - Start: probability d of the right label that every annotator starts with. Candidates: "papers" (e / (e + K - 1), the
-  identity under a softmax), .5, .65 and .8; of each layer by its own argument (`scale`, `diagonal`). `deep-em`,
+  identity under a softmax), .5, .65 and .8; set by each layer's own argument (`scale`, `diagonal`). `deep-em`,
   `cross-fitted-em`, `max-mig`, `doctor-net`, `lia` and `waum` count their matrices or have none, so that there is
   nothing to choose: they are run as they are.
 - Model: a user's own, `Dense(64, "relu")`, softmax; Adam at rate / batch / epochs of .001 / 32 / 40, .003 / 32 / 30 and
@@ -271,8 +271,8 @@ def in_one(
     loss_of, optimizer = layer.default_loss(), keras.optimizers.Adam(learning_rate)
     optimizer.build(model.trainable_variables)
     of_lane = jnp.asarray([number for number, _ in lanes])
-    instances, ids, says, orders = (jnp.asarray(np.stack(each)) for each in (instances, ids, says, orders))
-    trained, fixed = jax.tree.map(lambda *each: jnp.stack(each), *states)
+    instances, ids, says, orders = (jnp.asarray(np.stack(part)) for part in (instances, ids, says, orders))
+    trained, fixed = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
     def loss(trained: Any, fixed: Any, x: Any, annotators: Any, labels: Any) -> Any:
         answers, fixed, more = model.stateless_call(
@@ -283,7 +283,7 @@ def in_one(
     def train(trained: Any, fixed: Any, number: Any) -> Any:
         def step(state: Any, rows: Any) -> Any:
             trained, fixed, moments = state
-            batch = (each[number, rows] for each in (instances, ids, says))
+            batch = (array[number, rows] for array in (instances, ids, says))
             (_, fixed), gradients = jax.value_and_grad(loss, has_aux=True)(trained, fixed, *batch)
             trained, moments = optimizer.stateless_apply(moments, gradients, trained)
             return (trained, fixed, moments), None
@@ -293,15 +293,15 @@ def in_one(
         return trained, fixed
 
     trained, fixed = jax.jit(jax.vmap(train))(trained, fixed, of_lane)
-    found: dict[float | None, list[dict[str, Any]]] = {start: [] for start in starts}
+    runs_by_start: dict[float | None, list[dict[str, Any]]] = {start: [] for start in starts}
     for lane, (number, start) in enumerate(lanes):
         for variable, values in zip(model.trainable_variables, trained, strict=True):
             variable.assign(values[lane])
         x, labels, x_test, gold_test = crowds[number]
         predicted = np.asarray(model.base(x)).argmax(axis=1)
         right = np.asarray(model.base(x_test)).argmax(axis=1) == gold_test
-        found[start].append({"seed": str(seeds[number]), **figures(predicted, labels, right, classes)})
-    return found
+        runs_by_start[start].append({"seed": str(seeds[number]), **figures(predicted, labels, right, classes)})
+    return runs_by_start
 
 
 def by_fit(
@@ -349,7 +349,7 @@ def cells(name: str, rate: tuple[float, int, int], row: str) -> dict[float | Non
 
 
 def parts() -> Parts:
-    found: Parts = {}
+    parts_by_name: Parts = {}
     for sets, rates in ((DEVELOPMENT, RATES), (OTHERS, OTHER_RATES)):
         for name in sets:
             for rate in rates:
@@ -360,12 +360,12 @@ def parts() -> Parts:
                 if sets is DEVELOPMENT:
                     for row in COUNTED:
                         rows[row] = partial(_counted, name, rate, row)
-                found[cell(name, rate)] = rows
-    found["by fit"] = {
+                parts_by_name[cell(name, rate)] = rows
+    parts_by_name["by fit"] = {
         f"{row}: {called(start)}": partial(_by_fit, row, start)
         for row, after in AFTER.items() for start in (BEFORE[row], after) if BEFORE[row] != after
     }  # fmt: skip
-    return found
+    return parts_by_name
 
 
 def _by_fit(row: str, start: float | None) -> Iterator[dict[str, Any]]:

@@ -9,11 +9,11 @@
 texts and experts' answers: MovieReviews (ratings of 1,498 reviews), causes and treatments in 3,231 medical sentences
 (yes or no, by an annotator's choice of that relation), and RTE (800 pairs of a text and a hypothesis, joined). A fifth
 of the tasks is held out, another for each of 5 seeds. Two methods: the crowd layer of the default, and training on one
-aggregated label a task (votes' shares; of ratings the mean).
+aggregated label per task (votes' shares; for ratings the mean).
 
-- "crowd": on held-out tasks, without gold. Of classes the area under the ROC curve of the model's probability of yes
+- "crowd": on held-out tasks, without gold. For classes the area under the ROC curve of the model's probability of yes
   against the majority vote (ties are left out): the probability that a task with most votes for yes is above one with
-  most votes for no. Of ratings R² against the mean rating.
+  most votes for no. For ratings R² against the mean rating.
 - "gold": the same against the experts' answers, where there are some. It decides nothing.
 - The default is the form that is higher in "crowd", in the mean over seeds, on more of the eight pairs of a set and a
   method; if each is on four, the one with the higher mean over all.
@@ -60,7 +60,7 @@ TEXT: dict[str, Any] = {
 
 @functools.cache
 def texts_of(name: str) -> tuple[np.ndarray, Annotations, np.ndarray]:
-    """Texts [N], annotations, and the experts' answers [N]: a class, -1 where there is none; of ratings a number."""
+    """Texts [N], annotations, and the experts' answers [N]: a class, -1 where missing; for ratings a number."""
     if name == "MovieReviews":
         reviews = load_movie_reviews()
         return np.array(reviews.texts, object), reviews.text_annotations, reviews.text_gold
@@ -92,10 +92,10 @@ def trainings(name: str, form: str, method: str) -> Iterator[dict[str, Any]]:
     texts, annotations, gold = texts_of(name)
     ratings = name == "MovieReviews"
     if ratings:
-        said = np.bincount(annotations.task_ids, annotations.labels) / annotations.redundancy
+        targets = np.bincount(annotations.task_ids, annotations.labels) / annotations.redundancy
     else:
         shares = MajorityVote().fit(annotations).posteriors
-        said = np.where(shares[:, 1] == 0.5, -1, shares[:, 1] > 0.5)
+        targets = np.where(shares[:, 1] == 0.5, -1, shares[:, 1] > 0.5)
     for seed in SEEDS:
         test, training = np.split(np.random.default_rng(seed).permutation(len(texts)), [len(texts) // 5])
         labels: dict[str, Any] = {
@@ -103,7 +103,7 @@ def trainings(name: str, form: str, method: str) -> Iterator[dict[str, Any]]:
             "tasks": annotations.tasks[training],
         }
         if method == "aggregated":
-            labels = {"ratings": said[training]} if ratings else {"label_distribution": shares[training]}
+            labels = {"ratings": targets[training]} if ratings else {"label_distribution": shares[training]}
         kind = "regression" if ratings else "classification"
         arguments = {} if method == "aggregated" else {**LAYERS[method]}
         if arguments and ratings:
@@ -113,9 +113,9 @@ def trainings(name: str, form: str, method: str) -> Iterator[dict[str, Any]]:
         settings = TextSettings(method, arguments, task=kind, form=form, seed=seed, **TEXT, **length)
         model, text_ids = train(settings, texts[training], **labels)
         assert isinstance(text_ids, TextIds)
-        found = model.predict(text_ids.to_numpy(texts[test]), verbose=0).astype("float64")
-        score = partial(r2_score, predicted=found[:, 0]) if ratings else partial(area, found[:, 1])
-        yield {"seed": seed, "crowd": float(score(said[test])), "gold": float(score(gold[test]))}
+        predicted = model.predict(text_ids.to_numpy(texts[test]), verbose=0).astype("float64")
+        score = partial(r2_score, predicted=predicted[:, 0]) if ratings else partial(area, predicted[:, 1])
+        yield {"seed": seed, "crowd": float(score(targets[test])), "gold": float(score(gold[test]))}
 
 
 PARTS: Parts = {
@@ -134,10 +134,10 @@ def verdict(results: dict[str, Any]) -> tuple[str, int]:
         ]
         for form in FORMS
     }
-    one, other = (np.asarray(means[form]) for form in FORMS)
-    won = int((one > other).sum())
-    first = won > len(one) / 2 or (won == len(one) / 2 and one.mean() > other.mean())
-    return (FORMS[0], won) if first else (FORMS[1], len(one) - won)
+    first_means, second_means = (np.asarray(means[form]) for form in FORMS)
+    won = int((first_means > second_means).sum())
+    first = won > len(first_means) / 2 or (won == len(first_means) / 2 and first_means.mean() > second_means.mean())
+    return (FORMS[0], won) if first else (FORMS[1], len(first_means) - won)
 
 
 def table(results: dict[str, Any]) -> str:

@@ -95,13 +95,13 @@ def pseudo_labels(name: str) -> Any:
         added += len(sure)
         more = with_model(crowd, sure, first[sure].argmax(axis=1), kept)
         second = probabilities(settings, x, more, np.sort(np.concatenate([kept, sure])))
-        for row, found in enumerate((first, second)):
-            hits[row, hidden] = found[hidden].argmax(axis=1) == gold[hidden]
+        for row, estimates in enumerate((first, second)):
+            hits[row, hidden] = estimates[hidden].argmax(axis=1) == gold[hidden]
     seen = np.concatenate(parts)
     difference, low, high = bootstrap(hits[1:, seen], hits[:1, seen])
     yield {
         "ccem": hits[0, seen].mean(), "pseudo-labels": hits[1, seen].mean(), "difference": difference, "low": low,
-        "high": high, "labelled by the model": added / sum(len(seen) - len(each) for each in parts),
+        "high": high, "labelled by the model": added / sum(len(seen) - len(part) for part in parts),
     }  # fmt: skip
 
 
@@ -115,20 +115,22 @@ def prediction_sets(name: str) -> Any:
     drawn = (rng.random((crowd.num_tasks, DRAWS, 1)) > np.cumsum(posterior, axis=1)[:, None]).sum(axis=2)
     drawn = np.minimum(drawn, crowd.num_classes - 1)
     truths = {"votes": votes[:, None], "draws": drawn, "gold": gold[:, None]}
-    covered: dict[str, list[Any]] = {each: [] for each in truths}
-    sizes: dict[str, list[Any]] = {each: [] for each in truths}
+    covered: dict[str, list[Any]] = {truth: [] for truth in truths}
+    sizes: dict[str, list[Any]] = {truth: [] for truth in truths}
     for number, hidden in enumerate(parts):
         after = (number + 1) % FIFTHS
         kept = np.sort(np.concatenate([part for place, part in enumerate(parts) if place not in (number, after)]))
-        found = probabilities(settings, x, crowd, kept)
-        for each, labels in truths.items():
-            said = np.take_along_axis(found[parts[after]], labels[parts[after]], axis=1)
-            rank = int(np.ceil(said.size * LEVEL * (1 + 1 / len(said))))
-            threshold = np.sort(said, axis=None)[::-1][rank - 1] if rank <= said.size else 0.0
-            inside = found[hidden] >= threshold
-            covered[each] += inside[np.arange(len(hidden)), gold[hidden]].tolist()
-            sizes[each] += inside.sum(axis=1).tolist()
-    yield {f"{each}: {what}": np.mean(values[each]) for each in truths for what, values in
+        estimates = probabilities(settings, x, crowd, kept)
+        for truth, labels in truths.items():
+            label_probabilities = np.take_along_axis(estimates[parts[after]], labels[parts[after]], axis=1)
+            rank = int(np.ceil(label_probabilities.size * LEVEL * (1 + 1 / len(label_probabilities))))
+            threshold = (
+                np.sort(label_probabilities, axis=None)[::-1][rank - 1] if rank <= label_probabilities.size else 0.0
+            )
+            inside = estimates[hidden] >= threshold
+            covered[truth] += inside[np.arange(len(hidden)), gold[hidden]].tolist()
+            sizes[truth] += inside.sum(axis=1).tolist()
+    yield {f"{truth}: {what}": np.mean(values[truth]) for truth in truths for what, values in
            (("holds gold", covered), ("size", sizes))}  # fmt: skip
 
 

@@ -94,10 +94,10 @@ def one_run(
 ) -> dict[str, Any]:  # fmt: skip
     """Figures on test points; a method that is not in `AGGREGATED` learns from the annotations."""
     targets = AGGREGATED[method](annotations) if method in AGGREGATED else annotations
-    said = trainer.fit(x, targets, epochs, seed).predict(fresh, verbose=0)
+    predicted = trainer.fit(x, targets, epochs, seed).predict(fresh, verbose=0)
     return {
-        "seed": seed, "accuracy": float(accuracy(truth, said.argmax(axis=1))),
-        "ece": float(expected_calibration_error(truth, said)),
+        "seed": seed, "accuracy": float(accuracy(truth, predicted.argmax(axis=1))),
+        "ece": float(expected_calibration_error(truth, predicted)),
     }  # fmt: skip
 
 

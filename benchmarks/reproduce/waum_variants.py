@@ -14,8 +14,8 @@ the network of `crowdzoo demo`). Margins of the two largest probabilities, after
   - WAUM: trust s is the annotator's skill on what the network believes;
   - trust 1: s = 1, so the plain mean of the margins;
   - trust c: s = c_r, the share of right labels that Dawid-Skene expects of annotator r, whatever the task;
-  - consensus: one label a task, the most probable class of Dawid-Skene's posterior p: the network learns these labels,
-    and their margin ranks (AUM). "Consensus of p" is not defined in a source at hand; this is our reading;
+  - consensus: one label per task, the most probable class of Dawid-Skene's posterior p: the network learns these
+    labels, and their margin ranks (AUM). "Consensus of p" is not defined in a source at hand; this is our reading;
   - one network an annotator: each learns that annotator's labels alone, from the same first weights;
   - vote entropy; Dawid-Skene's posterior (1 less its largest probability).
 - pruned: the worst tenth of each ranking is left out, then the network learns the soft labels of the rest (steps 4 and
@@ -79,10 +79,12 @@ class Crowd:
     def consensus(self, seed: int) -> Waum:
         """AUM of Dawid-Skene's labels."""
         labels = aggregator("dawid-skene").fit(self.annotations).labels
-        given = np.flatnonzero(np.bincount(self.annotations.task_ids, minlength=len(labels)))
+        annotated = np.flatnonzero(np.bincount(self.annotations.task_ids, minlength=len(labels)))
         tasks, classes = self.annotations.tasks, self.annotations.classes
-        one = Annotations("classification", given, 0 * given, labels[given], tasks, np.zeros(1, int), classes)
-        return self._waum(one, seed, [np.arange(len(given))])
+        votes = Annotations(
+            "classification", annotated, 0 * annotated, labels[annotated], tasks, np.zeros(1, int), classes
+        )
+        return self._waum(votes, seed, [np.arange(len(annotated))])
 
     def _waum(self, annotations: Annotations, seed: int, groups: list[np.ndarray]) -> Waum:
         """WAUM, each group of the annotations by a network that learns from it alone."""
@@ -118,18 +120,18 @@ def _features_base(x: np.ndarray, classes: int) -> FeatureClassifier:
 
 def with_trust(crowd: Crowd, seed: int, trust: Callable[[Annotations], np.ndarray]) -> np.ndarray:
     """WAUM, less, with another trust of the annotations [A]."""
-    found = crowd.measured(seed)
-    rows = found.annotations
-    return -weighted_margins(found.aum, trust(rows), rows.task_ids, rows.num_tasks)
+    measurement = crowd.measured(seed)
+    rows = measurement.annotations
+    return -weighted_margins(measurement.aum, trust(rows), rows.task_ids, rows.num_tasks)
 
 
 def skills(annotations: Annotations) -> np.ndarray:
     """c_r of each annotation [A]: the share of right labels that Dawid-Skene expects of its annotator."""
-    found = aggregator("dawid-skene", prior=SMOOTHING, diagonal=0.0).fit(annotations)
-    given = np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators)
-    agrees = found.posteriors[annotations.task_ids, annotations.labels]
+    result = aggregator("dawid-skene", prior=SMOOTHING, diagonal=0.0).fit(annotations)
+    counts = np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators)
+    agrees = result.posteriors[annotations.task_ids, annotations.labels]
     right = np.bincount(annotations.annotator_ids, agrees, annotations.num_annotators)
-    return (right / np.maximum(given, 1))[annotations.annotator_ids]
+    return (right / np.maximum(counts, 1))[annotations.annotator_ids]
 
 
 def entropy(annotations: Annotations) -> np.ndarray:
@@ -176,22 +178,22 @@ def chosen_as_worst(badness: np.ndarray, number: int) -> np.ndarray:
 
 def ranked(crowd: Callable[[], Crowd], ranking: str) -> Iterator[dict[str, Any]]:
     """How well a ranking finds tasks whose majority vote is wrong."""
-    found = crowd()
+    planted = crowd()
     for seed in SEEDS[:1] if ranking in ONCE else SEEDS:
-        badness = RANKINGS[ranking](found, seed)
-        one: dict[str, Any] = {"seed": seed, "finds wrong votes": finds_wrong(badness, found.right)}
+        badness = RANKINGS[ranking](planted, seed)
+        row: dict[str, Any] = {"seed": seed, "finds wrong votes": finds_wrong(badness, planted.right)}
         chosen = chosen_as_worst(badness, round(PRUNED * len(badness)))
-        one["worst 10%"] = float(chosen @ found.right / chosen.sum())
-        yield one
+        row["worst 10%"] = float(chosen @ planted.right / chosen.sum())
+        yield row
 
 
 def pruned(crowd: Callable[[], Crowd], ranking: str | None) -> Iterator[dict[str, Any]]:
     """Test accuracy of a network that learns without the worst tenth; None prunes nothing."""
-    found = crowd()
-    trainer = Trainer(found.make_base, None, found.settings["learning_rate"])
+    planted = crowd()
+    trainer = Trainer(planted.make_base, None, planted.settings["learning_rate"])
     for seed in DRAWS:
-        badness = None if ranking is None else RANKINGS[ranking](found, seed)
-        yield {"seed": seed, "accuracy": _trained_without(found, badness, trainer, seed)}
+        badness = None if ranking is None else RANKINGS[ranking](planted, seed)
+        yield {"seed": seed, "accuracy": _trained_without(planted, badness, trainer, seed)}
 
 
 def _trained_without(crowd: Crowd, badness: np.ndarray | None, trainer: Trainer, seed: int) -> float:
@@ -203,8 +205,8 @@ def _trained_without(crowd: Crowd, badness: np.ndarray | None, trainer: Trainer,
     fresh, truth = crowd.test
     soft = _soft(rest)
     kept = soft.any(axis=1)  # a target of zeros has a loss of 0 in Keras, but on TensorFlow a gradient
-    said = trainer.fit(crowd.x[kept], soft[kept], crowd.settings["epochs"], seed).predict(fresh, verbose=0)
-    return float(accuracy(truth, said.argmax(axis=1)))
+    predicted = trainer.fit(crowd.x[kept], soft[kept], crowd.settings["epochs"], seed).predict(fresh, verbose=0)
+    return float(accuracy(truth, predicted.argmax(axis=1)))
 
 
 def _soft(rest: Annotations) -> np.ndarray:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.comparison.runs import Run, Runs
@@ -22,7 +23,11 @@ from crowdzoo.kinds.compared import Scores
 from crowdzoo.kinds.parts import compared_by
 
 if TYPE_CHECKING:
+    import keras
     import pandas as pd
+
+    from crowdzoo.training.pair_rows import Examples
+    from crowdzoo.training.settings import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +44,7 @@ class Comparison:
         baseline: what the others are compared with.
         num_tasks: that were scored.
         scores: method -> score of each task by seed, [S, n]; the mean is `score`.
-        best: the method with the highest score; "gold" is none to choose.
+        best: the method with the highest score; never "gold".
         methods: by their titles.
     """
 
@@ -62,9 +67,9 @@ class Comparison:
             if row["score"] != row["score"]:  # it failed
                 rows.append([row["method"], *["-"] * (len(header) - 2), row["notes"]])
                 continue
-            own = [f"{row['score']:.3f}", *(_interval(row, name) for name in ("against_baseline", "behind_best"))]
-            own += [f"{row[name]:.3f}" for name in figures]
-            rows.append([row["method"], *own, f"{row['seconds']:.2f}", row["notes"]])
+            cells = [f"{row['score']:.3f}", *(_interval(row, name) for name in ("against_baseline", "behind_best"))]
+            cells += [f"{row[name]:.3f}" for name in figures]
+            rows.append([row["method"], *cells, f"{row['seconds']:.2f}", row["notes"]])
         if not frame["notes"].any():
             header, rows = header[:-1], [row[:-1] for row in rows]
         return f"{self.num_tasks:,} tasks, intervals of 95 %", header, rows
@@ -80,18 +85,18 @@ def _interval(row: Mapping[str, Any], name: str) -> str:
 
 def compare(
     annotations: Any,
-    instances: Any = None,
-    gold: Any = None,
+    instances: Examples | None = None,
+    gold: ArrayLike | None = None,
     *,
     methods: Methods = "quick",
-    base: Any = None,
-    settings: Any = None,
-    tasks: Any = None,
-    held_out: Any = None,
+    base: keras.Model | Callable[..., keras.Model] | None = None,
+    settings: Settings | None = None,
+    tasks: ArrayLike | None = None,
+    held_out: ArrayLike | None = None,
     seeds: Iterable[int] = (0,),
     folder: str | Path | None = None,
     track: str | None = None,
-    on_run: Callable[[int, int], Any] = lambda done, total: None,
+    on_run: Callable[[int, int], object] = lambda done, total: None,
     **scale: Any,
 ) -> Comparison:
     """Compares methods on one's own data.
@@ -100,11 +105,11 @@ def compare(
     answers are scored. Without gold, a fifth of the annotations is hidden in turns, so that a task keeps one at least,
     and a score is the log-probability of what was hidden, given the result on the others and the matrices (of ratings
     biases and precisions) of the annotators, which are the same for each method (`hierarchical-dawid-skene` and
-    `rating-em` on all annotations; of preferences each method's own).
+    `rating-em` on all annotations; for preferences each method's own).
 
-    **With instances** deep methods are compared on the same base, and an aggregation stands for the base that learns
-    from its result. A fifth of the tasks is hidden in turns, and the models say what they are. Their answers are scored
-    with gold, or without it by the log-probability of the hidden tasks' annotations.
+    **With instances** deep methods are compared on the same base, and the score of an aggregation is that of the base
+    trained on its result. A fifth of the tasks is hidden in turns, and the models predict them. Their predictions are
+    scored with gold, or without it by the log-probability of the hidden tasks' annotations.
 
     | labels | score with gold | without |
     |---|---|---|
@@ -114,20 +119,20 @@ def compare(
     | free texts | edits over the words of gold, negative | edits over the words of hidden texts, negative |
     | regions | Dice coefficient | Dice coefficient with hidden answers |
     | sentences | F1 of spans, all sentences together | |
-    | several labels a task | F1 of labels, all tasks together | |
+    | several labels per task | F1 of labels, all tasks together | |
 
     Hidden annotations say which method predicts annotators best. Where annotators agree on what is false, that is not
     the method that is right most often, and one far behind may be the best with gold. For ratings the log-probability
     favours small squared errors, and gold counts absolute ones. Give gold of a few hundred tasks where you can.
 
     Args:
-        annotations: `Annotations`; of sentences `CrowdSequences`.
+        annotations: `Annotations`; for sentences `CrowdSequences`.
         instances: as for `train`; None compares aggregations alone. Sentences are their own: there `settings` of a
             tagger, `TaggerSettings()`, say that deep methods are compared. Networks for masks are compared on the
             command line.
         gold: by the rows of the instances, or without instances by `annotations.tasks`: class codes (-1 unknown),
-            ratings or true scores of preferences (NaN unknown), texts or regions as text (empty unknown). Of sentences
-            tags or their codes (None unknown); without it their own gold. Of several labels a task what
+            ratings or true scores of preferences (NaN unknown), texts or regions as text (empty unknown). For sentences
+            tags or their codes (None unknown); without it their own gold. For several labels per task what
             `MultiLabel.fit` takes, by label.
         methods: "quick", "all", or names, each alone or with settings ("crowdsourced-layer connection=VW"), or
             tuples of a name and settings. The baseline (majority-vote, mean) is always compared.
@@ -144,11 +149,11 @@ def compare(
         track: "mlflow" or "tensorboard" logs parameters and figures of each method, and the plot; see
             `crowdzoo.comparison.tracking.track`.
         on_run: called after each run with the number of runs that are done and of all.
-        **scale: what all aggregations share: of ratings `low` and `high`, the ends of the scale; of free texts
+        **scale: what all aggregations share: for ratings `low` and `high`, the ends of the scale; for free texts
             `normalize` and `unit`, by which errors are counted, too. With instances they are settings.
 
     Returns:
-        The comparison. Its intervals are paired and draw the tasks again. Of models they hold for those that were
+        The comparison. Its intervals are paired and draw the tasks again. For models they hold for those that were
         trained, and so for the mean over the seeds: give several seeds where trainings differ much.
 
     Raises:
@@ -193,18 +198,18 @@ def compare(
     if track is not None:
         check_tracking(track, place)
     runs = Runs(None, {}) if place is None else Runs(place, setup.identity())
-    found = compared_on(setup, chosen, seeds, runs, on_run)
+    comparison = run_comparison(setup, chosen, seeds, runs, on_run)
     if track is not None:
-        log(track, found, place, {"kind": setup.kind.name, "seeds": len(seeds), **setup.parameters()})
-    return found
+        log(track, comparison, place, {"kind": setup.kind.name, "seeds": len(seeds), **setup.parameters()})
+    return comparison
 
 
-def compared_on(
+def run_comparison(
     setup: Setup,
     methods: Sequence[Method],
     seeds: Sequence[int],
     runs: Runs | None = None,
-    on_run: Callable[[int, int], Any] = lambda done, total: None,
+    on_run: Callable[[int, int], object] = lambda done, total: None,
 ) -> Comparison:
     """Makes the runs that are not there, and compares.
 
@@ -216,7 +221,7 @@ def compared_on(
         on_run: see `compare`.
     """
     runs = Runs(None, {}) if runs is None else runs
-    wanted = [
+    missing = [
         (seed, part, method)
         for seed in seeds
         for part in range(setup.num_parts)
@@ -224,9 +229,9 @@ def compared_on(
         if (setup.key(method), seed, part) not in runs
     ]
     total = len(seeds) * setup.num_parts * len(methods)
-    if wanted and isinstance(setup, Labels):
-        _run(setup, methods[0], *wanted[0][:2])  # imports, which is no method's time; the first is the quick baseline
-    for done, (seed, part, method) in enumerate(wanted, total - len(wanted) + 1):
+    if missing and isinstance(setup, Labels):
+        _run(setup, methods[0], *missing[0][:2])  # the quick baseline, so that the time of imports does not count
+    for done, (seed, part, method) in enumerate(missing, total - len(missing) + 1):
         runs.add(_run(setup, method, seed, part))
         on_run(done, total)
     return _summary(setup, methods, runs, seeds)
@@ -240,17 +245,17 @@ def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
         try:
             tasks, answers = setup.run(method, seed, part)
             if not np.isfinite(answers).all():
-                raise DataError("some of its answers are no numbers")
+                raise DataError("some of its answers are not numbers")
         except Exception as error:
             foreseen = isinstance(error, CrowdzooError)
             if not foreseen and not any(table.is_added(method.name) for table in setup.tables()):
                 raise
             reason = str(error) if foreseen else f"{type(error).__name__}: {error}"
-            nothing = np.empty(0, int), np.empty((0, 0))
-            return Run(key, seed, part, time.perf_counter() - started, *nothing, [], reason)
+            no_answers = np.empty(0, int), np.empty((0, 0))
+            return Run(key, seed, part, time.perf_counter() - started, *no_answers, [], reason)
     seconds = time.perf_counter() - started
-    own = [str(each.message) for each in caught if each.category.__module__.startswith("crowdzoo.")]
-    faults = [text.removeprefix(f"{method.name}: ").partition(". ")[0].rstrip(".") for text in own]
+    messages = [str(warning.message) for warning in caught if warning.category.__module__.startswith("crowdzoo.")]
+    faults = [text.removeprefix(f"{method.name}: ").partition(". ")[0].rstrip(".") for text in messages]
     return Run(key, seed, part, seconds, tasks, answers, faults)
 
 
@@ -275,44 +280,44 @@ class _Scored:
     @property
     def by_task(self) -> Scores:
         """Scores whose mean is the measure, [S, n]."""
-        found: Scores = self.totals / self.weights.mean(axis=1, keepdims=True)
-        return found
+        scores: Scores = self.totals / self.weights.mean(axis=1, keepdims=True)
+        return scores
 
-    def drawn(self, num_tasks: int) -> Scores:
-        """The same, with the spread that the measure has where tasks are drawn again, [S, n].
+    def resampling_scores(self, num_tasks: int) -> Scores:
+        """Scores with the same mean, whose spread is that of the measure when tasks are resampled, [S, n].
 
-        The measure is a sum of scores by a sum of weights, so a task counts with what it adds beyond its share (the
-        ratio estimator of survey sampling); and as often as a score is about so many tasks.
+        The measure is a sum of scores divided by a sum of weights, so a task counts by its contribution beyond its
+        share (the ratio estimator of survey sampling), times the number of tasks that a score is about.
         """
         score = self.by_task.mean(axis=1, keepdims=True)
         share = self.weights / self.weights.mean(axis=1, keepdims=True)
-        found: Scores = score + num_tasks * (self.by_task - score * share)
-        return found
+        scores: Scores = score + num_tasks * (self.by_task - score * share)
+        return scores
 
 
-def _scored(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Scored:
+def _score_method(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Scored:
     """Scores of one method whose runs, by seed and part, have not failed."""
     measure = setup.measure
     shape = len(seeds), setup.annotations.num_tasks
-    totals, weights, figures, asked = np.zeros(shape), np.zeros(shape), [], np.zeros(shape[1], bool)
-    notes = dict.fromkeys(fault for of_seed in runs for run in of_seed for fault in run.faults)
-    for place, (seed, of_seed) in enumerate(zip(seeds, runs, strict=True)):
-        tasks = np.concatenate([run.tasks for run in of_seed])
-        answers = np.concatenate([run.answers for run in of_seed])
+    totals, weights, figures, counted = np.zeros(shape), np.zeros(shape), [], np.zeros(shape[1], bool)
+    notes = dict.fromkeys(fault for seed_runs in runs for run in seed_runs for fault in run.faults)
+    for place, (seed, seed_runs) in enumerate(zip(seeds, runs, strict=True)):
+        tasks = np.concatenate([run.tasks for run in seed_runs])
+        answers = np.concatenate([run.answers for run in seed_runs])
         if not notes:
             notes |= dict.fromkeys(measure.faults(answers, tasks))
-        for run in of_seed:
+        for run in seed_runs:
             score = measure.right if setup.gold is not None else setup.evidence(seed, run.part)
-            for sums, own in zip((totals, weights), score(run.answers, run.tasks), strict=True):
-                sums[place, run.tasks] += own
+            for sums, values in zip((totals, weights), score(run.answers, run.tasks), strict=True):
+                sums[place, run.tasks] += values
         if setup.gold is not None:
             figures.append(measure.figures(answers, tasks))
-            asked[tasks] = measure.known[tasks]
-    asked |= weights.any(axis=0)
+            counted[tasks] = measure.known[tasks]
+    counted |= weights.any(axis=0)
     if not weights.any(axis=1).all():
         raise DataError("compare: gold tells no answers apart, as all of it is the same. Give gold of more tasks.")
-    means = {name: float(np.mean([each[name] for each in figures])) for name in (figures[0] if figures else ())}
-    return _Scored(totals[:, asked], weights[:, asked], means, list(notes), runs)
+    means = {name: float(np.mean([row[name] for row in figures])) for name in (figures[0] if figures else ())}
+    return _Scored(totals[:, counted], weights[:, counted], means, list(notes), runs)
 
 
 def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequence[int]) -> Comparison:
@@ -321,33 +326,38 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
 
     scored, failed = {}, {}
     for method in methods:
-        own = [[runs.get(setup.key(method), seed, part) for part in range(setup.num_parts)] for seed in seeds]
-        reasons = [run.failed for of_seed in own for run in of_seed if run.failed]
+        runs_by_seed = [[runs.get(setup.key(method), seed, part) for part in range(setup.num_parts)] for seed in seeds]
+        reasons = [run.failed for seed_runs in runs_by_seed for run in seed_runs if run.failed]
         if reasons:
             failed[method.title] = reasons[0]
         else:
-            scored[method.title] = _scored(setup, own, seeds)
-    by_task = {title: each.by_task for title, each in scored.items()}
+            scored[method.title] = _score_method(setup, runs_by_seed, seeds)
+    by_task = {title: score.by_task for title, score in scored.items()}
     if not scored:
         raise DataError(f"compare: every method failed. {methods[0].title}: {failed[methods[0].title]}")
     order = sorted(scored, key=lambda title: -by_task[title].mean())
     baseline = setup.measure.baseline
-    named = {method.title: method for method in methods}
-    best = next((title for title in order if named[title].name != GOLD), order[0])
+    methods_by_title = {method.title: method for method in methods}
+    best = next((title for title in order if methods_by_title[title].name != GOLD), order[0])
     rows = []
     for title in order:
-        each, row = scored[title], dict[str, Any]()
+        score, row = scored[title], dict[str, Any]()
         for name, other in (("against_baseline", baseline), ("behind_best", best)):
-            both = [one.drawn(setup.measure.drawn) for one in (each, scored.get(other)) if one]
+            both = [scores.resampling_scores(setup.measure.drawn) for scores in (score, scored.get(other)) if scores]
             ends = bootstrap(*both) if other in scored else (np.nan,) * 3
             row |= dict(zip([name, f"{name}_low", f"{name}_high"], ends, strict=True))
-        made = [run for of_seed in each.runs for run in of_seed]
-        rows.append({
-            "method": title, "score": float(by_task[title].mean()), **row, "level": row["behind_best_high"] >= 0,
-            **each.figures,
-            "seconds": float(np.median([run.seconds for run in made])),
-            "notes": "; ".join(each.notes),
-        })  # fmt: skip
+        method_runs = [run for seed_runs in score.runs for run in seed_runs]
+        rows.append(
+            {
+                "method": title,
+                "score": float(by_task[title].mean()),
+                **row,
+                "level": row["behind_best_high"] >= 0,
+                **score.figures,
+                "seconds": float(np.median([run.seconds for run in method_runs])),
+                "notes": "; ".join(score.notes),
+            }
+        )
     rows += [{"method": title, "level": False, "notes": f"failed: {reason}"} for title, reason in failed.items()]
     return Comparison(
         frame=pd.DataFrame(rows),
@@ -356,6 +366,6 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
         baseline=baseline,
         num_tasks=by_task[best].shape[1],
         scores=by_task,
-        best=named[best],
-        methods=named,
+        best=methods_by_title[best],
+        methods=methods_by_title,
     )

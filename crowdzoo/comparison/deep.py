@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup
 from crowdzoo.errors import ConfigError, DataError
@@ -17,19 +18,21 @@ from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.compared import Compared, Scores
 from crowdzoo.plugins import Table
 from crowdzoo.reading.instances.instances import take_rows
-from crowdzoo.training.bases.given import GivenBase
+from crowdzoo.training.bases.base import Base
+from crowdzoo.training.bases.own import ObjectBase
 from crowdzoo.training.bases.own_source import source_hash
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.held_out_annotations import FEWEST
-from crowdzoo.training.instance_training import given_values
+from crowdzoo.training.instance_training import prepare_instances
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.settings import TrainingSettings
+from crowdzoo.training.pair_rows import Examples
+from crowdzoo.training.settings import Settings, TrainingSettings
 
 Named = tuple[tuple[str, Mapping[str, Any]], ...]
 
 # The recommended method, those that are level with it on the nine sets of docs/results.md, and labels alone; the
-# cheapest first. Of ratings those of docs/ratings.md
+# cheapest first. For ratings those of docs/ratings.md
 QUICK: Named = ((AGGREGATED, {}), ("ccem", {}), ("geo-crowd-net", {}), ("max-mig", {}), ("cross-fitted-em", {}))
 QUICK_RATINGS: Named = (
     (AGGREGATED, {}),
@@ -62,21 +65,23 @@ class Trainings(Setup):
             raise ConfigError("compare: settings are an object, such as TrainingSettings(epochs=10).")
         if self.settings.kind != name:
             raise DataError(f"compare: the settings are of task {self.settings.kind}, the annotations of kind {name}.")
-        own = kind_of(name)
+        crowd_kind = kind_of(name)
         if name not in self.settings.instances.bases and not kind.labels_instances:
             raise ConfigError(
-                f"compare: no network for {self.settings.instances.name} learns {own.title}: run crowdzoo compare "
-                f"ANNOTATIONS INSTANCES --task {name} --out DIR."
+                f"compare: no network for {self.settings.instances.name} learns {crowd_kind.title}: run crowdzoo "
+                f"compare ANNOTATIONS INSTANCES --task {name} --out DIR."
             )
         if base is not None and not callable(base):
             raise ConfigError(f"compare: base must be a Keras model, or a function that makes one, got {base!r}.")
         if base is not None and not kind.takes_base:
             raise ConfigError(
-                f"compare: base: {own.title} are learned by a network that the settings name: leave it out."
+                f"compare: base: {crowd_kind.title} are learned by a network that the settings name: leave it out."
             )
-        self.base = None if base is None else GivenBase(base)
-        every = replace(self.settings, method=next(each for each in own.methods() if each != AGGREGATED), arguments={})
-        self.x, crowd = kind.paired(every, given_values(self.settings, x), crowd, tasks)
+        self.base = None if base is None else ObjectBase(base)
+        example_settings = replace(
+            self.settings, method=next(method for method in crowd_kind.methods() if method != AGGREGATED), arguments={}
+        )
+        self.x, crowd = kind.paired(example_settings, prepare_instances(self.settings, x), crowd, tasks)
         ends = {end: value for end in ("low", "high") if (value := getattr(self.settings, end, None)) is not None}
         super().__init__(kind(crowd, gold), ends)
         self.deep = self.kind.methods()
@@ -85,42 +90,42 @@ class Trainings(Setup):
                 "compare: patience holds out annotations, and what learns from aggregated labels has none. Set epochs."
             )
         self.labelled = self.annotations.redundancy > 0
-        asked = self.labelled if self.gold is None else self.measure.known
+        tested = self.labelled if self.gold is None else self.measure.known
         if held_out is None:
             self.num_parts, self.held_out = PARTS, None
         else:
             self.held_out = np.asarray(held_out)
-            if self.held_out.dtype != bool or self.held_out.shape != asked.shape:
+            if self.held_out.dtype != bool or self.held_out.shape != tested.shape:
                 raise DataError(
-                    f"compare: held_out must be True or False for each of the {len(asked):,} rows of the instances, "
+                    f"compare: held_out must be True or False for each of the {len(tested):,} rows of the instances, "
                     f"got shape {self.held_out.shape} of type {self.held_out.dtype}."
                 )
-            asked = asked & self.held_out
-        self.asked = np.flatnonzero(asked)
+            tested = tested & self.held_out
+        self.asked = np.flatnonzero(tested)
         train = self.labelled if self.held_out is None else self.labelled & ~self.held_out
         self.has_gold_to_learn = self.gold is not None and (train & self.measure.known).sum() >= FEWEST
         if len(self.asked) < FEWEST or train.sum() < FEWEST:
-            what = "labels" if self.gold is None else "gold"
+            needed = "labels" if self.gold is None else "gold"
             hidden = "tasks" if held_out is None else "tasks of the split eval (held_out)"
             raise DataError(
-                f"compare: {len(self.asked):,} {hidden} with {what} and {train.sum():,} labelled ones to train on; "
+                f"compare: {len(self.asked):,} {hidden} with {needed} and {train.sum():,} labelled ones to train on; "
                 f"{FEWEST} of each are needed. Compare aggregations alone (without instances), or label more."
             )
-        first = self.annotations.select_tasks(self._kept(self._hidden(0, 0)))
+        first = self.annotations.select_tasks(self._training_tasks(self._hidden(0, 0)))
         self.settings = with_length(self.settings, num_labelled(first))
 
     def tables(self) -> Sequence[Table]:
         """Deep methods, aggregations whose result the base learns from, and gold where there is enough."""
-        own = [Table("layer", {GOLD: None}, lambda _: None)] if self.has_gold_to_learn else []
-        return [self.deep, *super().tables(), *own]
+        gold_tables = [Table("layer", {GOLD: None}, lambda _: None)] if self.has_gold_to_learn else []
+        return [self.deep, *super().tables(), *gold_tables]
 
-    def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, object]]]:
         """The quick methods of classes and of ratings, or every deep one; gold where there is some."""
         kind = self.annotations.label_kind
-        every: Named = tuple((each, {}) for each in self.deep)
-        quick = QUICK if kind.one_class else every if kind.has_classes else QUICK_RATINGS
-        found = every if name == "all" else quick
-        return [*found, (GOLD, {})] if self.has_gold_to_learn else found
+        all_methods: Named = tuple((method, {}) for method in self.deep)
+        quick = QUICK if kind.one_class else all_methods if kind.has_classes else QUICK_RATINGS
+        methods = all_methods if name == "all" else quick
+        return [*methods, (GOLD, {})] if self.has_gold_to_learn else methods
 
     def check(self, method: Method) -> None:
         """Raises ConfigError where settings of a method cannot be used."""
@@ -129,12 +134,12 @@ class Trainings(Setup):
         elif method.name != GOLD:
             super().check(method)
 
-    def aggregator(self, method: Method, seed: int) -> Any:
+    def aggregator(self, method: Method, seed: int) -> Aggregator:
         """An aggregator by its name; of "aggregated" the recommended one."""
         usual = self.kind.split_method(method.name)[1] if method.name == AGGREGATED else None
         return super().aggregator(Method(usual, {}) if usual else method, seed)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The settings of the trainings."""
         left_out = ("method", "arguments", "seed")
         return {name: value for name, value in asdict(self.settings).items() if name not in left_out}
@@ -142,26 +147,29 @@ class Trainings(Setup):
     def identity(self) -> dict[str, str]:
         """Annotations and instances, and how is trained."""
         fields = {**asdict(self.settings), "method": None, "arguments": None, "seed": None}
-        own = getattr(self.settings, "reference", "")  # of a base of the user's own
-        base = source_hash(own) if own else "" if self.base is None else _described(self.base.made_by)
+        reference = getattr(self.settings, "reference", "")  # of a base of the user's own
+        base = source_hash(reference) if reference else "" if self.base is None else _describe(self.base.made_by)
         return {
-            **super().identity(), "Keras": f"{keras.__version__} {keras.backend.backend()}",
-            "settings": str(fields), "base": base, "hidden tasks": digest_of(self.asked),
+            **super().identity(),
+            "Keras": f"{keras.__version__} {keras.backend.backend()}",
+            "settings": str(fields),
+            "base": base,
+            "hidden tasks": digest_of(self.asked),
             "instances": digest_of(self.x),
-        }  # fmt: skip
+        }
 
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
         """Trains once."""
-        hidden, own, targets = self._hidden(seed, part), self._settings(method, seed), None
-        kept = self._kept(hidden)
+        hidden, settings, targets = self._hidden(seed, part), self._settings(method, seed), None
+        kept = self._training_tasks(hidden)
         if method.name == GOLD:
             kept = kept[self.measure.known[kept]]
             targets = self.measure.told(kept)
-        elif own.method == AGGREGATED:
+        elif settings.method == AGGREGATED:
             seen = self.measure.of_tasks(kept)
             result = result_of(self.aggregator(method, seed), seen)
             targets = self.kind.targets(result, getattr(seen, "annotations", seen))
-        return hidden, trained_answers(own, self.x, self.measure, kept, hidden, targets, self.base)
+        return hidden, train_and_predict(settings, self.x, self.measure, kept, hidden, targets, self.base)
 
     def _hidden(self, seed: int, part: int) -> NDArray[np.int64]:
         """Codes of the tasks that are asked for, sorted."""
@@ -170,7 +178,7 @@ class Trainings(Setup):
         order = np.random.default_rng([seed, PARTS]).permutation(self.asked)
         return np.sort(np.array_split(order, PARTS)[part])
 
-    def _kept(self, hidden: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _training_tasks(self, hidden: NDArray[np.int64]) -> NDArray[np.int64]:
         """Codes of the tasks that are trained on, sorted."""
         kept = self.labelled.copy()
         kept[hidden if self.held_out is None else self.held_out] = False
@@ -182,8 +190,14 @@ class Trainings(Setup):
         return replace(self.settings, method=AGGREGATED, arguments={}, seed=seed)
 
 
-def trained_answers(
-    settings: Any, x: Any, measure: Compared, kept: NDArray[Any], hidden: NDArray[Any], targets: Any, base: Any = None
+def train_and_predict(
+    settings: Settings,
+    x: Examples,
+    measure: Compared,
+    kept: NDArray[np.int64],
+    hidden: NDArray[np.int64],
+    targets: Any,
+    base: Base | None = None,
 ) -> Scores:
     """Trains once, and asks the model about other tasks.
 
@@ -199,14 +213,19 @@ def trained_answers(
     Returns:
         The answers, as the kind has them.
     """
-    crowd, more = measure.of_tasks(kept), {} if base is None else {"base": base}
+    crowd, base_argument = measure.of_tasks(kept), {} if base is None else {"base": base}
     model, encoder = kind_of(settings.kind).train(
-        settings, take_rows(x, kept), getattr(crowd, "annotations", crowd), targets=targets, crowd=crowd, **more
+        settings,
+        take_rows(x, kept),
+        getattr(crowd, "annotations", crowd),
+        targets=targets,
+        crowd=crowd,
+        **base_argument,
     )
     return measure.predicted(model, encoder, x, hidden)
 
 
-def _described(base: Any) -> str:
+def _describe(base: Any) -> str:
     """A base of the user's own: the configuration of a model, or the source of a function."""
     if isinstance(base, keras.Model):
         return str(base.to_json())

@@ -11,27 +11,27 @@ MANY = 4096  # tasks, from which on the mean of a draw has a normal distribution
 
 
 def bootstrap(
-    hits: ArrayLike, others: ArrayLike, *, level: float = LEVEL, draws: int = 10_000, seed: int = 0
+    hits: ArrayLike, other_hits: ArrayLike, *, level: float = LEVEL, draws: int = 10_000, seed: int = 0
 ) -> tuple[float, float, float]:
     """Difference of two methods, and the ends of its interval by drawing the test tasks again.
 
     Args:
         hits: of one method, whether run s is right on test task i, or another score of it, [S, N].
-        others: of the other method, by the same seeds on the same tasks, [S, N].
+        other_hits: of the other method, by the same seeds on the same tasks, [S, N].
         level: share of such intervals that contain the expected difference.
-        draws: how often the N tasks are drawn with replacement. Of more than 4,096 tasks the mean of a draw has a
-            normal distribution, which takes the place of drawing.
+        draws: how often the N tasks are drawn with replacement. With more than 4,096 tasks the mean of a draw is
+            taken as normally distributed instead.
         seed: seed of the draws.
 
     Returns:
         Mean difference, lower and upper end (percentiles of the draws). Both methods see the same draws.
     """
-    gains = (np.asarray(hits, float) - np.asarray(others, float)).mean(axis=0)
+    gains = (np.asarray(hits, float) - np.asarray(other_hits, float)).mean(axis=0)
     mean, ends = float(gains.mean()), [(1 - level) / 2, (1 + level) / 2]
     if len(gains) > MANY:
         low, high = mean + special.ndtri(ends) * gains.std() / np.sqrt(len(gains))
     else:
-        means = _drawn(len(gains), draws, seed) @ gains.astype("float32") / len(gains)
+        means = _draw_counts(len(gains), draws, seed) @ gains.astype("float32") / len(gains)
         low, high = np.quantile(means, ends)
     return mean, float(low), float(high)
 
@@ -73,7 +73,7 @@ def tasks_needed(new: ArrayLike, old: ArrayLike, tolerance: float) -> int:
 
 
 @lru_cache(maxsize=2)
-def _drawn(tasks: int, draws: int, seed: int) -> NDArray[np.float32]:
+def _draw_counts(tasks: int, draws: int, seed: int) -> NDArray[np.float32]:
     """How often each task is in each draw, [draws, tasks]; kept, because the rows of a table have the same draws."""
     chosen = np.random.default_rng(seed).integers(tasks, size=(draws, tasks)) + tasks * np.arange(draws)[:, None]
     return np.bincount(chosen.ravel(), minlength=draws * tasks).reshape(draws, tasks).astype("float32")

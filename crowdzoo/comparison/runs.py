@@ -18,11 +18,18 @@ from crowdzoo.files.arrow import read_parquet
 from crowdzoo.files.writing import atomic_file
 
 FOLDER = "runs.parquet"
-SCHEMA = pa.schema([
-    ("method", pa.string()), ("seed", pa.int64()), ("part", pa.int32()), ("seconds", pa.float64()),
-    ("tasks", pa.list_(pa.int64())), ("answers", pa.list_(pa.list_(pa.float64()))),
-    ("faults", pa.list_(pa.string())), ("failed", pa.string()),
-])  # fmt: skip
+SCHEMA = pa.schema(
+    [
+        ("method", pa.string()),
+        ("seed", pa.int64()),
+        ("part", pa.int32()),
+        ("seconds", pa.float64()),
+        ("tasks", pa.list_(pa.int64())),
+        ("answers", pa.list_(pa.list_(pa.float64()))),
+        ("faults", pa.list_(pa.string())),
+        ("failed", pa.string()),
+    ]
+)
 IDENTITY = b"crowdzoo.comparison"
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import crowdzoo
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.aggregation.registry import create
 from crowdzoo.checks.option_types import setting_value
@@ -71,47 +72,47 @@ class Setup(ABC):
         """The methods that can be named."""
         return [self.kind.aggregators()]
 
-    def of_set(self, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, object]]]:
         """The methods of "quick" or "all"."""
-        return [(each, {}) for each in (self.measure.quick if name == "quick" else self.kind.aggregators())]
+        return [(method, {}) for method in (self.measure.quick if name == "quick" else self.kind.aggregators())]
 
-    def methods(self, given: Methods) -> list[Method]:
+    def methods(self, selection: Methods) -> list[Method]:
         """What is compared, the baseline first.
 
         Raises:
             ConfigError: an unknown method or setting.
         """
-        found = {self.measure.baseline: Method(self.measure.baseline, {})}
-        for word in [given] if isinstance(given, str) else given:
-            for name, arguments in self.of_set(word) if word in SETS else [_named(word)]:
+        methods_by_title = {self.measure.baseline: Method(self.measure.baseline, {})}
+        for word in [selection] if isinstance(selection, str) else selection:
+            for name, arguments in self.methods_of(word) if word in SETS else [_parse_method(word)]:
                 if not any(name in table for table in self.tables()):
                     raise ConfigError(self._no_method(name))
                 method = Method(name, dict(arguments))
                 self.check(method)
-                found[method.title] = method
-        return list(found.values())
+                methods_by_title[method.title] = method
+        return list(methods_by_title.values())
 
     def _no_method(self, name: str) -> str:
         """What is wrong with the name of a method."""
         if name in self.kind.methods():
             return f"compare: {name} is a deep method: give instances, too."
-        titles = [each.labels.title for each in KINDS.values() if name in {*each.methods(), *each.aggregators()}]
+        titles = [kind.labels.title for kind in KINDS.values() if name in {*kind.methods(), *kind.aggregators()}]
         known = dict.fromkeys([*SETS, *chain(*self.tables())])
         if titles:
-            own, others = self.kind.labels.title, ", ".join(known)
-            return f"compare: {name} is for {titles[0]}, not for {own}: choose one of {others}."
+            title, names = self.kind.labels.title, ", ".join(known)
+            return f"compare: {name} is for {titles[0]}, not for {title}: choose one of {names}."
         return unknown("method", name, known)
 
     def check(self, method: Method) -> None:
         """Raises ConfigError where settings of a method cannot be used."""
         self.aggregator(method, 0)
 
-    def aggregator(self, method: Method, seed: int) -> Any:
+    def aggregator(self, method: Method, seed: int) -> Aggregator:
         """An aggregator by its name."""
         parameters = signature(self.kind.aggregator_class(method.name) or object).parameters
         usual = {name: value for name, value in {"seed": seed, **self.scale}.items() if name in parameters}
-        made = create(method.name, kind=self.kind.name, **usual | dict(method.arguments))
-        return self.measure.made(method.name, made)
+        aggregator = create(method.name, kind=self.kind.name, **usual | dict(method.arguments))
+        return self.measure.made(method.name, aggregator)
 
     def key(self, method: Method) -> str:
         """What a run is kept by: the method; of "gold" also the gold, of a package's or script's method its version."""
@@ -119,7 +120,7 @@ class Setup(ABC):
             return f"{method.title} {digest_of(self.gold)[:12]}"
         return " ".join([method.title, *filter(None, (table.version(method.name) for table in self.tables()))])
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """What all methods share, as trackers log it."""
         return dict(self.scale)
 
@@ -127,10 +128,12 @@ class Setup(ABC):
         """See `Runs`, in the words of its message."""
         scored = self.measure.answers_hold_gold and self.gold is not None
         return {
-            "version of crowdzoo": crowdzoo.__version__, "annotations": digest_of(self.crowd),
-            "score": self.measure.title, "scale": str(dict(self.scale)),
+            "version of crowdzoo": crowdzoo.__version__,
+            "annotations": digest_of(self.crowd),
+            "score": self.measure.title,
+            "scale": str(dict(self.scale)),
             **({"gold": digest_of(self.gold)} if scored else {}),
-        }  # fmt: skip
+        }
 
     @abstractmethod
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
@@ -172,11 +175,11 @@ class Labels(Setup):
 
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
         """Fits once; with gold to all annotations."""
-        seen, asked, hidden = self.crowd, np.arange(self.annotations.num_tasks), None
+        seen, tasks, hidden = self.crowd, np.arange(self.annotations.num_tasks), None
         if self.gold is None:
             hidden = self.hidden_rows(seed, part)
-            seen, asked = seen.select_rows(~hidden), np.flatnonzero(seen.select_rows(hidden).redundancy)
-        return asked, self.measure.answers(result_of(self.aggregator(method, seed), seen), asked, hidden)
+            seen, tasks = seen.select_rows(~hidden), np.flatnonzero(seen.select_rows(hidden).redundancy)
+        return tasks, self.measure.answers(result_of(self.aggregator(method, seed), seen), tasks, hidden)
 
     def hidden_rows(self, seed: int, part: int) -> NDArray[np.bool_]:
         """Which annotations, [A]: a fifth, but those of tasks that would have none left."""
@@ -186,7 +189,7 @@ class Labels(Setup):
         return hidden & left[tasks] & left[tasks if right is None else right]
 
 
-def _named(word: str | tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+def _parse_method(word: str | tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
     """Name and settings of "name setting=value", whose values are JSON where they can be."""
     if isinstance(word, tuple) and len(word) == 2:
         return word
@@ -195,11 +198,11 @@ def _named(word: str | tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str,
             f"compare: a method is a name, 'NAME SETTING=VALUE', or a tuple of a name and settings, got {word!r}. Give "
             "a class of your own a name by crowdzoo.register('aggregator', NAME)."
         )
-    name, *settings = word.split()
-    found = {}
-    for setting in settings:
+    name, *assignments = word.split()
+    settings = {}
+    for setting in assignments:
         key, equals, value = setting.partition("=")
         if not key or not equals:
             raise ConfigError(f"method {word!r}: write settings as NAME=VALUE, as in 'dawid-skene prior=0.1'.")
-        found[key] = setting_value(value)
-    return name, found
+        settings[key] = setting_value(value)
+    return name, settings

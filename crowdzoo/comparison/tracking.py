@@ -17,55 +17,55 @@ TRACKERS = ("mlflow", "tensorboard")
 LOGS = "tensorboard"  # folder of its event files
 
 
-def track(where: str, found: Any, folder: Path | None, settings: Mapping[str, Any]) -> None:
+def track(where: str, comparison: Any, folder: Path | None, settings: Mapping[str, object]) -> None:
     """Logs a run for each method: its parameters, and its figures; and the table and the plot once.
 
     MLflow keeps them where `MLFLOW_TRACKING_URI` says, as runs below one for the comparison. TensorBoard reads the
-    folder `tensorboard` beside the runs; an earlier one is replaced.
+    folder `tensorboard` next to the runs; an earlier one is replaced.
 
     Args:
         where: "mlflow" or "tensorboard".
-        found: the comparison.
+        comparison: result of `compare`.
         folder: of the runs.
-        settings: of all methods, besides their own.
+        settings: shared by all methods, in addition to their own.
 
     Raises:
         ConfigError: another name, the library is not installed, or TensorBoard without a folder.
     """
     check_tracking(where, folder)
-    frame = found.frame.dropna(subset="score")
+    frame = comparison.frame.dropna(subset="score")
     numbers = frame.drop(columns=["method", "level", "notes"]).to_dict("records")
-    methods = [found.methods[title] for title in frame["method"]]
+    methods = [comparison.methods[title] for title in frame["method"]]
     figures = [
         {name.replace("²", "2"): value for name, value in row.items() if math.isfinite(value)} for row in numbers
     ]
-    values = [{**settings, "method": each.name, **each.arguments} for each in methods]
+    values = [{**settings, "method": method.name, **method.arguments} for method in methods]
     if where == "tensorboard" and folder is not None:
         import tensorflow as tf
         from tensorboard.plugins.hparams import api
 
         shutil.rmtree(folder / LOGS, ignore_errors=True)
-        for place, (method, own, row) in enumerate(zip(methods, values, figures, strict=True)):
+        for place, (method, parameters, row) in enumerate(zip(methods, values, figures, strict=True)):
             with tf.summary.create_file_writer(str(folder / LOGS / f"{place:03}-{method.name}")).as_default():
-                plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in own.items()}
+                plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in parameters.items()}
                 api.hparams(plain, trial_id=method.title)
                 for name, value in row.items():
                     tf.summary.scalar(name, value, step=0)
         with tf.summary.create_file_writer(str(folder / LOGS)).as_default():
-            picture = plot_comparison(found, folder / LOGS / "comparison.png").read_bytes()
+            picture = plot_comparison(comparison, folder / LOGS / "comparison.png").read_bytes()
             tf.summary.image("comparison", tf.io.decode_png(picture)[None], step=0)
         return
     import mlflow
 
     print(f"logged to {mlflow.get_tracking_uri()}")
     with TemporaryDirectory() as scratch, mlflow.start_run(run_name="crowdzoo compare"):
-        mlflow.set_tags({"measure": found.measure, "baseline": found.baseline, "best": found.best.title})
-        mlflow.log_artifact(str(plot_comparison(found, Path(scratch) / "comparison.png")))
-        found.frame.to_csv(Path(scratch) / "comparison.csv", index=False)
+        mlflow.set_tags({"measure": comparison.measure, "baseline": comparison.baseline, "best": comparison.best.title})
+        mlflow.log_artifact(str(plot_comparison(comparison, Path(scratch) / "comparison.png")))
+        comparison.frame.to_csv(Path(scratch) / "comparison.csv", index=False)
         mlflow.log_artifact(str(Path(scratch) / "comparison.csv"))
-        for method, own, row in zip(methods, values, figures, strict=True):
+        for method, parameters, row in zip(methods, values, figures, strict=True):
             with mlflow.start_run(run_name=method.title, nested=True):
-                mlflow.log_params(own)
+                mlflow.log_params(parameters)
                 mlflow.log_metrics({name.replace("'", ""): value for name, value in row.items()})
 
 
@@ -73,7 +73,7 @@ def check_tracking(where: str, folder: Path | None) -> None:
     """Refuses before the work what `track` would refuse after it; see there."""
     Choice(TRACKERS).checked("compare", "track", where)
     if where == "tensorboard" and folder is None:
-        raise ConfigError("compare: track='tensorboard' writes beside the runs: name their folder.")
+        raise ConfigError("compare: track='tensorboard' writes next to the runs: name their folder.")
     try:
         __import__("mlflow" if where == "mlflow" else "tensorboard.plugins.hparams.api")
     except ImportError:

@@ -32,14 +32,14 @@ __all__ = [
 
 
 @cache
-def _added(load: Any) -> Any:
+def _describe_added(load: Any) -> Any:
     """What `_SETS` has of a set of a package or script, which is loaded for it."""
-    found = load()
-    if isinstance(found, CrowdSequences):
+    dataset = load()
+    if isinstance(dataset, CrowdSequences):
         return "sequence", SENTENCES, load
-    if not isinstance(found, CrowdDataset):
-        raise ConfigError(f"a data set is a function that gives a CrowdDataset or CrowdSequences, not {type(found)}")
-    return found.annotations.kind, IMAGES if found.instances.dtype == object else VECTORS, load
+    if not isinstance(dataset, CrowdDataset):
+        raise ConfigError(f"a data set is a function that gives a CrowdDataset or CrowdSequences, not {type(dataset)}")
+    return dataset.annotations.kind, IMAGES if dataset.instances.dtype == object else VECTORS, load
 
 
 # name -> kind of the labels, kind of the instances, and what loads it
@@ -49,7 +49,7 @@ _OWN = {
     "generated-ner": ("sequence", SENTENCES, generated_ner),
     "generated-ratings": ("regression", VECTORS, generated_ratings),
 }
-_SETS = Table("dataset", _OWN, _added)
+_SETS = Table("dataset", _OWN, _describe_added)
 
 
 def names(kind: str = "classification") -> tuple[str, ...]:
@@ -78,12 +78,12 @@ def load(name: str) -> Any:
         name: one of `names()`, of any kind.
 
     Returns:
-        `CrowdDataset`; of kind "sequence" `CrowdSequences`.
+        `CrowdDataset`, or `CrowdSequences` for kind "sequence".
 
     Raises:
         DataError: there is no data set of that name.
     """
     if name not in _SETS:
-        there = f"data set {name!r} is not here: get its files by `crowdzoo datasets {name} --fetch`."
-        raise DataError(there if name in public_files() else unknown("data set", name, _SETS))
+        advice = f"data set {name!r} is not here: get its files by `crowdzoo datasets {name} --fetch`."
+        raise DataError(advice if name in public_files() else unknown("data set", name, _SETS))
     return _SETS[name][2]()

@@ -17,8 +17,8 @@ class CrowdDataset:
     Attributes:
         name: as in `crowdzoo.datasets.load`.
         annotations: annotations of all N tasks.
-        instances: features, float32 [N, D]; of images the bytes of their files, objects [N].
-        gold: true class codes, int64 [N]; of ratings true ratings, float64 [N].
+        instances: features, float32 [N, D]; for images the bytes of their files, objects [N].
+        gold: true class codes, int64 [N]; for ratings true ratings, float64 [N].
         split: "train" or "eval", str [N].
         licence: licence of the data.
         citation: the work to cite.
@@ -43,8 +43,8 @@ class CrowdDataset:
         return MajorityVote().fit(self.annotations).expected_accuracy(self.gold)
 
     def __repr__(self) -> str:
-        what = "images" if self.instances.dtype == object else f"{self.instances.shape[1]} features"
-        return f"<CrowdDataset {self.name}: {self.annotations!r}, {what}>"
+        instances = "images" if self.instances.dtype == object else f"{self.instances.shape[1]} features"
+        return f"<CrowdDataset {self.name}: {self.annotations!r}, {instances}>"
 
 
 def data_folder() -> Path:

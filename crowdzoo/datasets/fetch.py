@@ -21,11 +21,11 @@ def public_files() -> dict[str, list[dict[str, str]]]:
 
     A file whose name ends in .gz, and its url does not, is compressed by `fetch`.
     """
-    found: dict[str, list[dict[str, str]]] = {}
+    files_by_set: dict[str, list[dict[str, str]]] = {}
     table = resources.files("crowdzoo.datasets").joinpath("public.csv").read_text("utf-8")
     for row in csv.DictReader(table.splitlines()):
-        found.setdefault(row["name"], []).append(row)
-    return found
+        files_by_set.setdefault(row["name"], []).append(row)
+    return files_by_set
 
 
 def fetch(name: str, folder: str | Path | None = None) -> list[Path]:
@@ -59,9 +59,9 @@ def fetch(name: str, folder: str | Path | None = None) -> list[Path]:
                 f"{row['url']} cannot be fetched: {error}. Try again where there is a connection (a proxy is named by "
                 f"HTTPS_PROXY), or save it as {path}."
             ) from error
-        if (found := sha256(content).hexdigest()) != row["sha256"]:
+        if (digest := sha256(content).hexdigest()) != row["sha256"]:
             raise DataError(
-                f"{row['url']}: has the SHA-256 {found}, and the set had {row['sha256']}. It was not written. Look at "
+                f"{row['url']}: has the SHA-256 {digest}, and the set had {row['sha256']}. It was not written. Look at "
                 "the page of its source, and try again later."
             )
         with atomic_file(path) as file:

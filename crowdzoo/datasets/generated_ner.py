@@ -17,7 +17,7 @@ from crowdzoo.data.tokens import split_tokens
 
 TYPES = ("DATE", "LOC", "ORG", "PER")
 
-# What sentences are made of: lists of words; slots, in which words or forms stand that are all equally likely, or upper
+# What sentences are made of: lists of words; slots, with equally likely words or forms, or upper
 # ends of a draw from 0 to 1 -> such words, or the name of a list; the type of a slot; and sentences with slots
 _PARTS = json.loads(resources.files("crowdzoo.datasets").joinpath("generated_ner.json").read_text("utf-8"))
 WORDS: dict[str, list[str]] = _PARTS["words"]
@@ -28,7 +28,7 @@ def _one(words: Sequence[str], rng: np.random.Generator) -> str:
 
 
 def _word(slot: str, rng: np.random.Generator) -> str:
-    """What stands in a slot."""
+    """A random word for a slot."""
     if slot == "DATE":
         day, year = int(rng.integers(1, 29)), int(rng.integers(2019, 2027))
         words: Any = [
@@ -73,7 +73,7 @@ class _Annotator:
         wrong_type: chance of a type that is not the true one.
         instead: which one that is, for each type, int [4].
         wrong_edge: chance of one token too few or too many at one end.
-        invents: chance of an entity, in a sentence, where there is none.
+        invents: chance that a sentence gets an entity that does not exist.
         spams: marks whatever comes, without reading.
     """
 
@@ -90,37 +90,37 @@ class _Annotator:
         """The spans (type, start, end) that the annotator marks in a sentence of so many tokens."""
         if self.spams:
             return _random_spans(int(rng.integers(0, 3)), [], length, rng)
-        found: list[tuple[int, int, int]] = []
+        marks: list[tuple[int, int, int]] = []
         for number, (type_, start, end) in enumerate(spans):
             if rng.random() < self.miss[type_]:
                 continue
             if rng.random() < self.wrong_type:
                 type_ = int(self.instead[type_])
             if rng.random() < self.wrong_edge:
-                before = max([0, *(each[2] for each in spans[:number]), *(each[2] for each in found)])
+                before = max([0, *(span[2] for span in spans[:number]), *(span[2] for span in marks)])
                 after = spans[number + 1][1] if number + 1 < len(spans) else length
                 ways = [(start - 1, end)] * (start > before) + [(start, end + 1)] * (end < after)
                 if end - start > 1:
                     ways += [(start + 1, end), (start, end - 1)]
                 if ways:
                     start, end = ways[int(rng.integers(len(ways)))]
-            found.append((type_, start, end))
+            marks.append((type_, start, end))
         if rng.random() < self.invents:
-            found += _random_spans(1, found, length, rng)
-        return found
+            marks += _random_spans(1, marks, length, rng)
+        return marks
 
 
 def _random_spans(
-    count: int, taken: list[tuple[int, int, int]], length: int, rng: np.random.Generator
+    count: int, occupied: list[tuple[int, int, int]], length: int, rng: np.random.Generator
 ) -> list[tuple[int, int, int]]:
     """Up to `count` spans of one or two tokens that overlap nothing."""
-    found: list[tuple[int, int, int]] = []
+    spans: list[tuple[int, int, int]] = []
     for _ in range(count):
         start = int(rng.integers(length))
         end = min(length, start + int(rng.integers(1, 3)))
-        if all(end <= each[1] or each[2] <= start for each in (*taken, *found)):
-            found.append((int(rng.integers(len(TYPES))), start, end))
-    return found
+        if all(end <= span[1] or span[2] <= start for span in (*occupied, *spans)):
+            spans.append((int(rng.integers(len(TYPES))), start, end))
+    return spans
 
 
 # miss, wrong type, wrong edge, invents
@@ -148,7 +148,7 @@ def generated_ner(
 
     Of ten annotators two are careful, four average, three hasty and one marks tokens at random. They miss entities
     (each misses some types more than others), take one type for another (each has a habit), set an edge a token off, or
-    mark what is none.
+    mark something that is not an entity.
 
     Args:
         num_sentences: N, at least 1; no two have the same text.

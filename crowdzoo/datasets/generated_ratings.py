@@ -62,8 +62,8 @@ def generated_ratings(
     chosen = np.sort(np.argsort(race, axis=1)[:, :redundancy], axis=1)
     tasks, annotators = np.repeat(np.arange(num_tasks), redundancy), chosen.ravel()
     centered = HIGH / 2 + scale[annotators] * (gold[tasks] - HIGH / 2)
-    said = centered + bias[annotators] + noise[annotators] * crowd_rng.normal(size=len(tasks))
-    labels = np.round(2 * np.clip(said, 0, HIGH)) / 2
+    ratings = centered + bias[annotators] + noise[annotators] * crowd_rng.normal(size=len(tasks))
+    labels = np.round(2 * np.clip(ratings, 0, HIGH)) / 2
     names = np.array([f"rater {number}" for number in range(num_annotators)], object)
     annotations = Annotations("regression", tasks, annotators, labels, np.arange(num_tasks), names)
     num_train = num_tasks - num_tasks // 4
@@ -82,6 +82,6 @@ def generated_ratings(
 def _scores(features: np.ndarray, unseen: np.ndarray) -> np.ndarray:
     """True scores [N], from 0 to 10, to hundredths."""
     a, b, c, d, e, f, g = features.T[:7]
-    told = a + 0.5 * b + 0.9 * np.sin(2 * c) + 0.6 * d * e + 0.35 * (f**2 - 1) + 0.5 * g
+    score = a + 0.5 * b + 0.9 * np.sin(2 * c) + 0.6 * d * e + 0.35 * (f**2 - 1) + 0.5 * g
     # the terms' variances: 1, 0.25, 0.81 (1 - e^-8) / 2, 0.36, 0.245, 0.25
-    return np.round(np.clip(HIGH / 2 + 2.2 * (told / np.sqrt(2.51) + 0.3 * unseen), 0, HIGH), 2)
+    return np.round(np.clip(HIGH / 2 + 2.2 * (score / np.sqrt(2.51) + 0.3 * unseen), 0, HIGH), 2)

@@ -38,7 +38,7 @@ def load_labelme() -> CrowdDataset:
         DataError: a file of the installation is missing or was changed.
 
     Source:
-        See the README beside the files; `benchmarks/datasets/labelme.py` in the repository made them.
+        See the README next to the files; `benchmarks/datasets/labelme.py` in the repository made them.
     """
     try:
         with open_regular(FOLDER / "descriptors.npz") as stream, np.load(stream) as file:
@@ -80,14 +80,14 @@ def load_labelme_images() -> CrowdDataset:
         DataError: a file of the installation is missing or was changed.
 
     Source:
-        See the README beside the file; `benchmarks/datasets/labelme_images.py` in the repository made it.
+        See the README next to the file; `benchmarks/datasets/labelme_images.py` in the repository made it.
     """
     labelme = load_labelme()
     try:
         with open_regular(FILE, unzip=False) as stream, zipfile.ZipFile(stream) as archive:
-            found = [archive.read(f"{task}.jpg") for task in labelme.annotations.tasks.tolist()]
+            photographs = [archive.read(f"{task}.jpg") for task in labelme.annotations.tasks.tolist()]
     except (DataError, KeyError, zipfile.BadZipFile) as error:
         raise DataError(f"{FILE}: {error}. Install crowdzoo again.") from error
-    images = np.empty(len(found), object)
-    images[:] = found
+    images = np.empty(len(photographs), object)
+    images[:] = photographs
     return dataclasses.replace(labelme, name="labelme-images", instances=images, description=DESCRIPTION)

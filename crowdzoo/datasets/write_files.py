@@ -27,7 +27,7 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
         folder: is made where it is missing. Files of these names there are replaced.
 
     Returns:
-        Paths of annotations.csv and of the file of instances; of sentences the path of spans.jsonl.
+        Paths of annotations.csv and of the file of instances; for sentences the path of spans.jsonl.
 
     Raises:
         DataError: the annotations of a `CrowdDataset` are of kind "sequence".
@@ -43,12 +43,14 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
 
     if dataset.instances.dtype == object:
         return table_path, _write_images(dataset, folder)
-    instances = table_of({
-        "task": annotations.tasks,
-        "features": np.asarray(dataset.instances, np.float32),
-        "gold": dataset.gold if classes is None else name_texts(classes[dataset.gold]),
-        "split": dataset.split,
-    })  # fmt: skip
+    instances = table_of(
+        {
+            "task": annotations.tasks,
+            "features": np.asarray(dataset.instances, np.float32),
+            "gold": dataset.gold if classes is None else name_texts(classes[dataset.gold]),
+            "split": dataset.split,
+        }
+    )
     instances_path = folder / "instances.parquet"
     with atomic_file(instances_path) as file:
         write_table(instances, file, "parquet")

@@ -1,11 +1,14 @@
 """Predictions with an exported model in this process."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import as_text, load_saved_model, stacked
@@ -13,10 +16,13 @@ from crowdzoo.files.version_folders import newest_version
 from crowdzoo.reading.instances.images import check_no_paths
 from crowdzoo.reading.instances.upright_image import opened
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 
 def load_and_predict(
     path: str | Path,
-    instances: Any,
+    instances: ArrayLike | Mapping[str, ArrayLike],
     *,
     batch_size: int = 256,
     signature: str = "serving_default",
@@ -26,9 +32,9 @@ def load_and_predict(
 
     Args:
         path: an exported model, or a served folder `MODEL_DIR`, whose highest version is taken.
-        instances: array `[n, ...]`, as the exported model's signature takes them; of a model of texts n strings;
-            of images the bytes of n files, or their paths (`Path`); of one
-            of several inputs an array for each, by their names.
+        instances: array `[n, ...]`, as the exported model's signature takes them; for a model of texts n strings;
+            for images the bytes of n files, or their paths (`Path`); for
+            several inputs a dictionary of arrays by name.
         batch_size: instances in a call.
         signature: "serving_default" or "spans".
         on_batch: called after each call of the model, to show progress.
@@ -44,7 +50,7 @@ def load_and_predict(
 
 def load_predictor(
     path: str | Path, signature: str = "serving_default", on_batch: Callable[[], object] | None = None
-) -> Callable[[Any, int], dict[str, np.ndarray]]:
+) -> Callable[[ArrayLike | Mapping[str, ArrayLike], int], dict[str, np.ndarray]]:
     """Loads an exported model once, to ask it several times.
 
     Args:
@@ -72,7 +78,7 @@ def load_predictor(
         raise ServingError(f"{folder}: this model has no signature {signature}, only {sorted(loaded.signatures)}")
     specs = loaded.signatures[signature].structured_input_signature[1]
 
-    def predict(instances: Any, batch_size: int) -> dict[str, np.ndarray]:
+    def predict(instances: ArrayLike | Mapping[str, ArrayLike], batch_size: int) -> dict[str, np.ndarray]:
         arrays = _arrays(folder, instances, specs)
         rows = {name: len(array) for name, array in arrays.items()}
         if len({*rows.values()}) > 1:
@@ -91,21 +97,24 @@ def load_predictor(
     return predict
 
 
-def _arrays(folder: Path, instances: Any, specs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _arrays(
+    folder: Path, instances: ArrayLike | Mapping[str, ArrayLike], specs: Mapping[str, tf.TensorSpec]
+) -> dict[str, np.ndarray]:
     """What a signature takes, an array for each input."""
-    given = {"instances": instances}
     if isinstance(instances, Mapping):
-        given = dict(instances)
+        inputs = dict(instances)
     elif [*specs] != ["instances"]:
         raise ServingError(f"{folder}: give the inputs by name, as the model takes them: {', '.join(sorted(specs))}")
-    if {*given} != {*specs}:
+    else:
+        inputs = {"instances": instances}
+    if {*inputs} != {*specs}:
         raise ServingError(
-            f"{folder}: the model takes {', '.join(sorted(specs))}, the instances have {', '.join(map(str, given))}"
+            f"{folder}: the model takes {', '.join(sorted(specs))}, the instances have {', '.join(map(str, inputs))}"
         )
-    return {name: _array(folder, name, given[name], specs[name]) for name in sorted(specs)}
+    return {name: _array(folder, name, inputs[name], specs[name]) for name in sorted(specs)}
 
 
-def _array(folder: Path, name: str, values: Any, spec: Any) -> np.ndarray:
+def _array(folder: Path, name: str, values: ArrayLike, spec: tf.TensorSpec) -> np.ndarray:
     """An input in the model's type."""
     if spec.dtype.name == "string":
         array = np.asarray(values, dtype=object)

@@ -15,7 +15,7 @@ import crowdzoo
 from crowdzoo.files.model_files import FOLDER_NAMES
 from crowdzoo.files.paths import check_output_folder
 from crowdzoo.files.writing import atomic_folder
-from crowdzoo.networks.encoders import model_names
+from crowdzoo.networks.encoders import Encoder, model_names
 
 if TYPE_CHECKING:
     from crowdzoo.training.crowd_model import CrowdModel
@@ -30,13 +30,13 @@ def save_pretrained(
     model: CrowdModel,
     path: str | Path,
     *,
-    classes: Sequence[Any] | None = None,
-    annotators: Sequence[Any] | None = None,
+    classes: Sequence[object] | None = None,
+    annotators: Sequence[object] | None = None,
     features: Sequence[str] | None = None,
-    encoder: Any = None,
-    training: Mapping[str, Any] | None = None,
+    encoder: Encoder | None = None,
+    training: Mapping[str, object] | None = None,
     licence: str = "unknown",
-    card: Mapping[str, Any] | None = None,
+    card: Mapping[str, object] | None = None,
 ) -> Path:
     """Writes a folder for the hub of Hugging Face or Kaggle, which `keras.saving.load_model` reads.
 
@@ -67,7 +67,7 @@ def save_pretrained(
     annotators = model.annotators if annotators is None else annotators
     names = model_names(classes, range(number) if annotators is None else annotators, features, encoder, training or {})
     figures = [name for name, value in (card or {}).items() if isinstance(value, (int, float))]
-    said = {
+    facts = {
         "method": type(model.crowd or model.base).__name__,
         "settings": None if model.crowd is None else model.crowd.get_config(),
         "annotators": number,
@@ -77,7 +77,7 @@ def save_pretrained(
         "intended use": _INTENDED,
         **(card or {}),
     }
-    rows = [f"| {name} | {_cell(value)} |" for name, value in said.items()]
+    rows = [f"| {name} | {_cell(value)} |" for name, value in facts.items()]
     with atomic_folder(path) as folder:
         model.save(folder, zipped=False)
         (folder / FOLDER_NAMES).write_text(json.dumps(names, default=str), encoding="utf-8")

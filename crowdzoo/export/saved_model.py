@@ -16,8 +16,10 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, WARMUP_FILE
 from crowdzoo.files.writing import atomic_folder
+from crowdzoo.networks.encoders import Encoder
 
 if TYPE_CHECKING:
+    from crowdzoo.export.warmup import WarmupInstances
     from crowdzoo.training.crowd_model import CrowdModel
 
 
@@ -27,22 +29,23 @@ def export_model(
     *,
     classes: Sequence[str] | None = None,
     annotators: Sequence[str] | None = None,
-    encoder: Any = None,
+    encoder: Encoder | None = None,
     name: str = "model",
-    warmup_instances: Any = None,
-    model_card: Mapping[str, Any] | None = None,
+    warmup_instances: WarmupInstances = None,
+    model_card: Mapping[str, object] | None = None,
 ) -> Path:
     """Writes `model` as a TensorFlow SavedModel that loads without crowdzoo and without Keras.
 
     Signatures (`B` instances in a request, `K` classes):
 
     - `serving_default`: `instances` float32 `[B, D]` (or whatever the base takes, such as images
-      `[B, H, W, C]`; with an encoder raw text, string `[B]`; of a base of several inputs each under the name of its
+      `[B, H, W, C]`; with an encoder raw text, string `[B]`; for a base of several inputs each under the name of its
       `keras.Input`) -> `probabilities` float32 `[B, K]`, `label` int64 `[B]`,
-      `class` string `[B]`. Of a regressor `value` float32 `[B]`, in the ratings' unit. Of masks `probabilities` float32
-      `[B, H, W, K]`, `label` int64 `[B, H, W]` and `classes` string `[B, K]`, their names. Of a tagger, padded to the
-      longest of the batch, T tokens: `tokens` and `tags` string `[B, T]`, `scores` float32 `[B, T]` (probability of the
-      tag), `starts` and `ends` int64 `[B, T]` (bytes of the text's UTF-8, end exclusive), `lengths` int64 `[B]`.
+      `class` string `[B]`. For a regressor `value` float32 `[B]`, in the ratings' unit. For masks `probabilities`
+      float32 `[B, H, W, K]`, `label` int64 `[B, H, W]` and `classes` string `[B, K]`, their names. For a tagger,
+      padded to the longest of the batch, T tokens: `tokens` and `tags` string `[B, T]`, `scores` float32 `[B, T]`
+      (probability of the tag), `starts` and `ends` int64 `[B, T]` (bytes of the text's UTF-8, end exclusive),
+      `lengths` int64 `[B]`.
     - `spans`, of a tagger with BIO or IOBES tags: `instances` -> `types`, `texts` string `[B, S]`, `scores` float32
       `[B, S]` (mean of the span's tokens), `starts`, `ends` int64 `[B, S]` (bytes), `lengths` int64 `[B]`.
     - `pairs`, of a model on a `RewardModel`, whose `serving_default` gives `score` float32 `[B]` of single instances:
@@ -55,7 +58,7 @@ def export_model(
 
     The endpoint `serve` is that of Keras' own export, for `keras.layers.TFSMLayer(folder, call_endpoint="serve")`: it
     takes the instances of `serving_default` (of pairs those of `pairs`), several inputs by name, and gives what
-    `predict` gives. It is no signature, so servers do not offer it.
+    `predict` gives. It is not a signature, so servers do not offer it.
 
     Beside the graph, in `assets.extra/`: warm-up requests in TF Serving's format (`PredictionLog` records),
     `model_card.json`, and for each signature one request as JSON.
@@ -120,10 +123,10 @@ def export_model(
     warmup = warmup_arrays(warmup_instances, specs, base)
     build = build_pair_signatures if of_pairs else build_signatures
     module, signatures = build(model, specs, class_names, annotator_names, encoder)
-    said = {**getattr(encoder, "card", {}), **(model_card or {})}
-    card = _card(model, name, class_names, annotator_names, signatures, said)
+    card_facts = {**getattr(encoder, "card", {}), **(model_card or {})}
+    card = _card(model, name, class_names, annotator_names, signatures, card_facts)
     requests = {name: warmup for name in signatures if name != "annotators"}
-    if of_pairs:  # each instance beside the next
+    if of_pairs:  # each instance is compared with the next
         warmup = {
             input_name(side, name): np.roll(values, -place, axis=0)
             for place, side in enumerate(SIDES)
@@ -174,7 +177,7 @@ def _card(
     classes: list[str] | None,
     annotators: list[str],
     signatures: Mapping[str, Any],
-    more: Mapping[str, Any] | None,
+    facts: Mapping[str, Any] | None,
 ) -> str:
     """The card as JSON. Annotators are counted, not named: names may be personal data."""
     import tensorflow as tf
@@ -200,7 +203,7 @@ def _card(
         "software": software,
         "format_version": FORMAT_VERSION,
     }
-    for key, value in (more or {}).items():
+    for key, value in (facts or {}).items():
         if key in card and card[key] != value:
             raise ConfigError(f"export: model_card[{key!r}] is {value!r}, but export itself writes {card[key]!r} there")
         card[key] = value

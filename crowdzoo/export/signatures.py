@@ -1,7 +1,9 @@
 """Signatures of an exported model: what it answers to instances, for each kind of label."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -9,14 +11,22 @@ import tensorflow as tf
 from crowdzoo.data.tags import spans_of, tag_problem
 from crowdzoo.errors import ConfigError
 from crowdzoo.export.warmup import instance_specs
-from crowdzoo.networks.instance_encoder import InstanceEncoder
+from crowdzoo.networks.encoders import Encoder
 from crowdzoo.networks.preprocessed import Preprocessed
 from crowdzoo.networks.reward_model import SIDES, input_name
+from crowdzoo.networks.token_encoder import TokenEncoder
+
+if TYPE_CHECKING:
+    from crowdzoo.training.crowd_model import CrowdModel
 
 
 def build_pair_signatures(
-    model: Any, specs: dict[str, Any], classes: Sequence[str] | None, annotators: list[str], encoder: Any = None
-) -> tuple[Any, dict[str, Any]]:
+    model: CrowdModel,
+    specs: dict[str, tf.TensorSpec],
+    classes: Sequence[str] | None,
+    annotators: list[str],
+    encoder: Encoder | None = None,
+) -> tuple[tf.Module, dict[str, tf.types.experimental.ConcreteFunction]]:
     """The module and the signatures of a model on a `RewardModel`: single instances, and pairs of them.
 
     Args:
@@ -42,13 +52,13 @@ def build_pair_signatures(
 
 
 def build_signatures(
-    model: Any,
-    specs: dict[str, Any],
+    model: CrowdModel,
+    specs: dict[str, tf.TensorSpec],
     classes: Sequence[str] | None,
     annotators: list[str],
-    encoder: Any = None,
+    encoder: Encoder | PairEncoder | None = None,
     number: str = "value",
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[tf.Module, dict[str, tf.types.experimental.ConcreteFunction]]:
     """A `tf.Module` that holds each variable once, and its signatures as concrete functions.
 
     Args:
@@ -61,43 +71,45 @@ def build_signatures(
         number: name of the output of a model that gives one number.
 
     Returns:
-        The module, and its functions by the names of their signatures. Its `serve` is no signature: it is Keras' usual
+        The module, and its functions by the names of their signatures. Its `serve` is not a signature but Keras' usual
         endpoint, from the inputs (a single one by itself, several by name) to what `predict` gives.
 
     Raises:
-        ConfigError: the model's output is none of the three kinds, or `classes` does not fit it.
+        ConfigError: the model's output is not of the three kinds, or `classes` does not fit it.
     """
     module = tf.Module(name="crowdzoo")
     if encoder is not None:
         module.resources = encoder.resources  # held, or the graph's tables would be gone
 
-    def serve(inputs: Any) -> Any:
-        given = inputs if isinstance(inputs, dict) else {"instances": inputs}
-        x, _ = _read(model, encoder, _at_least_one(given, encoder))
-        return model(x, training=False)[: _num_rows(given)]
+    def serve(inputs: tf.Tensor | dict[str, tf.Tensor]) -> tf.Tensor:
+        values = inputs if isinstance(inputs, dict) else {"instances": inputs}
+        x, _ = _read(model, encoder, _at_least_one(values, encoder))
+        return model(x, training=False)[: _num_rows(values)]
 
     only = specs["instances"] if [*specs] == ["instances"] else specs
     module.serve = tf.function(serve, input_signature=[only])
     shape = module.serve.get_concrete_function().output_shapes.as_list()
     answers = _answers(model, shape, classes, encoder, number)
 
-    def predict(answer: Callable[..., dict[str, Any]], inputs: Any, annotator: Any = None) -> dict[str, Any]:
+    def predict(
+        answer: Callable[..., dict[str, tf.Tensor]], inputs: dict[str, tf.Tensor], annotator: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
         """The answer for instances, or for what a named annotator would say of each."""
         size = _num_rows(inputs)
-        given = _at_least_one(inputs, encoder)
-        x, tokens = _read(model, encoder, given)
+        padded = _at_least_one(inputs, encoder)
+        x, tokens = _read(model, encoder, padded)
         if annotator is None:
             outputs = answer(x, model(x, training=False), tokens)
         else:
             codes = _known_codes(module.codes.lookup(annotator), annotator, size, len(annotators))
-            codes = tf.pad(codes, [[0, _num_rows(given) - size]])
-            said = model({"instances": x, "annotators": codes[:, None]}, training=False)
+            codes = tf.pad(codes, [[0, _num_rows(padded) - size]])
+            probabilities = model({"instances": x, "annotators": codes[:, None]}, training=False)
             if shape[-1] > 1:
-                said = tf.nn.softmax(tf.cast(said, tf.float32)[..., 0, :])
-            outputs = answer(None, said, tokens)
+                probabilities = tf.nn.softmax(tf.cast(probabilities, tf.float32)[..., 0, :])
+            outputs = answer(None, probabilities, tokens)
         return {name: value[:size] for name, value in outputs.items()}
 
-    def signature(answer: Callable[..., dict[str, Any]]) -> Any:
+    def signature(answer: Callable[..., dict[str, tf.Tensor]]) -> tf.types.experimental.ConcreteFunction:
         return tf.function(lambda inputs: predict(answer, inputs)).get_concrete_function(specs)
 
     functions = {name: signature(answer) for name, answer in answers.items()}
@@ -105,15 +117,17 @@ def build_signatures(
         module.codes = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(annotators, tf.range(len(annotators), dtype=tf.int64)), default_value=-1
         )
-        said = tf.function(lambda inputs, annotator: predict(answers["serving_default"], inputs, annotator))
+        annotator_function = tf.function(
+            lambda inputs, annotator: predict(answers["serving_default"], inputs, annotator)
+        )
         name_spec = tf.TensorSpec([None], tf.string, name="annotator")
-        functions["annotators"] = said.get_concrete_function(specs, name_spec)
+        functions["annotators"] = annotator_function.get_concrete_function(specs, name_spec)
 
     # Only what the graphs read: no optimizer, no seed states of dropout, and nothing twice.
     used = {id(variable): variable for graph in functions.values() for variable in graph.variables}
     layers = [model.base] + ([model.crowd] if model.crowd is not None else [])
-    own = [variable.value for layer in layers for variable in layer.variables]  # in the same order in every run
-    module.held = [variable for variable in own if id(variable) in used]
+    variables = [variable.value for layer in layers for variable in layer.variables]  # in the same order in every run
+    module.held = [variable for variable in variables if id(variable) in used]
     module.held += [variable for key, variable in used.items() if key not in {id(held) for held in module.held}]
     # tables of layers such as TextVectorization and StringLookup are resources of the graphs, too
     parts = tf.train.TrackableView(model.base).descendants()
@@ -122,8 +136,12 @@ def build_signatures(
 
 
 def _answers(
-    model: Any, shape: list[int | None], classes: Sequence[str] | None, encoder: Any, number: str
-) -> dict[str, Callable[..., dict[str, Any]]]:
+    model: CrowdModel,
+    shape: list[int | None],
+    classes: Sequence[str] | None,
+    encoder: Encoder | PairEncoder | None,
+    number: str,
+) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
     """What each signature makes of the model's input, its estimate and the tokens."""
     sequence = len(shape) == 3 and hasattr(encoder, "tokenize")
     if len(shape) == 3 and not sequence:
@@ -142,8 +160,8 @@ def _answers(
             raise ConfigError(f"export: {len(classes)} classes are named, but the model gives ratings, one a task")
         return {"serving_default": lambda _, estimate, __: {number: tf.cast(estimate, tf.float32)[:, 0]}}
     if classes is None or shape[-1] != len(classes):
-        named = "no classes are" if classes is None else f"{len(classes)} classes are"
-        raise ConfigError(f"export: {named} named, the model has {shape[-1]} outputs: give classes=[...] with all.")
+        subject = "no classes are" if classes is None else f"{len(classes)} classes are"
+        raise ConfigError(f"export: {subject} named, the model has {shape[-1]} outputs: give classes=[...] with all.")
     if not sequence:
         return {"serving_default": _class_answer(list(classes), of_pixels=len(shape) == 4)}
     answers = {"serving_default": _tags_answer(model, list(classes))}
@@ -155,14 +173,16 @@ def _answers(
 # === Instances ===
 
 
-def _read(model: Any, encoder: Any, inputs: dict[str, Any]) -> tuple[Any, Any]:
+def _read(
+    model: CrowdModel, encoder: Encoder | PairEncoder | None, inputs: dict[str, tf.Tensor]
+) -> tuple[tf.Tensor, tuple[tf.Tensor, ...] | None]:
     """The model's input; and of texts that are tagged the text, its tokens, their starts and ends."""
     if encoder is None and len(inputs) > 1:
         return keras.tree.map_structure(lambda tensor: inputs[tensor.name], model.base.input), None
     instances = inputs["instances"] if [*inputs] == ["instances"] else inputs
     if encoder is None:
         return instances, None
-    if not hasattr(encoder, "tokenize"):
+    if not isinstance(encoder, TokenEncoder):
         return encoder(instances), None
     tokens, starts, ends = encoder.tokenize(instances)
     if isinstance(model.base, Preprocessed):  # which has its own ids, of tokens with spaces between
@@ -172,11 +192,11 @@ def _read(model: Any, encoder: Any, inputs: dict[str, Any]) -> tuple[Any, Any]:
     return encoder.encode(tokens), (instances, tokens, starts, ends)
 
 
-def _num_rows(inputs: dict[str, Any]) -> Any:
+def _num_rows(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
     return tf.shape(next(iter(inputs.values())))[0]
 
 
-def _at_least_one(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
+def _at_least_one(inputs: dict[str, tf.Tensor], encoder: Encoder | PairEncoder | None) -> dict[str, tf.Tensor]:
     """What is encoded, one instance at least: a convolution over an empty batch fails."""
     if encoder is None:
         return inputs
@@ -188,7 +208,7 @@ def _at_least_one(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
     return {name: tf.concat([values, examples[name]], axis=0) for name, values in inputs.items()}
 
 
-def _known_codes(codes: Any, annotator: Any, size: Any, num_annotators: int) -> Any:
+def _known_codes(codes: tf.Tensor, annotator: tf.Tensor, size: tf.Tensor, num_annotators: int) -> tf.Tensor:
     """Annotators' codes, after one name an instance was checked, and that each is known."""
     same_size = tf.debugging.Assert(
         tf.equal(size, tf.shape(annotator)[0]),
@@ -219,18 +239,20 @@ class PairEncoder:
         example: by the same names.
     """
 
-    def __init__(self, encoder: InstanceEncoder):
-        self.encoder = encoder
+    def __init__(self, encoder: Encoder):
+        self.encoder: Callable[..., dict[str, tf.Tensor]] = encoder
         self.resources = encoder.resources
         self.names = {side: {name: input_name(side, name) for name in encoder.inputs} for side in SIDES}
         self.inputs = {
-            own: tf.TensorSpec(encoder.inputs[name].shape, encoder.inputs[name].dtype, name=own)
+            pair_name: tf.TensorSpec(encoder.inputs[name].shape, encoder.inputs[name].dtype, name=pair_name)
             for names in self.names.values()
-            for name, own in names.items()
+            for name, pair_name in names.items()
         }
-        self.example = {own: encoder.example[name] for names in self.names.values() for name, own in names.items()}
+        self.example = {
+            pair_name: encoder.example[name] for names in self.names.values() for name, pair_name in names.items()
+        }
 
-    def __call__(self, values: dict[str, Any]) -> dict[str, Any]:
+    def __call__(self, values: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Encodes a batch.
 
         Args:
@@ -239,27 +261,27 @@ class PairEncoder:
         Returns:
             What the scorer takes, for "left" and "right".
         """
-        found = {}
+        encodings = {}
         for side, names in self.names.items():
-            part = {name: values[own] for name, own in names.items()}
-            found[side] = self.encoder(part["instances"] if {*part} == {"instances"} else part)
-        return found
+            part = {name: values[pair_name] for name, pair_name in names.items()}
+            encodings[side] = self.encoder(part["instances"] if {*part} == {"instances"} else part)
+        return encodings
 
 
 # === Classes and masks ===
 
 
-def _class_answer(classes: list[str], of_pixels: bool) -> Callable[..., dict[str, Any]]:
+def _class_answer(classes: list[str], of_pixels: bool) -> Callable[..., dict[str, tf.Tensor]]:
     names = tf.constant(classes)
 
-    def answer(_: Any, probabilities: Any, __: Any) -> dict[str, Any]:
+    def answer(_: tf.Tensor, probabilities: tf.Tensor, __: tf.Tensor) -> dict[str, tf.Tensor]:
         probabilities = tf.cast(probabilities, tf.float32)  # mixed precision computes in float16
         label = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
         if of_pixels:
-            named = {"classes": tf.repeat(names[None], tf.shape(label)[0], axis=0)}
+            class_names = {"classes": tf.repeat(names[None], tf.shape(label)[0], axis=0)}
         else:
-            named = {"class": tf.gather(names, label)}
-        return {"probabilities": probabilities, "label": label, **named}
+            class_names = {"class": tf.gather(names, label)}
+        return {"probabilities": probabilities, "label": label, **class_names}
 
     return answer
 
@@ -267,7 +289,7 @@ def _class_answer(classes: list[str], of_pixels: bool) -> Callable[..., dict[str
 # === Tagged sentences ===
 
 
-def _best_tags(model: Any, x: Any, probabilities: Any, tokens: Any) -> tuple[Any, Any, Any]:
+def _best_tags(model: CrowdModel, x: Any, probabilities: Any, tokens: Any) -> tuple[Any, Any, Any]:
     """The best tag of every token (of a CRF its best path), its probability, and where there is a token.
 
     All are `[B, T]`, as wide as the longest text, or as the base pads it; the probability is 0 where no token is.
@@ -277,8 +299,8 @@ def _best_tags(model: Any, x: Any, probabilities: Any, tokens: Any) -> tuple[Any
         codes = tf.cast(model.base.decode(x), tf.int64)
     else:
         codes = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
-    there = tf.sequence_mask(tokens.row_lengths(), tf.shape(codes, tf.int64)[1])
-    return codes, tf.where(there, tf.gather(probabilities, codes, axis=-1, batch_dims=2), 0.0), there
+    is_token = tf.sequence_mask(tokens.row_lengths(), tf.shape(codes, tf.int64)[1])
+    return codes, tf.where(is_token, tf.gather(probabilities, codes, axis=-1, batch_dims=2), 0.0), is_token
 
 
 def _padded(ragged: Any, codes: Any, default: Any = 0) -> Any:
@@ -287,15 +309,15 @@ def _padded(ragged: Any, codes: Any, default: Any = 0) -> Any:
     return tf.pad(dense, [[0, 0], [0, tf.shape(codes)[1] - tf.shape(dense)[1]]], constant_values=default)
 
 
-def _tags_answer(model: Any, classes: list[str]) -> Callable[..., dict[str, Any]]:
+def _tags_answer(model: CrowdModel, classes: list[str]) -> Callable[..., dict[str, tf.Tensor]]:
     names = tf.constant(classes)
 
-    def answer(x: Any, probabilities: Any, texts: Any) -> dict[str, Any]:
+    def answer(x: tf.Tensor, probabilities: tf.Tensor, texts: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         _, tokens, starts, ends = texts
-        codes, scores, there = _best_tags(model, x, probabilities, tokens)
+        codes, scores, is_token = _best_tags(model, x, probabilities, tokens)
         return {
             "tokens": _padded(tokens, codes, ""),
-            "tags": tf.where(there, tf.gather(names, codes), ""),
+            "tags": tf.where(is_token, tf.gather(names, codes), ""),
             "scores": scores,
             "starts": _padded(starts, codes),
             "ends": _padded(ends, codes),
@@ -305,32 +327,32 @@ def _tags_answer(model: Any, classes: list[str]) -> Callable[..., dict[str, Any]
     return answer
 
 
-def _spans_answer(model: Any, classes: list[str]) -> Callable[..., dict[str, Any]]:
+def _spans_answer(model: CrowdModel, classes: list[str]) -> Callable[..., dict[str, tf.Tensor]]:
     inside = tf.constant([name != "O" for name in classes])
     types = tf.constant([name[2:] for name in classes])
     # whether two neighbouring tags are of one span, by the rules of conlleval that `spans_of` keeps; those of IOBES
     # hold those of BIO
-    pairs = [[spans_of([one, next_one], "IOBES") for next_one in classes] for one in classes]
+    pairs = [[spans_of([tag, next_tag], "IOBES") for next_tag in classes] for tag in classes]
     joined = tf.constant([[any(span.end - span.start == 2 for span in spans) for spans in row] for row in pairs])
 
-    def answer(x: Any, probabilities: Any, texts: Any) -> dict[str, Any]:
+    def answer(x: tf.Tensor, probabilities: tf.Tensor, texts: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         instances, tokens, starts, ends = texts
-        codes, scores, there = _best_tags(model, x, probabilities, tokens)
-        is_inside = tf.gather(inside, codes) & there
+        codes, scores, is_token = _best_tags(model, x, probabilities, tokens)
+        is_inside = tf.gather(inside, codes) & is_token
         goes_on = tf.gather_nd(joined, tf.stack([codes[:, :-1], codes[:, 1:]], axis=-1)) & is_inside[:, 1:]
-        nothing = tf.zeros_like(is_inside[:, :1])
-        first = tf.where(is_inside & ~tf.concat([nothing, goes_on], axis=1))  # [S, 2]: sentence, token
-        last = tf.where(is_inside & ~tf.concat([goes_on, nothing], axis=1))
+        no_token = tf.zeros_like(is_inside[:, :1])
+        first = tf.where(is_inside & ~tf.concat([no_token, goes_on], axis=1))  # [S, 2]: sentence, token
+        last = tf.where(is_inside & ~tf.concat([goes_on, no_token], axis=1))
         start = tf.gather_nd(_padded(starts, codes), first)
         end = tf.gather_nd(_padded(ends, codes), last)
         # a span's score is its tokens' mean one
         sums = tf.pad(tf.cumsum(scores, axis=1), [[0, 0], [1, 0]])
-        one = tf.constant([[0, 1]], tf.int64)
-        total = tf.gather_nd(sums, last + one) - tf.gather_nd(sums, first)
+        next_column = tf.constant([[0, 1]], tf.int64)
+        total = tf.gather_nd(sums, last + next_column) - tf.gather_nd(sums, first)
         score = total / tf.cast(last[:, 1] - first[:, 1] + 1, tf.float32)
         rows = tf.cast(tf.shape(codes)[0], tf.int64)
 
-        def dense(values: Any, default: Any) -> Any:
+        def dense(values: tf.Tensor, default: tf.Tensor | str | float) -> tf.Tensor:
             return tf.RaggedTensor.from_value_rowids(values, first[:, 0], nrows=rows).to_tensor(default)
 
         starts, ends = dense(start, tf.constant(0, tf.int64)), dense(end, tf.constant(0, tf.int64))

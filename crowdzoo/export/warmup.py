@@ -5,11 +5,12 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from crowdzoo.errors import ConfigError
 
@@ -18,9 +19,11 @@ WARMUP_INSTANCES = 16
 # What TensorFlow takes as the name of a signature's input, and what is one already
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 RESERVED = ("annotator", "instances")
+# An array, or several of them as the base takes them; None makes a batch of zeros
+WarmupInstances: TypeAlias = ArrayLike | Mapping[str, ArrayLike] | None
 
 
-def instance_specs(base: Any, warmup_instances: Any) -> dict[str, Any]:
+def instance_specs(base: keras.Model, warmup_instances: WarmupInstances) -> dict[str, tf.TensorSpec]:
     """What the base takes: a `tf.TensorSpec` with an open batch for each input.
 
     Returns:
@@ -47,7 +50,7 @@ def instance_specs(base: Any, warmup_instances: Any) -> dict[str, Any]:
     elif (shape := (base.get_build_config() or {}).get("input_shape")) is None:
         if warmup_instances is None:
             raise ConfigError("export: the base is not built yet. Call it once, or give `warmup_instances`")
-        shape = np.shape(warmup_instances)
+        shape = np.asarray(warmup_instances).shape
     if isinstance(shape, Mapping) or any(isinstance(size, (list, tuple)) for size in shape):
         raise ConfigError(
             "export: the base takes several inputs, and a model that is a class of its own does not name them. Make "
@@ -57,7 +60,9 @@ def instance_specs(base: Any, warmup_instances: Any) -> dict[str, Any]:
     return {"instances": tf.TensorSpec([None, *shape[1:]], dtype, name="instances")}
 
 
-def warmup_arrays(instances: Any, specs: Mapping[str, Any], base: Any) -> dict[str, np.ndarray]:
+def warmup_arrays(
+    instances: WarmupInstances, specs: Mapping[str, tf.TensorSpec], base: keras.Model
+) -> dict[str, np.ndarray]:
     """The first instances as a signature takes them: an array for each input; see `warmup_array`.
 
     Args:
@@ -69,11 +74,12 @@ def warmup_arrays(instances: Any, specs: Mapping[str, Any], base: Any) -> dict[s
         ConfigError: as `warmup_array`, or another number of inputs, or of rows.
     """
     if [*specs] == ["instances"]:
-        named = isinstance(instances, Mapping) and {*instances} == {"instances"}
-        return {"instances": warmup_array(instances["instances"] if named else instances, specs["instances"])}
-    given = dict.fromkeys(specs)
+        if isinstance(instances, Mapping) and {*instances} == {"instances"}:
+            instances = instances["instances"]
+        return {"instances": warmup_array(instances, specs["instances"])}
+    values = dict.fromkeys(specs)
     if isinstance(instances, Mapping) and {*instances} == {*specs}:
-        given = dict(instances)
+        values = dict(instances)
     elif instances is not None:
         try:
             keras.tree.assert_same_structure(
@@ -81,30 +87,32 @@ def warmup_arrays(instances: Any, specs: Mapping[str, Any], base: Any) -> dict[s
             )
         except (ValueError, TypeError) as error:
             raise ConfigError(f"export: warmup_instances must name {', '.join(specs)}, as the base does") from error
-        keras.tree.map_structure(lambda tensor, array: given.update({tensor.name: array}), base.input, instances)
-    arrays = {name: warmup_array(given[name], spec, f"warmup_instances[{name!r}]") for name, spec in specs.items()}
+        keras.tree.map_structure(lambda tensor, array: values.update({tensor.name: array}), base.input, instances)
+    arrays = {name: warmup_array(values[name], spec, f"warmup_instances[{name!r}]") for name, spec in specs.items()}
     if len({len(array) for array in arrays.values()}) > 1:
         raise ConfigError("export: warmup_instances must have as many rows for each input")
     return arrays
 
 
-def warmup_array(instances: Any, spec: Any, called: str = "warmup_instances") -> np.ndarray:
+def warmup_array(instances: WarmupInstances, spec: tf.TensorSpec, called: str = "warmup_instances") -> np.ndarray:
     """The first instances as the base takes them; one of zeros, or the text "warm up", where none are given.
 
     Raises:
-        ConfigError: they do not fit `spec`, are no texts where it takes texts, or hold a number that is not finite.
+        ConfigError: they do not fit `spec`, are not texts where it needs texts, or hold a non-finite number.
     """
     shape = spec.shape.as_list()[1:]
     if instances is None:
         # an open axis, such as an image's height, has no size to choose but the smallest
-        nothing = "warm up" if spec.dtype.name == "string" else 0
-        return np.full([1, *(size or 1 for size in shape)], nothing, spec.dtype.as_numpy_dtype)
+        filler = "warm up" if spec.dtype.name == "string" else 0
+        return np.full([1, *(size or 1 for size in shape)], filler, spec.dtype.as_numpy_dtype)
     of_texts = spec.dtype == tf.string
     array = np.asarray(instances, object if of_texts else None)[:WARMUP_INSTANCES].astype(spec.dtype.as_numpy_dtype)
     if of_texts and not all(isinstance(text, str | bytes) for text in array.flat):
         raise ConfigError(f"export: {called} must be texts, because the model reads texts")
     if not len(array) or not spec.shape.is_compatible_with(array.shape):
-        raise ConfigError(f"export: {called} has shape {list(np.shape(instances))}, the base takes {[None, *shape]}")
+        raise ConfigError(
+            f"export: {called} has shape {list(np.asarray(instances).shape)}, the base takes {[None, *shape]}"
+        )
     # a column of a table, one number an instance, may have missing ones
     fits = np.isfinite if shape else lambda numbers: ~np.isinf(numbers)
     if np.issubdtype(array.dtype, np.floating) and not fits(array).all():
@@ -136,8 +144,8 @@ def request_json(signature: str, inputs: Mapping[str, np.ndarray]) -> str:
     """The first warm-up request in TF Serving's row form."""
     first = {key: _json_value(value[0]) for key, value in inputs.items()}
     row = next(iter(first.values())) if len(first) == 1 else first
-    named = {} if signature == "serving_default" else {"signature_name": signature}
-    return json.dumps({**named, "instances": [row]}, ensure_ascii=False) + "\n"
+    signature_name = {} if signature == "serving_default" else {"signature_name": signature}
+    return json.dumps({**signature_name, "instances": [row]}, ensure_ascii=False) + "\n"
 
 
 def _json_value(value: Any) -> Any:

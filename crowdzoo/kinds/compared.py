@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.errors import DataError
-from crowdzoo.training.encoded import encoded
-from crowdzoo.training.training_loop import paired
+from crowdzoo.training.encode_rows import encode_rows
+from crowdzoo.training.training_loop import pair_with_tasks
 
 Scores = NDArray[np.float64]
 Summed = tuple[Scores, Scores]
@@ -147,7 +147,7 @@ class Compared(ABC):
     @classmethod
     def paired(cls, settings: Any, x: Any, crowd: Any, tasks: Any) -> tuple[Any, Any]:
         """Instances, and the crowd whose task i is row i of them."""
-        x, crowd, _ = paired(settings, x, crowd, tasks, LINE)
+        x, crowd, _ = pair_with_tasks(settings, x, crowd, tasks, LINE)
         return x, crowd
 
     def of_tasks(self, tasks: NDArray[Any]) -> Any:
@@ -172,4 +172,4 @@ class Compared(ABC):
         """
         rows = np.zeros(self.num_tasks, dtype=bool)
         rows[tasks] = True
-        return np.asarray(model.predict(encoded(x, rows, encoder), verbose=0), np.float64)
+        return np.asarray(model.predict(encode_rows(x, rows, encoder), verbose=0), np.float64)

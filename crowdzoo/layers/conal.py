@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import SCALE, STRENGTH, UNITS, feature_table
@@ -155,32 +156,34 @@ class CoNAL(CrowdLayer):
 
     # === Embeddings ===
 
-    def _annotator_embeddings(self, annotators: Any) -> Any:
+    def _annotator_embeddings(self, annotators: Tensor) -> Any:
         """Embeddings u of the given annotators `[B, M, e]`, of everybody for None `[1, R, e]`; length one."""
         rows = self.rows_of(self.annotators, annotators)
         rows = rows[None] if annotators is None else rows
-        return _of_length_one(rows if self.annotator_features is None else self.annotator_map(rows))
+        return _normalize(rows if self.annotator_features is None else self.annotator_map(rows))
 
-    def _instance_embeddings(self, features: Any) -> Any:
+    def _instance_embeddings(self, features: Tensor) -> Any:
         """Embeddings v of the instances, `[B, e]`."""
         hidden = self._cast(features)
         if self.hidden_map is not None:
             hidden = self.hidden_map(hidden)
         embeddings = self.instance_map(hidden)
-        return _of_length_one(embeddings) if self.normalize_instances else embeddings
+        return _normalize(embeddings) if self.normalize_instances else embeddings
 
-    def _log_odds(self, annotators: Any, instances: Any) -> Any:
+    def _log_odds(self, annotators: Tensor, instances: Any) -> Any:
         """`u_r . v_i`, the log-odds of omega, `[B, M]`; instances are embeddings `[B, e]` or `[1, e]`."""
         return ops.sum(self._annotator_embeddings(annotators) * instances[:, None], axis=-1)
 
     # === Answers ===
 
-    def call(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
+    def call(
+        self, inputs: Tensor, annotators: Tensor | None = None, features: Tensor | None = None, training: bool = False
+    ) -> Tensor:
         """Answers of all annotators, or of the given ones; see the class for shapes."""
         self._check_call(inputs, training)
         self._check_features(getattr(features, "shape", None))
         p, common, kernel = self._cast(inputs), self._cast(self.common), self.rows_of(self.kernel, annotators)
-        own = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, kernel)
+        own_logits = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, kernel)
         if self.separation:
             distances = _norms(common - kernel)
             total = ops.sum(distances) if annotators is None else self._distinct_sum(distances, annotators)
@@ -189,19 +192,19 @@ class CoNAL(CrowdLayer):
         if training:
             mean = ops.cast(ops.mean(ops.stop_gradient(instances), axis=0), self.mean_instance.dtype)
             self.mean_instance.assign(self.mean_instance + RATE * (mean - self.mean_instance))
-        return self._mixed(ops.matmul(p, common)[:, None], own, self._log_odds(annotators, instances)[..., None])
+        return self._mix(ops.matmul(p, common)[:, None], own_logits, self._log_odds(annotators, instances)[..., None])
 
-    def _mixed(self, common: Any, own: Any, log_odds: Any) -> Any:
+    def _mix(self, common_logits: Any, own_logits: Any, log_odds: Any) -> Any:
         """Common and own logits `[..., K]` mixed; log-probabilities where probabilities are."""
         if self.mixing == "logits":
             omega = ops.sigmoid(log_odds)
-            return omega * common + (1 - omega) * own
+            return omega * common_logits + (1 - omega) * own_logits
         return ops.logaddexp(
-            ops.log_sigmoid(log_odds) + ops.log_softmax(common, axis=-1),
-            ops.log_sigmoid(-log_odds) + ops.log_softmax(own, axis=-1),
+            ops.log_sigmoid(log_odds) + ops.log_softmax(common_logits, axis=-1),
+            ops.log_sigmoid(-log_odds) + ops.log_softmax(own_logits, axis=-1),
         )
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+    def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`; omega is that of the instance.
 
         Without features omega is taken at the mean of the training instances' embeddings.
@@ -210,7 +213,7 @@ class CoNAL(CrowdLayer):
         instances = self._cast(self.mean_instance)[None] if features is None else self._instance_embeddings(features)
         log_odds = self._log_odds(annotators, instances)[..., None, None]
         return ops.log_softmax(
-            self._mixed(self._cast(self.common), self.rows_of(self.kernel, annotators), log_odds), axis=-1
+            self._mix(self._cast(self.common), self.rows_of(self.kernel, annotators), log_odds), axis=-1
         )
 
     # === What was learnt ===
@@ -258,7 +261,7 @@ class CoNAL(CrowdLayer):
         return ops.convert_to_numpy(ops.sigmoid(log_odds))[0].astype("float64")
 
 
-def _of_length_one(vectors: Any) -> Any:
+def _normalize(vectors: Any) -> Any:
     """Vectors `[..., e]` divided by their lengths; a vector of zeros stays."""
     return vectors / ops.sqrt(ops.maximum(ops.sum(ops.square(vectors), axis=-1, keepdims=True), SMALLEST))
 

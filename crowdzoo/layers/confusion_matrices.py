@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import DIAGONAL, SCALE
@@ -18,8 +19,8 @@ class ConfusionMatrices(CrowdLayer):
     """A confusion matrix for every annotator between the estimate of the truth and the annotator's label.
 
     `P(r says l | x) = sum_k p(k) pi[r, k, l]` with `pi[r, k, :] = softmax(kernel[r, k, :])`: one softmax in the base
-    and none after the matrix, so that, unlike `CrowdsourcedLayer`, this is a likelihood. Trained as it
-    stands, on the coupled cross-entropy of the labels (CCEM).
+    and none after the matrix, so that, unlike `CrowdsourcedLayer`, this is a likelihood. It is trained
+    directly, on the coupled cross-entropy of the labels (CCEM).
 
     The matrices start at `diagonal` for right labels and share the rest among wrong ones. In the authors' code the
     kernels start at the identity (`scale=1`), a cautious `e / (e + K - 1)`, .28 with eight classes: then the base may
@@ -44,7 +45,7 @@ class ConfusionMatrices(CrowdLayer):
             place means nothing.
 
     Returns:
-        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`), of
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); for sequences `[B, T, M, K]` (`[B, T, R, K]`), of
         masks `[B, H, W, M, K]`.
 
     Raises:
@@ -76,8 +77,8 @@ class ConfusionMatrices(CrowdLayer):
         super().__init__(num_annotators, kind, **kwargs)
         self.scale = scale
         if confidence and (not self.label_kind.one_class or not self.takes_confidence):
-            what = "this layer" if self.label_kind.one_class else f"kind {kind!r}"
-            raise ValueError(f"{type(self).__name__}: confidence=True is not for {what}; set confidence=False")
+            subject = "this layer" if self.label_kind.one_class else f"kind {kind!r}"
+            raise ValueError(f"{type(self).__name__}: confidence=True is not for {subject}; set confidence=False")
         self.confidence = confidence
         self.diagonal = diagonal
         self.kernel: Any = None
@@ -107,21 +108,23 @@ class ConfusionMatrices(CrowdLayer):
         """See `CrowdLayer.default_loss`."""
         return MaskedCrowdEvidence() if self.confidence else super().default_loss()
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+    def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`."""
         self._check_built()
         return ops.log_softmax(self.rows_of(self.kernel, annotators), axis=-1)
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of the labels; see the class for shapes."""
         self._check_call(inputs, training)
         p = self._cast(inputs)
         if annotators is None:
             confusions = ops.softmax(self._cast(self.kernel), axis=-1)
-            said = ops.einsum(f"{self._axes}k,rkl->{self._axes}rl", p, confusions)
+            probabilities = ops.einsum(f"{self._axes}k,rkl->{self._axes}rl", p, confusions)
         else:
-            said = ops.einsum(f"{self._axes}k,bmkl->{self._axes}ml", p, ops.exp(self.log_confusions(annotators)))
-        return ops.log(ops.maximum(said, SMALLEST))
+            probabilities = ops.einsum(
+                f"{self._axes}k,bmkl->{self._axes}ml", p, ops.exp(self.log_confusions(annotators))
+            )
+        return ops.log(ops.maximum(probabilities, SMALLEST))
 
     def set_confusions(self, confusions: np.ndarray) -> None:
         """Starts from given confusion matrices, such as an aggregation's.

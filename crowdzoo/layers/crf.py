@@ -7,16 +7,18 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
+
 # Log-weight of a forbidden transition: e^-1e4 is 0, and sums of a few stay finite in float32
 FORBIDDEN = -1e4
 
 
-def crf_log_norm(scores: Any, mask: Any, transitions: Any) -> Any:
+def crf_log_norm(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
     """Logarithm of the sum over all paths of tags, `log sum_z exp(sum_t scores[t, z_t] + transitions[z_(t-1), z_t])`.
 
     Args:
         scores: `[B, T, K]`, log-weight of each tag at each token.
-        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end.
+        mask: bool `[B, T]`, True for tokens, False for padding, which is at the end.
         transitions: `[K, K]`, log-weight of `[tag, next tag]`.
 
     Returns:
@@ -27,13 +29,13 @@ def crf_log_norm(scores: Any, mask: Any, transitions: Any) -> Any:
     return ops.where(mask[:, 0], ops.logsumexp(last, axis=-1), ops.zeros_like(last[:, 0]))
 
 
-def crf_log_likelihood(scores: Any, tags: Any, mask: Any, transitions: Any) -> Any:
+def crf_log_likelihood(scores: Tensor, tags: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
     """Log-probability of a path of tags.
 
     Args:
         scores: `[B, T, K]`, log-weight of each tag at each token.
         tags: int `[B, T]`, 0 to K - 1; not looked at where there is padding.
-        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end.
+        mask: bool `[B, T]`, True for tokens, False for padding, which is at the end.
         transitions: `[K, K]`, log-weight of `[tag, next tag]`.
 
     Returns:
@@ -43,21 +45,21 @@ def crf_log_likelihood(scores: Any, tags: Any, mask: Any, transitions: Any) -> A
         J. Lafferty, A. McCallum, F. Pereira: Conditional Random Fields. ICML 2001.
     """
     scores, mask, transitions = _tensors(scores, mask, transitions)
-    there = ops.cast(mask, scores.dtype)
+    weights = ops.cast(mask, scores.dtype)
     tags = ops.where(mask, ops.cast(tags, "int32"), 0)
-    own = ops.take_along_axis(scores, tags[..., None], axis=-1)[..., 0]
+    tag_scores = ops.take_along_axis(scores, tags[..., None], axis=-1)[..., 0]
     places = tags[:, :-1] * transitions.shape[0] + tags[:, 1:]
     steps = ops.take(ops.reshape(transitions, (-1,)), places)
-    path = ops.sum(own * there, axis=1) + ops.sum(steps * there[:, 1:], axis=1)
+    path = ops.sum(tag_scores * weights, axis=1) + ops.sum(steps * weights[:, 1:], axis=1)
     return path - crf_log_norm(scores, mask, transitions)
 
 
-def crf_marginals(scores: Any, mask: Any, transitions: Any) -> Any:
+def crf_marginals(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
     """Probability of every tag at every token, over all paths (forward and backward sums, in log-space).
 
     Args:
         scores: `[B, T, K]`, log-weight of each tag at each token.
-        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end.
+        mask: bool `[B, T]`, True for tokens, False for padding, which is at the end.
         transitions: `[K, K]`, log-weight of `[tag, next tag]`.
 
     Returns:
@@ -67,7 +69,7 @@ def crf_marginals(scores: Any, mask: Any, transitions: Any) -> Any:
     forward = _forward(scores, mask, transitions, ops.logsumexp)
     steps, classes = _time_major(scores, mask), scores.shape[-1]
 
-    def step(after: Any, x: Any) -> tuple[Any, Any]:
+    def step(after: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         """From what follows token t + 1 to what follows token t; x is token t + 1's."""
         following = ops.logsumexp(transitions[None] + (x[:, :classes] + after)[:, None, :], axis=2)
         following = ops.where(x[:, classes:] > 0, following, after)
@@ -78,12 +80,12 @@ def crf_marginals(scores: Any, mask: Any, transitions: Any) -> Any:
     return ops.softmax(ops.transpose(forward + backward, (1, 0, 2)), axis=-1)
 
 
-def crf_decode(scores: Any, mask: Any, transitions: Any) -> Any:
+def crf_decode(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
     """The most probable path of tags (Viterbi).
 
     Args:
         scores: `[B, T, K]`, log-weight of each tag at each token.
-        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end.
+        mask: bool `[B, T]`, True for tokens, False for padding, which is at the end.
         transitions: `[K, K]`, log-weight of `[tag, next tag]`.
 
     Returns:
@@ -99,7 +101,7 @@ def crf_decode(scores: Any, mask: Any, transitions: Any) -> Any:
     last = ops.cast(ops.argmax(reached[-1], axis=-1), "int32")
     no_step = ops.cast(ops.zeros_like(reached[:1]), "int32") + ops.arange(classes, dtype="int32")
 
-    def back(tag: Any, before: Any) -> tuple[Any, Any]:
+    def back(tag: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         tag = ops.take_along_axis(before, tag[:, None], axis=1)[:, 0]
         return tag, tag
 
@@ -107,12 +109,12 @@ def crf_decode(scores: Any, mask: Any, transitions: Any) -> Any:
     return ops.transpose(tags)
 
 
-def _tensors(scores: Any, mask: Any, transitions: Any) -> tuple[Any, Any, Any]:
+def _tensors(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
     scores = ops.convert_to_tensor(scores)
     return scores, ops.convert_to_tensor(mask, "bool"), ops.convert_to_tensor(transitions, scores.dtype)
 
 
-def _time_major(scores: Any, mask: Any) -> Any:
+def _time_major(scores: Tensor, mask: Tensor) -> Tensor:
     """`[T + 1, B, K + 1]`: scores, and whether there is a token; the last step has none.
 
     One array, because TensorFlow's scan takes no two, and a step more, because it needs one at least.
@@ -121,11 +123,11 @@ def _time_major(scores: Any, mask: Any) -> Any:
     return ops.pad(ops.transpose(both, (1, 0, 2)), ((0, 1), (0, 0), (0, 0)))
 
 
-def _forward(scores: Any, mask: Any, transitions: Any, over_paths: Callable[..., Any]) -> Any:
+def _forward(scores: Tensor, mask: Tensor, transitions: Tensor, over_paths: Callable[..., Any]) -> Tensor:
     """Log-weight of the paths that end in each tag, `[T, B, K]`: of all or of the best; padding repeats the last."""
     steps, classes = _time_major(scores, mask), scores.shape[-1]
 
-    def step(before: Any, x: Any) -> tuple[Any, Any]:
+    def step(before: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         paths = over_paths(before[:, :, None] + transitions[None], axis=1) + x[:, :classes]
         paths = ops.where(x[:, classes:] > 0, paths, before)
         return paths, paths
@@ -140,18 +142,18 @@ class CRF(keras.layers.Layer):
     """Turns each token's scores into probabilities of its tag that take the neighbours' tags into account.
 
     `P(z | x) ~ exp(sum_t scores[t, z_t] + transitions[z_(t-1), z_t])`. The layer gives the tokens' marginals
-    `P(z_t = k | x)`, on which any crowd layer stands as on a softmax; with no transitions learnt they are the softmax.
+    `P(z_t = k | x)`, which any crowd layer can use like a softmax; without learnt transitions they are the softmax.
     `decode` gives the best path, `log_likelihood` that of a given one. It does what `tfa.text.crf_log_likelihood` and
-    `tfa.text.crf_decode` of TensorFlow Addons did, which cannot be imported beside Keras 3.
+    `tfa.text.crf_decode` of TensorFlow Addons did, which cannot be imported together with Keras 3.
 
     Args:
         allowed: which tag may follow which: K + 1 rows of K truths, row k for what follows tag k, the last row for
-            what may stand first, as `crowdzoo.sequences` makes them for BIO and IOBES; None allows everything.
+            what may come first, as `crowdzoo.sequences` makes them for BIO and IOBES; None allows everything.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: scores `[B, T, K]`, any numbers.
-        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end; None is all tokens.
+        mask: bool `[B, T]`, True for tokens, False for padding, which is at the end; None is all tokens.
 
     Returns:
         `[B, T, K]`, rows sum to one, float32 or wider; at padding they mean nothing.
@@ -178,7 +180,7 @@ class CRF(keras.layers.Layer):
         classes = int(input_shape[-1])
         if self.allowed is not None and np.shape(self.allowed) != (classes + 1, classes):
             raise ValueError(
-                f"CRF: `allowed` must have {classes + 1} rows of {classes} (one a tag, and one for what may stand "
+                f"CRF: `allowed` must have {classes + 1} rows of {classes} (one per tag, and one for what may come "
                 f"first), got shape {np.shape(self.allowed)}"
             )
         self.transitions = self.add_weight(
@@ -186,20 +188,20 @@ class CRF(keras.layers.Layer):
         )
         super().build(input_shape)
 
-    def call(self, inputs: Any, mask: Any = None) -> Any:
+    def call(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         """Marginals; see the class."""
         return crf_marginals(*self._parts(inputs, mask))
 
-    def decode(self, inputs: Any, mask: Any = None) -> Any:
+    def decode(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         """The most probable path of tags, int32 `[B, T]`; arguments as for a call."""
         return crf_decode(*self._parts(inputs, mask))
 
-    def log_likelihood(self, inputs: Any, tags: Any, mask: Any = None) -> Any:
+    def log_likelihood(self, inputs: Tensor, tags: Tensor, mask: Tensor | None = None) -> Tensor:
         """Log-probability of paths of tags int `[B, T]`, in nats, `[B]`; other arguments as for a call."""
         scores, mask, transitions = self._parts(inputs, mask)
         return crf_log_likelihood(scores, tags, mask, transitions)
 
-    def _parts(self, inputs: Any, mask: Any) -> tuple[Any, Any, Any]:
+    def _parts(self, inputs: Tensor, mask: Tensor) -> Tensor:
         """Scores and transitions with what is forbidden far below, and a mask."""
         dtype = keras.backend.result_type(self.variable_dtype, "float32")
         scores = ops.cast(ops.convert_to_tensor(inputs), dtype)
@@ -216,6 +218,6 @@ class CRF(keras.layers.Layer):
         """That of the input."""
         return tuple(input_shape)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "allowed": self.allowed}

@@ -58,8 +58,8 @@ class CrossFittedEM(DeepEM):
     Source:
         Deep EM: see `DeepEM`. Estimates of nuisance parts on other rows than those they are used for: V. Chernozhukov
         et al.: Double/Debiased Machine Learning for Treatment and Structural Parameters. Econometrics Journal, 2018.
-        Out-of-sample predictions beside crowd labels: H. W. Goh, U. Tkachenko, J. Mueller: CROWDLAB, 2022. Putting
-        them into the E-step, between epochs, is this project's.
+        Out-of-sample predictions combined with crowd labels: H. W. Goh, U. Tkachenko, J. Mueller: CROWDLAB, 2022. Using
+        them in the E-step, between epochs, is this project's.
 
     Needs:
         Instances; time for several copies of the base model.

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.backend import activation_of, concrete, fail_if, take_rows
+from crowdzoo.backend import Config, Tensor, activation_of, concrete, fail_if, take_rows
 from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.data.label_kinds import LAYER_KINDS, label_kind
 from crowdzoo.errors import ConfigError
@@ -27,7 +27,7 @@ SEQUENCE_MAJORITY_EPOCHS = 5
 
 
 class CrowdLayer(keras.layers.Layer):
-    """Parent of the layers that stand on a base model and say what every annotator would answer.
+    """Parent of the layers on top of a base model that predict the answer of every annotator.
 
     A layer says how likely each label is (`call`), and may say more: how likely for each possible truth
     (`log_confusions`), from which follow the posterior of the truth (`log_joint`) and the annotators' confusion
@@ -54,12 +54,12 @@ class CrowdLayer(keras.layers.Layer):
             majority_epochs.
     """
 
-    # whether `call` and `log_confusions` take the instances' features beside the bottleneck
+    # whether `call` and `log_confusions` take the instances' features in addition to the bottleneck
     uses_features: ClassVar[bool] = False
     # whether the layer takes the last hidden layer's output `[B, D]` in place of class probabilities
     stands_on_hidden_layer: ClassVar[bool] = False
 
-    # whether an annotator of whom nothing was learned answers as everybody does: what is beside a common part is zero
+    # whether an annotator without training labels answers like the average: weights other than the common ones are zero
     unseen_as_made: ClassVar[bool] = False
 
     # what the recipe does beyond gradient descent on the layer's answers, as a clause; None: nothing that matters
@@ -111,7 +111,9 @@ class CrowdLayer(keras.layers.Layer):
             self._num_classes = self._check_shape(inputs_shape)
         super().build(inputs_shape)
 
-    def _answers(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
+    def _answers(
+        self, inputs: Tensor, annotators: Tensor | None = None, features: Tensor | None = None, training: bool = False
+    ) -> Any:
         """Log-probabilities of the labels, `log sum_k p_i(k) P(annotator m says l | truth k)`, by `log_confusions`.
 
         Args:
@@ -137,7 +139,7 @@ class CrowdLayer(keras.layers.Layer):
         """K, known once the layer is built."""
         return self._num_classes
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+    def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """Log-probabilities of every label for every possible truth.
 
         Args:
@@ -155,7 +157,7 @@ class CrowdLayer(keras.layers.Layer):
             raise ValueError(f"{type(self).__name__}: {self.no_confusions}")
         raise NotImplementedError(f"{type(self).__name__} does not say how labels depend on the truth")
 
-    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+    def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
         """Log-probability of the truth together with the labels that were given; its softmax is the posterior.
 
         `log p_i(k) + sum_m log P(y_im | truth k)`.
@@ -163,23 +165,23 @@ class CrowdLayer(keras.layers.Layer):
         Args:
             inputs: bottleneck `[B, K]` (sequences `[B, T, K]`).
             annotators: int `[B, M]`, -1 for padding.
-            labels: int `[B, M]` (sequences `[B, T, M]`), -1 where there is none.
+            labels: int `[B, M]` (sequences `[B, T, M]`), -1 where missing.
             features: `[B, D]`, for layers with `uses_features`.
 
         Returns:
             `[B, K]` (sequences `[B, T, K]`).
         """
         logs = self._log_given_truth(annotators, features)
-        said = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
+        one_hot = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
         return ops.cast(self._log_prior(inputs), logs.dtype) + ops.einsum(
-            f"{self._axes}ml,bmkl->{self._axes}k", said, logs
+            f"{self._axes}ml,bmkl->{self._axes}k", one_hot, logs
         )
 
-    def _log_given_truth(self, annotators: Any, features: Any) -> Any:
+    def _log_given_truth(self, annotators: Tensor, features: Tensor) -> Any:
         """What a label says about the truth, `[B, M, K, K]`: `log_confusions`, unless who labels says something too."""
         return self.log_confusions(annotators, features)
 
-    def with_labels(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+    def with_labels(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
         """What a model gives, and its loss gets, when labels go into it; arguments as for `log_joint`.
 
         Returns:
@@ -188,7 +190,7 @@ class CrowdLayer(keras.layers.Layer):
         """
         return self.log_joint(inputs, annotators, labels, features)
 
-    def truth(self, bottleneck: Any) -> Any:
+    def truth(self, bottleneck: Tensor) -> Tensor:
         """The model's estimate of the truth: the bottleneck itself, unless a method combines its annotators."""
         return bottleneck
 
@@ -228,7 +230,7 @@ class CrowdLayer(keras.layers.Layer):
         finally:
             self.is_fitted_now = False
 
-    def check_training(self, training: Any = True) -> None:
+    def check_training(self, training: bool | None = True) -> None:
         """Refuses training outside of a recipe where that would leave out what the method does.
 
         Args:
@@ -255,7 +257,7 @@ class CrowdLayer(keras.layers.Layer):
         """Whether what goes in are probabilities of the classes."""
         return self.label_kind.has_classes and not self.stands_on_hidden_layer
 
-    def check_probabilities(self, inputs: Any) -> None:
+    def check_probabilities(self, inputs: Tensor) -> None:
         """Refuses an input that is not probabilities of the classes, such as logits; rows of zeros are padding.
 
         Of a symbolic tensor the activation that it comes from is looked at, and its refusal waits for the training:
@@ -301,12 +303,13 @@ class CrowdLayer(keras.layers.Layer):
 
     def is_at_start(self) -> bool:
         """Whether the annotators' weights are what they were made as: the same for all of them."""
-        own = [getattr(self, name, None) for name in ("kernel", "bias", "right")]
-        return all(bool(ops.convert_to_numpy(ops.all(each == each[:1]))) for each in own if each is not None)
+        values = (getattr(self, name, None) for name in ("kernel", "bias", "right"))
+        weights = [weight for weight in values if weight is not None]
+        return all(bool(ops.convert_to_numpy(ops.all(weight == weight[:1]))) for weight in weights)
 
     # === For the layers themselves ===
 
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+    def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> None:
         """No mask goes on: the labels say what counts."""
         return None
 
@@ -320,15 +323,19 @@ class CrowdLayer(keras.layers.Layer):
         return (*inputs_shape[:-1], answers, self._num_classes or inputs_shape[-1])
 
     def compute_output_spec(
-        self, inputs: Any, annotators: Any = None, features: Any = None, training: Any = None
-    ) -> Any:
+        self,
+        inputs: Tensor,
+        annotators: Tensor | None = None,
+        features: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Tensor:
         """Symbolic answers: shape of `compute_output_shape`, dtype float32 or wider."""
         self.check_probabilities(inputs)
         shape = self.compute_output_shape(inputs.shape, None if annotators is None else annotators.shape)
         return keras.KerasTensor(shape, dtype=self._computing_dtype())
 
-    def get_config(self) -> dict[str, Any]:
-        """Every argument of the constructor; of a layer of another package also its name and version."""
+    def get_config(self) -> Config:
+        """Every argument of the constructor; for a layer of another package also the package's name and version."""
         config = super().get_config()
         if package := package_of(type(self)):
             config["package"] = package
@@ -357,7 +364,7 @@ class CrowdLayer(keras.layers.Layer):
         """Factor of the identity under a softmax with which P(right) is `safe_start`; 1 at least, as few classes need.
 
         At the papers' 1 P(right) falls to e / (e + K - 1). Annotators who say so little of the truth let the base mix
-        classes up in the first epochs, and whole classes are lost (benchmarks/reproduce/starts.py). Of tokens most are
+        classes up in the first epochs, and whole classes are lost (benchmarks/reproduce/starts.py). For tokens most are
         O, which no start changes.
         """
         return 1.0 if self.label_kind.has_tokens else max(1.0, self._advantage(self.safe_start, classes))
@@ -369,7 +376,7 @@ class CrowdLayer(keras.layers.Layer):
     def _computing_dtype(self) -> str:
         return keras.backend.result_type(self.variable_dtype, "float32")
 
-    def _codes(self, annotators: Any) -> Any:
+    def _codes(self, annotators: Tensor) -> Any:
         """Codes to gather with; padding (-1) borrows an annotator of the task, and the loss masks what comes of it.
 
         Not annotator 0: an optimizer that updates the rows of the batch would move them with every batch.
@@ -386,7 +393,7 @@ class CrowdLayer(keras.layers.Layer):
     def _cast(self, values: Any) -> Any:
         return ops.cast(values, self._computing_dtype())
 
-    def rows_of(self, weight: Any, annotators: Any) -> Any:
+    def rows_of(self, weight: Tensor, annotators: Tensor) -> Tensor:
         """The annotators' own rows of a weight, with a gradient that every optimizer reads correctly.
 
         Args:
@@ -398,16 +405,16 @@ class CrowdLayer(keras.layers.Layer):
         """
         return self._cast(weight if annotators is None else take_rows(weight, self._codes(annotators)))
 
-    def _log_prior(self, inputs: Any) -> Any:
+    def _log_prior(self, inputs: Tensor) -> Any:
         """Logarithm of the bottleneck."""
         return ops.log(ops.maximum(self._cast(inputs), SMALLEST))
 
-    def _everybody(self, inputs: Any) -> Any:
+    def _everybody(self, inputs: Tensor) -> Any:
         """Codes of all annotators for every task, int32 `[B, R]`: the dense form as a case of the sparse one."""
         codes = ops.arange(self.num_annotators, dtype="int32")
         return ops.broadcast_to(codes[None], (ops.shape(inputs)[0], self.num_annotators))
 
-    def _check_call(self, inputs: Any, training: Any) -> None:
+    def _check_call(self, inputs: Tensor, training: bool | None) -> None:
         """Refuses an input of the wrong shape, what `check_training` refuses, and what are not probabilities."""
         self.check_training(training)
         self._check_shape(inputs.shape)
@@ -447,7 +454,7 @@ class CrowdLayer(keras.layers.Layer):
         if not self.built:
             raise ValueError(f"{type(self).__name__}: no weights yet; call the layer, or fit its model, first")
 
-    def _distinct_weights(self, annotators: Any) -> Any:
+    def _distinct_weights(self, annotators: Tensor) -> Any:
         """One over how often the place's annotator occurs in the batch, and 0 for padding: `[B, M]`, float.
 
         Weighted sums then count each distinct annotator once. Found by sorting: cost follows the annotations.
@@ -458,6 +465,6 @@ class CrowdLayer(keras.layers.Layer):
         weights = self._cast(codes >= 0) / self._cast(ops.maximum(times, 1))
         return ops.reshape(weights, ops.shape(annotators))
 
-    def _distinct_sum(self, values: Any, annotators: Any) -> Any:
+    def _distinct_sum(self, values: Any, annotators: Tensor) -> Any:
         """Sum over a batch's distinct annotators: `values` `[B, M]` hold one number an annotator, -1 is padding."""
         return ops.sum(values * self._distinct_weights(annotators))

@@ -1,12 +1,15 @@
 """The crowd layer: one small map per annotator from the truth's estimate to the annotator's answer."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import ArrayLike
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.crowd_layer import CrowdLayer
@@ -21,7 +24,7 @@ CONNECTIONS, OF_RATINGS = ("MW", "VW", "VB", "VW+B", "S"), ("S", "B", "S+B")
 class CrowdsourcedLayer(CrowdLayer):
     """What each annotator would answer, given an estimate of the truth.
 
-    The layer stands on a base model's output (the bottleneck) and is taken off again after training.
+    The layer sits on a base model's output (the bottleneck) and is removed after training.
     With `p` the bottleneck, annotator r's output is
 
         | connection | output                          | weights of r        |
@@ -69,7 +72,7 @@ class CrowdsourcedLayer(CrowdLayer):
 
     Returns:
         Logits `[B, R, K]` (sequence `[B, T, R, K]`), for regression values `[B, R]`. In the sparse form M
-        stands in R's place.
+        replaces R.
 
     Raises:
         ValueError: unknown kind or connection, impossible sizes, or an input of the wrong rank.
@@ -136,8 +139,8 @@ class CrowdsourcedLayer(CrowdLayer):
         classes = self._num_classes = self._check_shape(inputs_shape)
         vector = (classes,) if self.label_kind.has_classes else ()
         if self.connection not in ("B", "VB"):
-            own = {"MW": (classes, classes), "S": ()}.get(self.connection, vector)
-            self.kernel = self._weight("kernel", (self.num_annotators, *own), self._identity)
+            shape = {"MW": (classes, classes), "S": ()}.get(self.connection, vector)
+            self.kernel = self._weight("kernel", (self.num_annotators, *shape), self._identity)
         if self.connection == "VB":  # c, a weight because models of earlier releases have 1
             self.factor = self._weight("factor", (), self._identity, trainable=False)
         if self.connection.endswith("B"):
@@ -146,25 +149,25 @@ class CrowdsourcedLayer(CrowdLayer):
             self.shift = self._weight("shift", (), trainable=False)
         super().build(inputs_shape)
 
-    def load_own_variables(self, store: Any) -> None:
-        """Loads the weights; of connection VB also without a factor, which was 1 in earlier releases."""
+    def load_own_variables(self, store: Mapping[str, ArrayLike]) -> None:
+        """Loads the weights; connection VB may lack a factor, which was 1 in earlier releases."""
         if self.factor is not None and "1" not in store:
             store = {"0": store["0"], "1": 1.0}
         super().load_own_variables(store)
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Answers of all annotators, or of the given ones; see the class for shapes."""
         self._check_call(inputs, training)
         p = self._cast(inputs)
         weights = self.kernel, self.bias
-        kernel, bias = (None if each is None else self.rows_of(each, annotators) for each in weights)
+        kernel, bias = (None if weight is None else self.rows_of(weight, annotators) for weight in weights)
         if self.label_kind.has_classes:
             return self._class_answers(p, kernel, bias, sparse=annotators is not None)
         p = self.truth(p)
         answers = p if kernel is None else self.center + (p - self.center) * kernel
         return answers if bias is None else answers + self.unit * bias
 
-    def truth(self, bottleneck: Any) -> Any:
+    def truth(self, bottleneck: Tensor) -> Tensor:
         """The bottleneck; with `anchor`, and what the annotators' biases had in common."""
         if self.shift is None:
             return bottleneck
@@ -182,12 +185,12 @@ class CrowdsourcedLayer(CrowdLayer):
         if self.factor is not None:
             p = p * self._cast(self.factor)
         # gathered weights [B, M, K] of a sequence need a token axis: [B, 1, M, K]
-        own = (slice(None), None) if sparse and self.label_kind.has_positions else (...,)
+        axes = (slice(None), None) if sparse and self.label_kind.has_positions else (...,)
         if kernel is not None:
-            p = p * (kernel[..., None] if self.connection == "S" else kernel)[own]
-        return p if bias is None else p + bias[own]
+            p = p * (kernel[..., None] if self.connection == "S" else kernel)[axes]
+        return p if bias is None else p + bias[axes]
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+    def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`: the answer to each certain truth."""
         if self.no_confusions is not None:
             return super().log_confusions(annotators)
@@ -229,14 +232,14 @@ class CrowdsourcedLayer(CrowdLayer):
         return self._numbers(self.kernel, 1.0)
 
     def annotator_biases(self) -> np.ndarray:
-        """Bias b_r of every annotator of a regression, in the labels' unit, float64 `[R]`; zeros where there is none.
+        """Bias b_r of every annotator of a regression, in the labels' unit, float64 `[R]`; zeros where missing.
 
         A number added to every bias and taken from the base's output changes no loss, so only the
         differences between annotators are meaningful, unless they are anchored (`anchor`).
         """
         return self.unit * self._numbers(self.bias, 0.0)
 
-    def _numbers(self, weight: Any, default: float) -> np.ndarray:
+    def _numbers(self, weight: Tensor, default: float) -> np.ndarray:
         if self.label_kind.has_classes:
             raise ValueError("CrowdsourcedLayer: scales and biases are a regression's; use annotator_confusions()")
         self._check_built()

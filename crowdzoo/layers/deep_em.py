@@ -22,7 +22,7 @@ class DeepEM(ConfusionMatrices):
     | M | `pi[r, k, l] ~ prior[k, l] + sum_i q_i(k) 1[y_ir = l]`; the base descends on `-sum_ik q_i(k) log p_i(k)` |
     | E | `q_i(k) ~ p_i(k) prod_r pi[r, k, y_ir]`, normalised, in log-space |
 
-    One E-step for every `epochs_per_round` epochs; the paper has one an epoch. The matrices are no weights of the
+    One E-step for every `epochs_per_round` epochs; the paper has one an epoch. The matrices are not trained by
     gradient descent: Adam does not see them, and an annotator who is not in a batch costs nothing.
 
     Args:
@@ -44,7 +44,7 @@ class DeepEM(ConfusionMatrices):
         annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators.
 
     Returns:
-        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`).
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); for sequences `[B, T, M, K]` (`[B, T, R, K]`).
 
     Raises:
         ValueError: impossible values, an input of the wrong rank, or `confidence` for sequences.

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import BATCH, CLASSES, PHASE
@@ -23,7 +24,7 @@ class VoteShareCrossentropy(keras.losses.Loss):
     `-sum_k q_i(k) log(sum_(r in S_i) w_r p_ir(k) / sum_(r in S_i) w_r)`, `q_i(k)` the share of votes for k.
 
     Call arguments:
-        y_true: labels int `[B, M]` (sequences `[B, T, M]`), a negative number where there is none.
+        y_true: labels int `[B, M]` (sequences `[B, T, M]`), negative where missing.
         y_pred: `log w_r + log p_ir(k)`, `[B, M, K]` (`[B, T, M, K]`), as `DoctorNet` with weights gives them. A factor
             that all weights share changes nothing.
 
@@ -31,11 +32,11 @@ class VoteShareCrossentropy(keras.losses.Loss):
         A number a task (of sequences the sum over its tokens), `[B]`, 0 where nobody labelled; their mean is the loss.
     """
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """See the class."""
         labels = ops.cast(y_true, "int32")
-        there = ops.expand_dims(labels >= 0, axis=-1)
-        logs = ops.where(there, y_pred, LOWEST)
+        labelled = ops.expand_dims(labels >= 0, axis=-1)
+        logs = ops.where(labelled, y_pred, LOWEST)
         # over K, heads sum to one
         mean = ops.logsumexp(logs, axis=-2) - ops.logsumexp(logs, axis=(-2, -1))[..., None]
         votes = ops.sum(ops.one_hot(labels, y_pred.shape[-1], dtype=y_pred.dtype), axis=-2)  # -1 is a row of zeros
@@ -55,13 +56,13 @@ class DoctorNet(CrowdLayer):
     probable label as a vote of weight w_r, and the truth is the shares of the votes: a (weighted) majority vote of
     annotators' models. Training is the same.
 
-    The layer stands on a base without a softmax, such as `FeatureClassifier(num_features, None)`, and cannot be
+    The layer sits on a base without a softmax, such as `FeatureClassifier(num_features, None)`, and cannot be
     taken off: it makes the prediction. A head looks at the instance and knows no truth, hence there are
     no confusion matrices and no posteriors; `confusions_on` has what can be said instead.
 
     WDN is trained in two phases, both by `CrowdModel.fit`: the base and the heads as in DN, then, with those frozen,
-    the weights alone (`VoteShareCrossentropy`), with a fresh optimizer of the same settings. The phases' losses stand
-    one after the other in the history and cannot be compared. Dropout stays on in the second phase.
+    the weights alone (`VoteShareCrossentropy`), with a fresh optimizer of the same settings. The history lists the
+    losses of both phases one after the other; they cannot be compared. Dropout stays on in the second phase.
 
     A step of training gathers the heads of the annotations in the batch, `4 B M D K` bytes; a prediction goes
     through all R heads, `heads_at_once` at a time.
@@ -83,7 +84,7 @@ class DoctorNet(CrowdLayer):
             place means nothing.
 
     Returns:
-        Logits `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`). With weights they are
+        Logits `[B, M, K]` (`[B, R, K]`); for sequences `[B, T, M, K]` (`[B, T, R, K]`). With weights they are
         `log w_r + log P(r says l | x)` up to one constant for all: their softmax is the head's answer, and what it
         drops is the weight.
 
@@ -178,7 +179,7 @@ class DoctorNet(CrowdLayer):
 
     # === What a layer says ===
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Logits of the labels; see the class."""
         self.check_training(training)
         self._check_hidden(inputs.shape)
@@ -198,7 +199,7 @@ class DoctorNet(CrowdLayer):
             log_weight = log_weight[:, None]
         return ops.log_softmax(logits, axis=-1) + log_weight[..., None]
 
-    def truth(self, bottleneck: Any) -> Any:
+    def truth(self, bottleneck: Tensor) -> Tensor:
         """Weighted mean of all heads' label distributions, or of their votes.
 
         Args:
@@ -225,14 +226,14 @@ class DoctorNet(CrowdLayer):
             return ops.one_hot(ops.argmax(logits, axis=-1), logits.shape[-1], dtype=logits.dtype)
         return ops.softmax(logits, axis=-1)
 
-    def confusions_on(self, hidden: Any) -> np.ndarray:
+    def confusions_on(self, hidden: np.ndarray) -> np.ndarray:
         """What the heads answer on average, by what the layer takes the instances for.
 
         `sum_i truth_i(k) P(r says l | x_i) / sum_i truth_i(k)`: a description of given instances, not a parameter.
         Heads of annotators without labels in training mean nothing.
 
         Args:
-            hidden: the base's output for N instances, `[N, D]`, such as `model.base.predict(x)`; of sequences for N
+            hidden: the base's output for N instances, `[N, D]`, such as `model.base.predict(x)`; for sequences for N
                 tokens.
 
         Returns:
@@ -245,9 +246,9 @@ class DoctorNet(CrowdLayer):
         truth = ops.convert_to_numpy(self.truth(hidden)).astype("float64").reshape(-1, classes)
         confusions = np.empty((self.num_annotators, classes, classes))
         for start, stop in self._chunks():
-            said = ops.convert_to_numpy(ops.softmax(self._logits(hidden, start, stop), axis=-1))
-            said = said.reshape(len(truth), -1, classes)
-            confusions[start:stop] = np.einsum("ik,irl->rkl", truth, said)
+            probabilities = ops.convert_to_numpy(ops.softmax(self._logits(hidden, start, stop), axis=-1))
+            probabilities = probabilities.reshape(len(truth), -1, classes)
+            confusions[start:stop] = np.einsum("ik,irl->rkl", truth, probabilities)
         return confusions / confusions.sum(axis=-1, keepdims=True)
 
     # === For the recipe ===
@@ -258,7 +259,7 @@ class DoctorNet(CrowdLayer):
 
     # === Keras and helpers ===
 
-    def _logits(self, hidden: Any, start: int, stop: int) -> Any:
+    def _logits(self, hidden: np.ndarray, start: int, stop: int) -> Any:
         """Logits of the annotators start to stop - 1, `[B, stop - start, K]` (`[B, T, stop - start, K]`)."""
         kernel, bias = (ops.cast(weight[start:stop], hidden.dtype) for weight in (self.kernel, self.bias))
         return ops.einsum(f"{self._axes}d,rdk->{self._axes}rk", hidden, kernel) + bias

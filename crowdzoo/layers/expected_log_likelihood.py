@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.losses import MaskedCrowdCrossentropy
 
 
@@ -17,7 +18,7 @@ class ExpectedLogLikelihood(keras.losses.Loss):
 
     Call arguments:
         y_true: posteriors q `[B, K]` of the last E-step, rows sum to one (sequences `[B, T, K]`, rows of zeros where
-            nobody labelled); or labels int `[B, M]` (`[B, T, M]`), -1 where there is none.
+            nobody labelled); or labels int `[B, M]` (`[B, T, M]`), -1 where missing.
         y_pred: log-joints, shaped as the posteriors (`CrowdLayer.log_joint`); or log-probabilities of the labels,
             `[B, M, K]` (`[B, T, M, K]`).
 
@@ -26,13 +27,13 @@ class ExpectedLogLikelihood(keras.losses.Loss):
         is the loss; for labels their mean.
     """
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> Any:
         """The mean; see the class."""
         if len(y_true.shape) < len(y_pred.shape):
             return MaskedCrowdCrossentropy()(y_true, y_pred, sample_weight)
         return super().__call__(y_true, y_pred, sample_weight)
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """See the class."""
         costs = -ops.sum(ops.cast(y_true, y_pred.dtype) * y_pred, axis=-1)
         if len(costs.shape) == 3:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.ranges import FLOOR, STRENGTH
@@ -33,7 +34,7 @@ class GeoCrowdNet(ConfusionMatrices):
     Args:
         num_annotators: R, number of annotators.
         regularization: `"F"`, `"W"` or None.
-        strength: factor of the penalty beside the mean cross-entropy of a label, in nats; 0 or more. Too much of "F"
+        strength: factor of the penalty relative to the mean cross-entropy of a label, in nats; 0 or more. Too much "F"
             spreads predictions before the labels give them a meaning: with 10 classes 0.01 is safe and 0.1 is not. Too
             much of "W" spreads the annotators beyond their true volume: where all are wrong more often than right,
             0.01 was far too much and 0.003 was best (docs/papers/ibrahim.md).
@@ -83,14 +84,14 @@ class GeoCrowdNet(ConfusionMatrices):
         self.regularization = regularization
         self.strength = strength
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of the labels; see the class for shapes."""
         answers = super().call(inputs, annotators, training)
         if self.regularization is not None and self.strength > 0:
             self.add_loss(self.strength * self._penalty(inputs, annotators))
         return answers
 
-    def _penalty(self, inputs: Any, annotators: Any) -> Any:
+    def _penalty(self, inputs: Tensor, annotators: Tensor) -> Any:
         """Minus the log-volume of a batch, about 0 to `-K log floor`; 0 where nobody labelled anything."""
         if self.regularization == "F":
             gram, count = self._gram_of_predictions(inputs, annotators)
@@ -101,7 +102,7 @@ class GeoCrowdNet(ConfusionMatrices):
         log_volume = 2 * ops.sum(ops.log(ops.diagonal(ops.cholesky(gram))))
         return ops.where(count > 0, -log_volume, 0.0)
 
-    def _gram_of_predictions(self, inputs: Any, annotators: Any) -> tuple[Any, Any]:
+    def _gram_of_predictions(self, inputs: Tensor, annotators: Tensor) -> tuple[Any, Any]:
         """`K F F^T` `[K, K]` and the number of tasks in F."""
         p = self._cast(inputs)
         if annotators is None:
@@ -110,7 +111,7 @@ class GeoCrowdNet(ConfusionMatrices):
             labelled = ops.cast(ops.any(annotators >= 0, axis=1, keepdims=True), p.dtype)
         return p.shape[-1] * ops.matmul(ops.transpose(p * labelled), p), ops.sum(labelled)
 
-    def _gram_of_annotators(self, annotators: Any) -> tuple[Any, Any]:
+    def _gram_of_annotators(self, annotators: Tensor) -> tuple[Any, Any]:
         """`W^T W` `[K, K]`, the sum over distinct annotators of `pi_r pi_r^T`, and their number."""
         if annotators is None:
             annotators = ops.arange(self.num_annotators, dtype="int32")[:, None]

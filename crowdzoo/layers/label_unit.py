@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.ranges import CENTER, UNIT
 
@@ -36,7 +37,7 @@ class LabelUnit(keras.layers.Layer):
         super().__init__(autocast=False, **kwargs)
         self.center, self.unit = float(center), float(unit)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """See the class."""
         return self.center + self.unit * ops.cast(inputs, keras.backend.result_type(self.variable_dtype, "float32"))
 
@@ -44,6 +45,6 @@ class LabelUnit(keras.layers.Layer):
         """The input's shape."""
         return input_shape
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "center": self.center, "unit": self.unit}

@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import ArrayLike
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
@@ -15,7 +17,7 @@ from crowdzoo.layers.ranges import EPOCHS, HIDDEN, PHASE, STRENGTH, UNITS, featu
 from crowdzoo.losses import MaskedCrowdEvidence
 
 FORMS = ("additive", "product")
-NUM_TYPICAL = 64  # tasks of each class that stand for all of them in `annotator_confusions`
+NUM_TYPICAL = 64  # tasks of each class that represent all of them in `annotator_confusions`
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -33,7 +35,7 @@ class LIA(CrowdLayer):
     The additive form is the paper's equation 1 for any L: equations 4, 7 and 9 divide the sum over m of D C by its sum
     over l, and here D and C are written as exponentials, which keeps them positive: `sum_m e^d e^c`. The product form,
     a softmax of the sums of products, is our own variant and another model; on Blue Birds it falls below the votes from
-    five annotations a task on (docs/papers/lia.md).
+    five annotations per task on (docs/papers/lia.md).
 
     `CrowdModel.fit(epochs=E)` trains in two phases:
 
@@ -94,7 +96,7 @@ class LIA(CrowdLayer):
         the E-step and counts `log p_i` once a label, here both are as in the paper.
 
     Needs:
-        Instances with features of unit size, and many labels a task.
+        Instances with features of unit size, and many labels per task.
     """
 
     uses_features: ClassVar[bool] = True
@@ -119,7 +121,7 @@ class LIA(CrowdLayer):
         latent: int = 1,
         form: str = "additive",
         activation: str = "selu",
-        annotator_features: Any = None,
+        annotator_features: ArrayLike | None = None,
         epochs_per_round: int = 10,
         marginal_epochs: int = 10,
         ridge: float = 0.0,
@@ -136,9 +138,10 @@ class LIA(CrowdLayer):
         self.marginal_epochs = marginal_epochs
         self.ridge = ridge
         self.confidence = confidence
+        table = None
         if annotator_features is not None:
-            annotator_features = feature_table("LIA", annotator_features, (self.num_annotators, None))
-        self.annotator_features = annotator_features
+            table = feature_table("LIA", annotator_features, (self.num_annotators, None))
+        self.annotator_features = table
         self._tensor: tuple[int, int, int] = (0, 0, 0)  # K, K, L
 
     def build(self, inputs_shape: tuple[int | None, ...], features_shape: tuple[int | None, ...] | None = None) -> None:
@@ -181,7 +184,9 @@ class LIA(CrowdLayer):
 
     # === What the layer says ===
 
-    def call(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
+    def call(
+        self, inputs: Tensor, annotators: Tensor | None = None, features: Tensor | None = None, training: bool = False
+    ) -> Tensor:
         """Log-probabilities of the labels; see the class for shapes."""
         self._check_features(getattr(features, "shape", None))
         annotators = self._everybody(inputs) if annotators is None else annotators
@@ -190,26 +195,26 @@ class LIA(CrowdLayer):
             self.add_loss(self._penalty(annotators, features) / ops.maximum(observed, 1))
         return super().call(inputs, annotators, features, training)
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+    def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`."""
         difficulties = self.difficulties(features)[:, None]
         return self._log_confusions(difficulties, self._competences(self._embeddings(annotators)))
 
-    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
-        """See `CrowdLayer.log_joint`; `labels` may also be answers `[B, M, K]`, rows of zeros where there is none."""
+    def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
+        """See `CrowdLayer.log_joint`; `labels` may also be answers `[B, M, K]`, rows of zeros where missing."""
         if len(labels.shape) == len(annotators.shape):
             joint = super().log_joint(inputs, annotators, labels, features)
         else:
             logs = self.log_confusions(annotators, features)
-            said = ops.cast(labels, logs.dtype)
-            evidence = ops.log(ops.maximum(ops.einsum("bml,bmkl->bmk", said, ops.exp(logs)), SMALLEST))
-            given = ops.sum(said, axis=-1, keepdims=True) > 0
-            joint = ops.cast(self._log_prior(inputs), logs.dtype) + ops.sum(ops.where(given, evidence, 0.0), axis=1)
+            shares = ops.cast(labels, logs.dtype)
+            evidence = ops.log(ops.maximum(ops.einsum("bml,bmkl->bmk", shares, ops.exp(logs)), SMALLEST))
+            labelled = ops.sum(shares, axis=-1, keepdims=True) > 0
+            joint = ops.cast(self._log_prior(inputs), logs.dtype) + ops.sum(ops.where(labelled, evidence, 0.0), axis=1)
         if self.ridge:
             self.add_loss(self._penalty(annotators, features) / ops.cast(ops.shape(joint)[0], joint.dtype))
         return joint
 
-    def difficulties(self, features: Any) -> Any:
+    def difficulties(self, features: Tensor) -> Tensor:
         """Difficulty tensors of tasks.
 
         Args:
@@ -227,7 +232,7 @@ class LIA(CrowdLayer):
         cells = _through(self._difficulty, self._cast(features))
         return ops.reshape(cells, (-1, *self._tensor))
 
-    def _embeddings(self, annotators: Any) -> Any:
+    def _embeddings(self, annotators: Tensor) -> Any:
         """`[B, M, E]` of annotators `[B, M]`; at padding another annotator of the task."""
         self._check_built()
         if self.annotator_features is None:
@@ -246,7 +251,7 @@ class LIA(CrowdLayer):
             logits = ops.sum(difficulties * competences, axis=-1)
         return ops.log_softmax(logits, axis=-1)
 
-    def _penalty(self, annotators: Any, features: Any) -> Any:
+    def _penalty(self, annotators: Tensor, features: Tensor) -> Any:
         """The ridge on the tensors of a batch, in nats.
 
         An annotator's share is spread over the labels that they gave, so that the batches of an epoch add up to one
@@ -275,7 +280,7 @@ class LIA(CrowdLayer):
         self._check_built()
         return self._typical_confusions(self._embeddings(np.arange(self.num_annotators, dtype="int32")[:, None])[:, 0])
 
-    def confusions_of(self, annotator_features: Any) -> np.ndarray:
+    def confusions_of(self, annotator_features: np.ndarray) -> np.ndarray:
         """What annotators would say whom nobody has asked yet, by their features.
 
         Args:
@@ -325,7 +330,7 @@ def _activation(activation: Any) -> Any:
     return activation
 
 
-def _through(layers: list[keras.layers.Dense], x: Any) -> Any:
+def _through(layers: list[keras.layers.Dense], x: Tensor) -> Any:
     for layer in layers:
         x = layer(x)
     return x

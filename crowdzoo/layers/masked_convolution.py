@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.ranges import UNITS
 
@@ -46,7 +47,7 @@ class MaskedConvolution(keras.layers.Layer):
         self.convolution.build(inputs_shape)
         super().build(inputs_shape)
 
-    def call(self, inputs: Any, places: Any) -> tuple[Any, Any]:
+    def call(self, inputs: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
         """See the class."""
         places = ops.cast(places, inputs.dtype)
         values = self.convolution(inputs * places[..., None]) * places[..., None]
@@ -66,11 +67,11 @@ class MaskedConvolution(keras.layers.Layer):
         words = None if inputs_shape[1] is None else -(-inputs_shape[1] // self.pool)
         return (inputs_shape[0], words, self.filters), (inputs_shape[0], words)
 
-    def compute_output_spec(self, inputs: Any, places: Any) -> tuple[Any, Any]:
+    def compute_output_spec(self, inputs: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
         """Symbolic outputs."""
         shapes = self.compute_output_shape(inputs.shape)
         return tuple(keras.KerasTensor(shape, dtype=self.compute_dtype) for shape in shapes)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "filters": self.filters, "width": self.width, "pool": self.pool}

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.ranges import DIAGONAL, PSEUDO_COUNT
@@ -29,7 +30,7 @@ class MutualInformationGain(MaskedMean):
         dtype: dtype of the computation, at least float32.
 
     Call arguments:
-        y_true: labels `[B, M]`, a negative number where there is none.
+        y_true: labels `[B, M]`, negative where missing.
         y_pred: `[B, 2 K]`, `log h(x)` and then `log (g(y) / prior)` (`MaxMIG.with_labels`). Or the annotators' answers
             `[B, M, K]`, which is what validation data give: then the labels' cross-entropy is returned.
         sample_weight: `[B]`; weights the tasks' costs, not their number.
@@ -42,7 +43,7 @@ class MutualInformationGain(MaskedMean):
         for the Kullback-Leibler divergence.
     """
 
-    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See `MaskedMean.costs`; a cost is a task's."""
         if len(y_pred.shape) == 3:
             return MaskedCrowdCrossentropy().costs(y_true, y_pred)
@@ -53,9 +54,9 @@ class MutualInformationGain(MaskedMean):
         log_own = ops.logsumexp(log_h + log_ratio, axis=-1)
         # h is multiplied with the sum over all tasks less the task's own: no pair is written down
         everybody = ops.matmul(ops.exp(log_h), ops.sum(counts[:, None] * ops.exp(log_ratio), axis=0))
-        others = (everybody - ops.exp(log_own)) / ops.maximum(n - 1, 1)
-        some_others = ops.cast(n > 1, y_pred.dtype)
-        return counts * some_others * (others - 1 - log_own), labelled
+        other_tasks = (everybody - ops.exp(log_own)) / ops.maximum(n - 1, 1)
+        has_others = ops.cast(n > 1, y_pred.dtype)
+        return counts * has_others * (other_tasks - 1 - log_own), labelled
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -68,7 +69,7 @@ class MaxMIG(ConfusionMatrices):
 
     `fit` starts the matrices from the votes, `W_r = log(c_r + smoothing)` with `c_r` the confusion of annotator r
     against the shares of the votes, and fixes the prior at their mean; every `fit` does so again. The loss needs
-    batches of some tens of tasks: the other tasks of a batch stand for chance. On validation data it is the
+    batches of some tens of tasks: the other tasks of a batch estimate agreement by chance. On validation data it is the
     cross-entropy of the labels.
 
     As `g` does not change when a number is added to all `W_r[:, l]`, training leaves it where it started, and
@@ -100,7 +101,7 @@ class MaxMIG(ConfusionMatrices):
     takes_confidence: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
-    weighs_tasks: ClassVar[bool] = False  # the other tasks of a batch stand for chance
+    weighs_tasks: ClassVar[bool] = False  # the other tasks of a batch estimate agreement by chance
     votes_first: ClassVar[bool] = False
     beyond_descent: ClassVar[str | None] = (
         "the matrices start from the votes, and the loss compares two views of the truth"
@@ -113,27 +114,27 @@ class MaxMIG(ConfusionMatrices):
         self.prior: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        """See `ConfusionMatrices.build`; the prior is no weight of the gradient descent."""
+        """See `ConfusionMatrices.build`; the prior is not trained by gradient descent."""
         super().build(inputs_shape)
         classes = inputs_shape[-1] or 1
         self.prior = self._weight("prior", (classes,), keras.initializers.Constant(1 / classes), trainable=False)
 
-    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+    def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
         """Logarithm of `h(x) g(y) / prior`, up to a number a task; see `CrowdLayer.log_joint`."""
         return self._log_prior(inputs) + self._evidence(annotators, labels)
 
-    def with_labels(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+    def with_labels(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
         """Both views, which the loss compares: `log h(x)`, then `log (g(y) / prior)`, `[B, 2 K]`."""
         evidence = self._evidence(annotators, labels)
         prior = ops.log(ops.cast(self.prior, evidence.dtype))
         log_ratio = evidence - ops.logsumexp(evidence + prior, axis=-1, keepdims=True)
         return ops.concatenate([self._log_prior(inputs), log_ratio], axis=-1)
 
-    def _evidence(self, annotators: Any, labels: Any) -> Any:
+    def _evidence(self, annotators: Tensor, labels: Tensor) -> Any:
         """`sum_r W_r[:, y_r]` over the labels of each task, `[B, K]`."""
         kernel = self.rows_of(self.kernel, annotators)
-        said = ops.one_hot(ops.cast(labels, "int32"), self._num_classes, dtype=kernel.dtype)  # a row of 0 for -1
-        return ops.einsum("bml,bmkl->bk", said, kernel)
+        one_hot = ops.one_hot(ops.cast(labels, "int32"), self._num_classes, dtype=kernel.dtype)  # a row of 0 for -1
+        return ops.einsum("bml,bmkl->bk", one_hot, kernel)
 
     def default_loss(self) -> keras.losses.Loss:
         """Minus the mutual information gain."""

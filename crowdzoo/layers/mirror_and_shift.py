@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import Number, checked
 
 
@@ -36,7 +37,7 @@ class MirrorAndShift(keras.layers.Layer):
         self.share = float(share)
         self.seed_generator = keras.random.SeedGenerator()
 
-    def call(self, inputs: Any, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """See the class."""
         if not training:
             return inputs
@@ -57,6 +58,6 @@ class MirrorAndShift(keras.layers.Layer):
         """The input's shape."""
         return input_shape
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "share": self.share}

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
 
@@ -87,36 +88,36 @@ class PairAnnotators(CrowdLayer):
         self.kernel = self._weight("kernel", (self.num_annotators, 3))
         super().build(inputs_shape)
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of the answers; see the class for shapes."""
         self._check_shape(inputs.shape)
         logs = self._log_prior(inputs)
         difference = (logs[:, 0] - logs[:, 1])[:, None]
         tie = (logs[:, 2] - (logs[:, 0] + logs[:, 1]) / 2)[:, None]
-        own = self.rows_of(self.kernel, annotators)
-        own = own[None] if annotators is None else own
-        half = ((1 + own[..., 0]) * difference + own[..., 1]) / 2
+        parameters = self.rows_of(self.kernel, annotators)
+        parameters = parameters[None] if annotators is None else parameters
+        half = ((1 + parameters[..., 0]) * difference + parameters[..., 1]) / 2
         if training:
             variances = ops.convert_to_tensor([self.slope_variance, self.bias_variance, self.tie_variance], half.dtype)
             prior = ops.sum(ops.square(self._cast(self.kernel)) / variances) / 2
             self.add_loss(prior / self.num_annotations)
-        return ops.log_softmax(ops.stack([half, -half, tie + own[..., 2]], axis=-1), axis=-1)
+        return ops.log_softmax(ops.stack([half, -half, tie + parameters[..., 2]], axis=-1), axis=-1)
 
     @property
     def slopes(self) -> np.ndarray:
         """How strongly each annotator's answers follow the scores, float64 `[R]`; 1 is typical, 0 tells nothing."""
-        return 1 + self._learned(0)
+        return 1 + self._kernel_column(0)
 
     @property
     def biases(self) -> np.ndarray:
         """Position bias of each annotator in units of the scores, float64 `[R]`; above 0 they prefer the left."""
-        return self._learned(1)
+        return self._kernel_column(1)
 
     @property
     def tie_biases(self) -> np.ndarray:
         """How much each annotator likes to answer "equal", float64 `[R]`: added to the log odds of it."""
-        return self._learned(2)
+        return self._kernel_column(2)
 
-    def _learned(self, column: int) -> np.ndarray:
+    def _kernel_column(self, column: int) -> np.ndarray:
         self._check_built()
         return ops.convert_to_numpy(self.kernel)[:, column].astype("float64")

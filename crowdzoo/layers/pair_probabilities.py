@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import Number, checked
 
 
@@ -56,7 +57,7 @@ class PairProbabilities(keras.layers.Layer):
         self.log_nu = self.add_weight(shape=(), initializer=start, name="log_nu", autocast=False)
         super().build(inputs_shape)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Probabilities; see the class for shapes."""
         scores = ops.cast(inputs, keras.backend.result_type(self.variable_dtype, "float32"))
         half = (scores[:, 0] - scores[:, 1]) / 2
@@ -67,11 +68,11 @@ class PairProbabilities(keras.layers.Layer):
         """Shape of the probabilities."""
         return (inputs_shape[0], 3)
 
-    def compute_output_spec(self, inputs: Any) -> Any:
+    def compute_output_spec(self, inputs: Tensor) -> Tensor:
         """Symbolic probabilities, float32 or wider."""
         dtype = keras.backend.result_type(self.variable_dtype, "float32")
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=dtype)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "tie": self.tie}

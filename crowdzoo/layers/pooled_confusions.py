@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import DIAGONAL, STRENGTH, UNITS
@@ -62,8 +63,8 @@ class PooledConfusions(CrowdLayer):
     Source:
         One coin and one accuracy a class, errors spread evenly: H. Li, B. Yu: Error Rate Bounds and Iterative Weighted
         Majority Voting for Crowdsourcing, 2014 (homogeneous and class-conditional Dawid-Skene). A common annotator
-        beside each one: Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions, AAAI 2021. The
-        Gaussian prior on the deviations and the low-rank errors are this project's.
+        in addition to each one: Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions, AAAI 2021.
+        The Gaussian prior on the deviations and the low-rank errors are this project's.
 
     Needs:
         Instances; a label or two of an annotator are enough.
@@ -123,68 +124,71 @@ class PooledConfusions(CrowdLayer):
 
     # === What annotators say ===
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of the labels; see the class for shapes."""
         self._check_call(inputs, training)
         p = self._cast(inputs)
-        asked = self._everybody(inputs) if annotators is None else annotators
-        own = self._deviations(asked)
+        codes = self._everybody(inputs) if annotators is None else annotators
+        deviations = self._deviations(codes)
         if self.ridge:
-            self.add_loss(self._penalty(own, annotators))
+            self.add_loss(self._penalty(deviations, annotators))
         if self.form == "full":
-            said = ops.einsum("bk,bmkl->bml", p, ops.softmax(self._cast(self.common_kernel) + own["kernel"], axis=-1))
-            return ops.log(ops.maximum(said, SMALLEST))
-        logit = self._cast(self.common_right) + own["right"]
+            probabilities = ops.einsum(
+                "bk,bmkl->bml", p, ops.softmax(self._cast(self.common_kernel) + deviations["kernel"], axis=-1)
+            )
+            return ops.log(ops.maximum(probabilities, SMALLEST))
+        logit = self._cast(self.common_right) + deviations["right"]
         p = ops.expand_dims(p, axis=1)  # [B, 1, K]
         right, wrong = p * ops.sigmoid(logit), p * ops.sigmoid(-logit)  # [B, M, K]
         if self.form == "diagonal":
             # whoever errs says one of the other classes: of all errors those of the class itself come off
             errors = ops.maximum(ops.sum(wrong, axis=-1, keepdims=True) - wrong, 0.0) / self._num_wrong
         else:
-            kinds = ops.einsum("bmk,bmkj->bmj", wrong, ops.softmax(self._mix_logits(own), axis=-1))
+            kinds = ops.einsum("bmk,bmkj->bmj", wrong, ops.softmax(self._mix_logits(deviations), axis=-1))
             errors = ops.matmul(kinds, ops.softmax(self._cast(self.errors), axis=-1))
         return ops.log(ops.maximum(right + errors, SMALLEST))
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+    def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`; of `[B, M, K, K]`, so not for a thousand classes."""
         self._check_built()
-        own = self._deviations(annotators)
+        deviations = self._deviations(annotators)
         if self.form == "full":
-            return ops.log_softmax(self._cast(self.common_kernel) + own["kernel"], axis=-1)
+            return ops.log_softmax(self._cast(self.common_kernel) + deviations["kernel"], axis=-1)
         classes = ops.arange(self._num_classes, dtype="int32")
-        return ops.swapaxes(self._log_likelihoods(own, ops.broadcast_to(classes, (1, 1, len(classes)))), -1, -2)
+        return ops.swapaxes(self._log_likelihoods(deviations, ops.broadcast_to(classes, (1, 1, len(classes)))), -1, -2)
 
-    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+    def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_joint`; without K by K matrices unless the form is full."""
         if self.form == "full":
             return super().log_joint(inputs, annotators, labels)
         self._check_built()
         labels = ops.cast(labels, "int32")
-        found = self._log_likelihoods(self._deviations(annotators), ops.maximum(labels, 0)[..., None])[..., 0, :]
-        observed = ops.cast(labels >= 0, found.dtype)[..., None]
-        return self._log_prior(inputs) + ops.sum(observed * found, axis=1)
+        codes = ops.maximum(labels, 0)[..., None]
+        log_likelihoods = self._log_likelihoods(self._deviations(annotators), codes)[..., 0, :]
+        observed = ops.cast(labels >= 0, log_likelihoods.dtype)[..., None]
+        return self._log_prior(inputs) + ops.sum(observed * log_likelihoods, axis=1)
 
-    def _log_likelihoods(self, own: dict[str, Any], labels: Any) -> Any:
+    def _log_likelihoods(self, deviations: dict[str, Any], labels: Tensor) -> Any:
         """How likely labels int `[B, M, L]` (or `[1, 1, L]`) are for each truth, `[B, M, L, K]`; not of full form."""
-        logit = (self._cast(self.common_right) + own["right"])[..., None, :]  # [B, M, 1, K or 1]
+        logit = (self._cast(self.common_right) + deviations["right"])[..., None, :]  # [B, M, 1, K or 1]
         right, wrong = ops.log_sigmoid(logit), ops.log_sigmoid(-logit)
         matches = labels[..., None] == ops.arange(self._num_classes, dtype="int32")
         if self.form == "diagonal":
             return ops.where(matches, right, wrong - np.log(self._num_wrong))
         errors = ops.transpose(ops.log_softmax(self._cast(self.errors), axis=-1))  # [K, J]
         kinds = ops.take(errors, labels, axis=0)[..., None, :]  # [B, M, L, 1, J]
-        mix = ops.log_softmax(self._mix_logits(own), axis=-1)[..., None, :, :]  # [B, M, 1, K, J]
+        mix = ops.log_softmax(self._mix_logits(deviations), axis=-1)[..., None, :, :]  # [B, M, 1, K, J]
         wrong = wrong + ops.logsumexp(kinds + mix, axis=-1)
         return ops.where(matches, ops.logaddexp(right, wrong), wrong)
 
-    def _deviations(self, annotators: Any) -> dict[str, Any]:
+    def _deviations(self, annotators: Tensor) -> dict[str, Any]:
         """The annotators' own numbers by weight, `[B, M, ...]`."""
-        own = {"kernel": self.kernel, "right": self.right, "mix": self.mix}
-        return {name: self.rows_of(weight, annotators) for name, weight in own.items() if weight is not None}
+        weights = {"kernel": self.kernel, "right": self.right, "mix": self.mix}
+        return {name: self.rows_of(weight, annotators) for name, weight in weights.items() if weight is not None}
 
-    def _mix_logits(self, own: dict[str, Any]) -> Any:
+    def _mix_logits(self, deviations: dict[str, Any]) -> Any:
         """How often each kind of error is made, before the softmax, `[B, M, K, J]`."""
-        return self._cast(self.common_mix) + own["mix"][..., None, :]
+        return self._cast(self.common_mix) + deviations["mix"][..., None, :]
 
     @property
     def _num_wrong(self) -> int:
@@ -193,16 +197,16 @@ class PooledConfusions(CrowdLayer):
 
     # === Annotators of few labels ===
 
-    def _penalty(self, own: dict[str, Any], annotators: Any) -> Any:
+    def _penalty(self, deviations: dict[str, Any], annotators: Tensor) -> Any:
         """The batch's share of the ridge, divided by the batch's labels as the loss is."""
         squares: Any = sum(
-            ops.sum(ops.square(values), axis=tuple(range(2, len(values.shape)))) for values in own.values()
+            ops.sum(ops.square(values), axis=tuple(range(2, len(values.shape)))) for values in deviations.values()
         )  # [B, M]
         if annotators is None:  # who labelled is not known here: everybody, and all labels that there are
             return self.ridge / 2 * ops.sum(ops.mean(squares, axis=0)) / ops.sum(self._cast(self.counts))
-        given = ops.cast(annotators >= 0, squares.dtype)
+        mask = ops.cast(annotators >= 0, squares.dtype)
         labels = ops.maximum(self.rows_of(self.counts, annotators), 1)  # n_r
-        return self.ridge / 2 * ops.sum(given * squares / labels) / ops.maximum(ops.sum(given), 1)
+        return self.ridge / 2 * ops.sum(mask * squares / labels) / ops.maximum(ops.sum(mask), 1)
 
     def set_counts(self, counts: np.ndarray) -> None:
         """Says how many labels each annotator gave; `CrowdModel.fit` does it by itself when it is given annotations.
@@ -221,7 +225,7 @@ class PooledConfusions(CrowdLayer):
         self.counts.assign(np.asarray(counts, "float32"))
 
     def annotator_accuracies(self) -> np.ndarray:
-        """What stands for `a_r(k)`: float64 `[R, K]`; for the low-rank form errors may be right by chance besides.
+        """The parameters `a_r(k)`, float64 `[R, K]`; in the low-rank form an error may also be right by chance.
 
         Raises:
             ValueError: the form is full, or the layer has no weights yet.

@@ -1,8 +1,7 @@
 """What the settings of the layers and of their training may be."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.checks.constraints import Choice, Number
 from crowdzoo.errors import ConfigError, short_repr
@@ -47,7 +46,7 @@ class _Hidden:
 HIDDEN = _Hidden()
 
 
-def feature_table(where: str, numbers: Any, shape: tuple[int | None, int | None]) -> list[list[float]]:
+def feature_table(where: str, numbers: ArrayLike, shape: tuple[int | None, int | None]) -> list[list[float]]:
     """Annotators' features, checked, as lists, which a configuration can hold.
 
     Args:
@@ -63,7 +62,7 @@ def feature_table(where: str, numbers: Any, shape: tuple[int | None, int | None]
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{where}: annotator_features must be a table of finite numbers. {error}") from error
     fits = array.ndim == 2 and array.shape[1] > 0
-    fits = fits and all(wanted in (None, size) for wanted, size in zip(shape, array.shape, strict=True))
+    fits = fits and all(needed in (None, size) for needed, size in zip(shape, array.shape, strict=True))
     if not fits or not np.isfinite(array).all():
         written = f"[{shape[0] or 'annotators'}, {shape[1] or 'features'}]"
         raise ConfigError(f"{where}: annotator_features must be finite numbers {written}, got shape {array.shape}")

@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 from scipy.special import gammaln
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import FLAG, LEVEL, Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import CENTER, EPOCHS, PHASE, PSEUDO_COUNT, UNIT
@@ -40,7 +41,7 @@ class RatingEM(CrowdLayer):
     | E | `z_i ~ N(m_i, v_i)`, `1 / v_i = tau + sum_r w_r`, `m_i = v_i (tau f_i + sum_r w_r (y_ir - b_r))` |
     | M | biases (drawn to zero by omega), precisions, tau and omega, in closed form; f descends on `(m_i - f(x_i))^2` |
 
-    One E-step for every `epochs_per_round` epochs. Biases and precisions are no weights of the gradient descent, and
+    One E-step for every `epochs_per_round` epochs. Biases and precisions are not trained by gradient descent, and
     cost follows the annotations.
 
     A constant added to all z and taken from all b changes no rating; hence biases are anchored in every round: over all
@@ -135,7 +136,7 @@ class RatingEM(CrowdLayer):
 
     # === What a layer says ===
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Expected ratings; see the class."""
         self._check_call(inputs, training)
         return self._cast(inputs) + self.unit * self.rows_of(self.bias, annotators)
@@ -169,7 +170,12 @@ class RatingEM(CrowdLayer):
         return RatingSquaredError(self.unit)
 
     def start_from(
-        self, num_tasks: int, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray, weights: Any = None
+        self,
+        num_tasks: int,
+        tasks: np.ndarray,
+        annotators: np.ndarray,
+        ratings: np.ndarray,
+        weights: np.ndarray | None = None,
     ) -> np.ndarray:
         """Rounds without a network: it says the mean of the corrected ratings of every task.
 
@@ -191,14 +197,19 @@ class RatingEM(CrowdLayer):
         estimates = np.zeros(num_tasks)
         rated = np.zeros(num_tasks)
         rated[tasks] = 1 if weights is None else weights
-        standardized = self._standardized(ratings)
+        standardized = self._standardize(ratings)
         for _ in range(self.start_rounds):
             targets, _ = self._round(estimates, tasks, annotators, standardized, weights)
-            estimates[:] = np.average(self._standardized(targets[:, 0].astype("float64")), weights=rated)
+            estimates[:] = np.average(self._standardize(targets[:, 0].astype("float64")), weights=rated)
         return targets
 
     def update(
-        self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray, weights: Any = None
+        self,
+        estimates: np.ndarray,
+        tasks: np.ndarray,
+        annotators: np.ndarray,
+        ratings: np.ndarray,
+        weights: np.ndarray | None = None,
     ) -> tuple[np.ndarray, float]:
         """E-step and the M-step of the annotators.
 
@@ -213,10 +224,15 @@ class RatingEM(CrowdLayer):
             The network's next targets, float32 `[N, 1]`, in the labels' unit; and the log-likelihood of the ratings
             before the M-step, in nats of standardised ratings, each by whether it follows the truth (expected).
         """
-        return self._round(self._standardized(estimates), tasks, annotators, self._standardized(ratings), weights)
+        return self._round(self._standardize(estimates), tasks, annotators, self._standardize(ratings), weights)
 
     def _round(
-        self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray, weights: Any
+        self,
+        estimates: np.ndarray,
+        tasks: np.ndarray,
+        annotators: np.ndarray,
+        ratings: np.ndarray,
+        weights: np.ndarray | None,
     ) -> tuple[np.ndarray, float]:
         """See `update`; here estimates and ratings are standardised."""
         counts = np.ones(len(tasks)) if weights is None else weights
@@ -229,7 +245,7 @@ class RatingEM(CrowdLayer):
         means, variances, likelihood = posterior(
             estimates, variance, tasks, annotators, ratings, bias, precision, follows
         )
-        unrelated = _unrelated(annotators, ratings, self.num_annotators, counts)
+        unrelated = _unrelated_log_evidence(annotators, ratings, self.num_annotators, counts)
         likelihood += float((1 - follows) @ unrelated)
         errors = ratings - means[tasks]
         spread = np.zeros(self.num_annotators)
@@ -268,12 +284,12 @@ class RatingEM(CrowdLayer):
         self.variance.assign(max(variance, SMALLEST_VARIANCE))
         return (self.center + self.unit * means[:, None]).astype("float32"), likelihood
 
-    def _standardized(self, values: np.ndarray) -> np.ndarray:
+    def _standardize(self, values: np.ndarray) -> np.ndarray:
         return (np.asarray(values, dtype="float64") - self.center) / self.unit
 
     # === Keras and helpers ===
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "bias": self.has_bias}
 
@@ -316,7 +332,9 @@ def posterior(
     return estimates + pull / total, 1 / total, float(likelihood / 2)
 
 
-def _unrelated(annotators: np.ndarray, ratings: np.ndarray, num_annotators: int, counts: np.ndarray) -> np.ndarray:
+def _unrelated_log_evidence(
+    annotators: np.ndarray, ratings: np.ndarray, num_annotators: int, counts: np.ndarray
+) -> np.ndarray:
     """Log-probability of each annotator's standardised ratings if they have nothing to do with the truth, nats `[R]`.
 
     As in `crowdzoo.aggregation.RatingEM`: normal, with a normal-gamma prior of mean 0 and variance 1, integrated out.
@@ -326,5 +344,5 @@ def _unrelated(annotators: np.ndarray, ratings: np.ndarray, num_annotators: int,
     squares = np.bincount(annotators, counts * (np.square(ratings) + RESOLUTION**2), num_annotators)
     shapes = WORTH + number / 2
     rates = WORTH + (squares - np.square(sums) / (WORTH + number)) / 2
-    found = gammaln(shapes) - gammaln(WORTH) + WORTH * np.log(WORTH) - shapes * np.log(rates)
-    return found + (np.log(WORTH / (WORTH + number)) - number * np.log(2 * np.pi)) / 2
+    log_evidence = gammaln(shapes) - gammaln(WORTH) + WORTH * np.log(WORTH) - shapes * np.log(rates)
+    return log_evidence + (np.log(WORTH / (WORTH + number)) - number * np.log(2 * np.pi)) / 2

@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.ranges import UNIT
 from crowdzoo.losses import MaskedCrowdMeanSquaredError
@@ -22,7 +23,7 @@ class RatingSquaredError(MaskedCrowdMeanSquaredError):
         dtype: dtype of the computation, at least float32.
 
     Call arguments:
-        y_true: numbers, NaN where there is none: `[B, R]`, `[B, M]`, or targets `[B, 1]`.
+        y_true: numbers, NaN where missing: `[B, R]`, `[B, M]`, or targets `[B, 1]`.
         y_pred: answers or estimates, same shape.
         sample_weight: `[B]` or `y_true`'s shape.
 
@@ -38,11 +39,11 @@ class RatingSquaredError(MaskedCrowdMeanSquaredError):
         super().__init__(name=name, dtype=dtype)
         self.unit = float(unit)
 
-    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See `MaskedCrowdMeanSquaredError.costs`."""
         # divided before it is squared: the square of a small unit may be no float32 number
         return super().costs(y_true / self.unit, y_pred / self.unit)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "unit": self.unit}

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
@@ -35,7 +36,8 @@ class SpatialConfusions(ConfusionMatrices):
 
     Args:
         num_annotators: R, number of annotators.
-        strength: factor of the trace beside the mean cross-entropy of a label, in nats; 0 or more. A trace is 0 to K.
+        strength: factor of the trace relative to the mean cross-entropy of a label, in nats, at least 0. A trace is 0
+            to K.
         diagonal: P(right label) that all annotators start with.
         filters: of each convolution; without any z is the features themselves, which suits a base's last hidden layer.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`), and `majority_epochs`.
@@ -101,7 +103,7 @@ class SpatialConfusions(ConfusionMatrices):
         self.slope = self._weight("slope", (self.num_annotators, width or 1, classes, classes))
         super().build(inputs_shape)
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+    def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`; `[B, H, W, M, K, K]`."""
         self._check_built()
         if features is None:
@@ -109,16 +111,18 @@ class SpatialConfusions(ConfusionMatrices):
         hidden = self._cast(features)
         for convolution in self._convolutions:
             hidden = convolution(hidden)
-        own = ops.einsum("bhwd,bmdkl->bhwmkl", hidden, self.rows_of(self.slope, annotators))
-        return ops.log_softmax(own + self.rows_of(self.kernel, annotators)[:, None, None], axis=-1)
+        logits = ops.einsum("bhwd,bmdkl->bhwmkl", hidden, self.rows_of(self.slope, annotators))
+        return ops.log_softmax(logits + self.rows_of(self.kernel, annotators)[:, None, None], axis=-1)
 
-    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+    def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_joint`; `[B, H, W, K]`."""
         logs = self.log_confusions(annotators, features)
-        said = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
-        return self._log_prior(inputs) + ops.einsum("bhwml,bhwmkl->bhwk", said, logs)
+        one_hot = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
+        return self._log_prior(inputs) + ops.einsum("bhwml,bhwmkl->bhwk", one_hot, logs)
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False, features: Any = None) -> Any:
+    def call(
+        self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False, features: Tensor | None = None
+    ) -> Tensor:
         """Log-probabilities of the labels; see the class for shapes."""
         self._check_call(inputs, training)
         self._check_features(getattr(features, "shape", None))
@@ -127,7 +131,7 @@ class SpatialConfusions(ConfusionMatrices):
         confusions = ops.exp(self.log_confusions(annotators, features))
         if self.strength > 0:
             traces = ops.mean(ops.trace(confusions, axis1=-2, axis2=-1), axis=(1, 2))  # [B, M]
-            given = self._cast(annotators >= 0)
-            self.add_loss(self.strength * ops.sum(given * traces) / ops.maximum(ops.sum(given), 1))
-        said = ops.einsum("bhwk,bhwmkl->bhwml", self._cast(inputs), confusions)
-        return ops.log(ops.maximum(said, SMALLEST))
+            mask = self._cast(annotators >= 0)
+            self.add_loss(self.strength * ops.sum(mask * traces) / ops.maximum(ops.sum(mask), 1))
+        probabilities = ops.einsum("bhwk,bhwmkl->bhwml", self._cast(inputs), confusions)
+        return ops.log(ops.maximum(probabilities, SMALLEST))

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.errors import DataError
 
 
@@ -109,7 +110,7 @@ class Standardization(keras.layers.Layer):
         if x.shape[1] != self.mean.shape[0]:
             raise DataError(f"the model takes {self.mean.shape[0]} features, the data have {x.shape[1]}")
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """Standardises; see the class."""
         dtype = keras.backend.result_type(self.variable_dtype, "float32")
         x, mean, variance = (ops.cast(value, dtype) for value in (inputs, self.mean, self.variance))
@@ -121,6 +122,6 @@ class Standardization(keras.layers.Layer):
         """The input's shape."""
         return input_shape
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "mean": self.initial_mean, "variance": self.initial_variance}

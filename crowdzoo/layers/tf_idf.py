@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.errors import DataError
 from crowdzoo.layers.ranges import CODES
@@ -84,7 +85,7 @@ class TfIdf(keras.layers.Layer):
             self.build((None, None))
         self.weight.assign(1 + np.log((1 + num_texts) / (1 + texts)))
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         """See the class."""
         dtype = keras.backend.result_type(self.variable_dtype, "float32")
         ids = ops.cast(inputs, "int32")
@@ -96,7 +97,7 @@ class TfIdf(keras.layers.Layer):
         length = ops.sqrt(ops.sum(ops.square(vector), axis=1, keepdims=True))
         return vector / ops.maximum(length, 1e-12)
 
-    def compute_output_spec(self, inputs: Any) -> Any:
+    def compute_output_spec(self, inputs: Tensor) -> Tensor:
         """Symbolic vectors `[B, V]`."""
         dtype = keras.backend.result_type(self.variable_dtype, "float32")
         return keras.KerasTensor((inputs.shape[0], self.num_words), dtype=dtype)
@@ -105,6 +106,6 @@ class TfIdf(keras.layers.Layer):
         """`[B, V]`."""
         return (input_shape[0], self.num_words)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "num_words": self.num_words}

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.ranges import STRENGTH
@@ -20,7 +21,7 @@ class TraceRegularization(ConfusionMatrices):
     minimised. Among all the pairs of truth and annotators that explain the labels alike, the least trace belongs to the
     true one, if annotators are right more often than wrong on the whole.
 
-        | traces | penalty, with R annotators, and M labels a task on average                             |
+        | traces | penalty, with R annotators, and M labels per task on average                             |
         |--------|----------------------------------------------------------------------------------------|
         | "mean" | mean of trace(pi_r) over the distinct annotators r of the batch                        |
         | "sum"  | sum of trace(pi_r) over all R annotators, divided by M: the paper's equation           |
@@ -28,9 +29,9 @@ class TraceRegularization(ConfusionMatrices):
     The paper adds the sum of the traces of all annotators to a cross-entropy that is summed over a task's labels and
     averaged over tasks; divided by M, that is "sum", and `strength` is the paper's lambda. Where everybody labels every
     task (M = R), both penalties are the same. **On sparse data "mean" is R / M times weaker** than the paper's
-    equation: with 59 annotators and 2.5 labels a task, a strength of .01 is a lambda of .0004. "mean" is the same for
+    equation: with 59 annotators and 2.5 labels per task, a strength of .01 is a lambda of .0004. "mean" is the same for
     every batch size and number of annotators, and its cost follows the annotations; "sum" reads all R matrices in
-    every step. (The code printed with the paper averages the traces beside the summed cross-entropy: that is "mean"
+    every step. (The code printed with the paper adds the mean of the traces to the summed cross-entropy: that is "mean"
     with strength / M, weaker still.)
 
     The paper's matrices start at a near-identity through a softplus; here they go through a softmax, which hardly moves
@@ -38,7 +39,8 @@ class TraceRegularization(ConfusionMatrices):
 
     Args:
         num_annotators: R, number of annotators.
-        strength: factor of the penalty beside the mean cross-entropy of a label, in nats; 0 or more. A trace is 0 to K.
+        strength: factor of the penalty relative to the mean cross-entropy of a label, in nats, at least 0. A trace is 0
+            to K.
         diagonal: P(right label) that all annotators start with; see `ConfusionMatrices`.
         traces: `"mean"` or `"sum"`.
         confidence: see `ConfusionMatrices`.
@@ -52,7 +54,7 @@ class TraceRegularization(ConfusionMatrices):
             every task: M = R.
 
     Returns:
-        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of masks `[B, H, W, M, K]`.
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); for masks `[B, H, W, M, K]`.
 
     Raises:
         ValueError: impossible values, or an input of the wrong rank.
@@ -83,22 +85,22 @@ class TraceRegularization(ConfusionMatrices):
         self.strength = strength
         self.traces = traces
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of the labels; see the class for shapes."""
         answers = super().call(inputs, annotators, training)
         if self.strength > 0:
             self.add_loss(self.strength * self._penalty(annotators))
         return answers
 
-    def _penalty(self, annotators: Any) -> Any:
+    def _penalty(self, annotators: Tensor) -> Any:
         """See the class; 0 where there is only padding."""
         if self.traces == "mean" or annotators is None:
             return self._mean_trace(annotators)
-        given = self._cast(annotators >= 0)
-        tasks = ops.sum(ops.max(given, axis=1))
-        return self.num_annotators * self._mean_trace(None) * tasks / ops.maximum(ops.sum(given), 1)
+        mask = self._cast(annotators >= 0)
+        tasks = ops.sum(ops.max(mask, axis=1))
+        return self.num_annotators * self._mean_trace(None) * tasks / ops.maximum(ops.sum(mask), 1)
 
-    def _mean_trace(self, annotators: Any) -> Any:
+    def _mean_trace(self, annotators: Tensor) -> Any:
         """Mean trace of the distinct annotators' matrices, 0 to K; 0 where there is only padding."""
         if annotators is None:
             annotators = ops.arange(self.num_annotators, dtype="int32")[:, None]

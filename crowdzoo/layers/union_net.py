@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.losses import MaskedCrowdCrossentropy
@@ -22,7 +23,7 @@ class MaskedNegativeLogLikelihood(MaskedCrowdCrossentropy):
         dtype: dtype of the computation, at least float32.
 
     Call arguments:
-        y_true: labels 0..K-1, a negative number where there is none: `[B, R]`, in the sparse form `[B, M]`.
+        y_true: labels 0..K-1, negative where missing: `[B, R]`, in the sparse form `[B, M]`.
         y_pred: log-probabilities, `y_true`'s shape and K.
         sample_weight: `[B]` or `y_true`'s shape; weights the labels' costs, not their number.
 
@@ -30,7 +31,7 @@ class MaskedNegativeLogLikelihood(MaskedCrowdCrossentropy):
         A scalar, in nats a label. A label of K or more makes it NaN.
     """
 
-    def log_probabilities(self, y_pred: Any) -> Any:
+    def log_probabilities(self, y_pred: Tensor) -> Tensor:
         """As they are given."""
         return y_pred
 
@@ -77,7 +78,7 @@ class UnionNet(ConfusionMatrices):
     gives_logits: ClassVar[bool] = True  # over all annotators and labels
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
-    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of annotators and labels; see the class for shapes."""
         self._check_call(inputs, training)
         kernel = self._cast(self.kernel)
@@ -85,11 +86,11 @@ class UnionNet(ConfusionMatrices):
         top = ops.stop_gradient(ops.max(kernel, axis=(0, 2)))
         total = ops.sum(ops.exp(kernel - top[:, None]), axis=(0, 2))
         p = self._cast(inputs) / total
-        own = ops.exp(self.rows_of(self.kernel, annotators) - top[:, None])
-        said = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, own)
-        return ops.log(ops.maximum(said, SMALLEST))
+        weights = ops.exp(self.rows_of(self.kernel, annotators) - top[:, None])
+        probabilities = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, weights)
+        return ops.log(ops.maximum(probabilities, SMALLEST))
 
-    def _log_given_truth(self, annotators: Any, features: Any) -> Any:
+    def _log_given_truth(self, annotators: Tensor, features: Tensor) -> Any:
         """`log P(r, l | k)`, `[B, M, K, K]`; not `log_confusions`, which leaves out who labels what."""
         self._check_built()
         everything = ops.logsumexp(self._cast(self.kernel), axis=(0, 2))

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
@@ -21,14 +22,14 @@ class VotesCrossentropy(MaskedCrowdCrossentropy):
 
     Call arguments:
         y_true: votes or soft labels `[B, K]`, rows of zeros for tasks that do not count. Or labels int `[B, M]`, -1
-            where there is none, beside annotators' answers: then it is the parent's loss (`evaluate`, validation).
+            where missing, with annotators' answers: then it is the parent's loss (`evaluate`, validation).
         y_pred: class probabilities `[B, K]`; or annotators' log-probabilities `[B, M, K]`.
 
     Returns:
         A scalar, in nats; 0 for a batch without votes.
     """
 
-    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See the parent; the second result weighs the first."""
         if len(y_pred.shape) == 3:
             return super().costs(y_true, y_pred)
@@ -53,7 +54,7 @@ class WAUM(ConfusionMatrices):
 
     Pruned tasks have soft labels of zeros: they cost nothing and are not counted, though they still pass through a
     base's batch normalisation. The authors' code records margins during training (dropout on) and not after it.
-    The matrices are no weights of the gradient descent. Finding bad tasks is what this is good at; whether
+    The matrices are not trained by gradient descent. Finding bad tasks is what this is good at; whether
     training without them helps depends on the data.
 
     Args:

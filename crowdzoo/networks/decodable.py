@@ -4,7 +4,6 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ def is_decodable(content: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def naming_undecodable(values: Any) -> Iterator[None]:
+def naming_undecodable(values: object) -> Iterator[None]:
     """Where TensorFlow refuses a batch of images, says which of all the files it does not decode.
 
     Args:
@@ -54,7 +53,7 @@ def naming_undecodable(values: Any) -> Iterator[None]:
         raise
 
 
-def _paths(values: Any) -> Iterator[Path]:
+def _paths(values: object) -> Iterator[Path]:
     if isinstance(values, dict):
         for column in values.values():
             yield from _paths(column)

@@ -1,24 +1,34 @@
-"""What turns instances into the input of a model, as it is saved beside the model."""
+"""Encoders, which turn instances into the input of a model, as they are saved next to the model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from crowdzoo.errors import DataError
 from crowdzoo.files.json import FORMAT_VERSION
+from crowdzoo.networks.instance_encoder import InstanceEncoder
+
+if TYPE_CHECKING:
+    from crowdzoo.networks.token_encoder import TokenEncoder
+
+Encoder: TypeAlias = Union[InstanceEncoder, "TokenEncoder"]
 
 
-def encoder_config(encoder: Any) -> dict[str, Any]:
+def encoder_config(encoder: Encoder | None) -> dict[str, object]:
     """The entry of a file of names for an encoder: its key and its configuration; nothing for None."""
     return {} if encoder is None else {encoder.key: encoder.get_config()}
 
 
 def model_names(
-    classes: Any, annotators: Any, features: Any, encoder: Any, training: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What is saved beside a model: what its codes stand for, its encoder, and what is known of the training.
+    classes: Iterable[object] | None,
+    annotators: Iterable[object],
+    features: Iterable[str] | None,
+    encoder: Encoder | None,
+    training: Mapping[str, object],
+) -> dict[str, object]:
+    """What is saved next to a model: the names of its codes, its encoder, and facts about its training.
 
     Args:
         classes: names [K]; None of ratings.
@@ -47,13 +57,13 @@ def encoder_of(names: Mapping[str, Any], path: Path) -> Any:
     Raises:
         DataError: settings that make no encoder.
     """
-    for made in _encoders():
-        if made.key in names:
+    for encoder_class in _encoders():
+        if encoder_class.key in names:
             try:
-                return made(**names[made.key])
+                return encoder_class(**names[encoder_class.key])
             except Exception as error:  # a file that was changed may hold arguments of any kind
                 raise DataError(
-                    f"{path}: {made.key!r} makes no {made.__name__}: {error}. Train the model again."
+                    f"{path}: {encoder_class.key!r} makes no {encoder_class.__name__}: {error}. Train the model again."
                 ) from error
     return None
 

@@ -1,13 +1,16 @@
 """Turning a photograph as its EXIF data say, inside a TensorFlow graph: TensorFlow's decoders do not look there."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 EXIF_WITHIN = 1 << 17  # EXIF data are at most 64 KiB, and come first or second
 _ORIENTATION = 0x0112
 _MOST_ENTRIES = 512
 
 
-def exif_upright(image: Any, content: Any) -> Any:
+def exif_upright(image: "tf.Tensor", content: "tf.Tensor") -> "tf.Tensor":
     """Turns an image upright.
 
     Args:
@@ -29,13 +32,13 @@ def exif_upright(image: Any, content: Any) -> Any:
     return tf.cond(_among(way, 3, 4, 7, 8), lambda: tf.reverse(image, [0]), lambda: image)
 
 
-def _among(way: Any, *ways: int) -> Any:
+def _among(way: Any, *ways: int) -> "tf.Tensor":
     import tensorflow as tf
 
     return tf.reduce_any(tf.equal(way, ways))
 
 
-def _orientation(content: Any) -> Any:
+def _orientation(content: "tf.Tensor") -> "tf.Tensor":
     """1 (upright) to 8, scalar int32; 1 where nothing, or nothing readable, says so."""
     import tensorflow as tf
 
@@ -43,7 +46,7 @@ def _orientation(content: Any) -> Any:
     size = tf.size(head)
     head = tf.cast(tf.pad(head, [[0, 16]]), tf.int32)
 
-    def number(place: Any, length: int, little: Any = False) -> Any:
+    def number(place: "tf.Tensor", length: int, little: "tf.Tensor | bool" = False) -> "tf.Tensor":
         """An unsigned number of `length` bytes at a place, or at each of some places; cut off at 2**31 - 1."""
         steps = tf.range(length)
         digits = tf.gather(head, tf.clip_by_value(place[..., None] + steps, 0, size + 15))
@@ -52,13 +55,13 @@ def _orientation(content: Any) -> Any:
         return tf.cast(tf.minimum(total, 2**31 - 1), tf.int32)
 
     # segments: 0xFF, a marker, and their length with its own two bytes; pixels begin behind marker 0xDA
-    def is_exif(place: Any) -> Any:
+    def is_exif(place: "tf.Tensor") -> "tf.Tensor":
         marked = tf.equal(number(place, 2), 0xFFE1)
         return tf.logical_and(marked, tf.equal(number(place + 4, 4), 0x45786966))  # "Exif"
 
-    def goes_on(place: Any) -> Any:
-        here = tf.logical_and(place < size, tf.equal(number(place, 1), 0xFF))
-        return here & ~is_exif(place) & ~tf.equal(number(place + 1, 1), 0xDA)
+    def goes_on(place: "tf.Tensor") -> "tf.Tensor":
+        is_marker = tf.logical_and(place < size, tf.equal(number(place, 1), 0xFF))
+        return is_marker & ~is_exif(place) & ~tf.equal(number(place + 1, 1), 0xDA)
 
     place = tf.while_loop(goes_on, lambda place: (place + 2 + tf.maximum(number(place + 2, 2), 1),), [tf.constant(2)])
     place = place[0] if isinstance(place, (list, tuple)) else place
@@ -68,7 +71,7 @@ def _orientation(content: Any) -> Any:
     little = tf.equal(number(start, 2), 0x4949)
     first = start + tf.clip_by_value(number(start + 4, 4, little), 0, EXIF_WITHIN)
     entries = first + 2 + 12 * tf.range(tf.minimum(number(first, 2, little), _MOST_ENTRIES))
-    said = tf.equal(number(entries, 2, little), _ORIENTATION) & (entries < size)
-    value = tf.reduce_max(tf.where(said, number(entries + 8, 2, little), 1))
+    is_orientation = tf.equal(number(entries, 2, little), _ORIENTATION) & (entries < size)
+    value = tf.reduce_max(tf.where(is_orientation, number(entries + 8, 2, little), 1))
     known = is_exif(place) & tf.equal(number(tf.constant(0), 2), 0xFFD8) & (value >= 1) & (value <= 8)
     return tf.where(known, value, 1)

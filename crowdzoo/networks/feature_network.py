@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from crowdzoo.backend import Config
 from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, HIDDEN, UNIT
 from crowdzoo.layers.standardization import Standardization
@@ -56,9 +57,11 @@ class FeatureNetwork(keras.Model):
         self.autocast = False  # features are standardised before anything rounds them
         self.standardize = layers[0]
         self.settings = {
-            "num_features": num_features, "hidden": list(hidden), "dropout": float(dropout),
+            "num_features": num_features,
+            "hidden": list(hidden),
+            "dropout": float(dropout),
             "batch_normalization": batch_normalization,
-        }  # fmt: skip
+        }
 
     def adapt(self, x: np.ndarray) -> None:
         """Takes mean and variance of the features from the training data.
@@ -71,7 +74,7 @@ class FeatureNetwork(keras.Model):
         """
         self.standardize.adapt(x)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         features = {"mean": self.standardize.initial_mean, "variance": self.standardize.initial_variance}
         return {**self.settings, **features, "name": self.name, "trainable": self.trainable}
@@ -87,7 +90,7 @@ class FeatureClassifier(FeatureNetwork):
 
     Args:
         num_features: D, length of a feature vector.
-        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that stand on a hidden layer.
+        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that use a hidden layer.
         hidden: units of each hidden layer; may be empty (softmax regression).
         dropout: share of hidden units dropped in training, 0 <= dropout < 1, after every hidden layer.
         mean: one number per feature, or None.

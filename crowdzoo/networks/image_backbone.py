@@ -39,13 +39,15 @@ def load_backbone(backbone: str, weights: str | Path | None = None, *, height: i
 
     Raises:
         DataError: no such file, or one that does not fit.
-        ConfigError: no network of this name, images that are too small for it, or weights beside a `.keras` file.
+        ConfigError: unknown network, images that are too small for it, or weights in addition to a `.keras` file.
     """
     if backbone.endswith(".keras"):
         if weights is not None:
             raise ConfigError(f"the backbone {backbone} has its weights in it; leave out backbone_weights.")
         return load_model(backbone, compile=False)
-    networks = {name: found for name, found in sorted(vars(keras.applications).items()) if inspect.isfunction(found)}
+    networks = {
+        name: function for name, function in sorted(vars(keras.applications).items()) if inspect.isfunction(function)
+    }
     if backbone not in networks:
         raise ConfigError(f"{unknown('backbone', backbone, networks)} Or give the path of a .keras file.")
     try:

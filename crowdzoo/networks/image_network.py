@@ -1,6 +1,6 @@
 """What the zoo's networks on images have in common."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.mirror_and_shift import MirrorAndShift
@@ -37,9 +38,15 @@ class ImageNetwork(keras.Model):
     """
 
     @checked(
-        height=BATCH, width=BATCH, filters=HIDDEN, hidden=HIDDEN, dropout=DROPOUT, pixel_scale=Choice(PIXEL_SCALES),
-        fine_tune=FLAG, augment=FLAG,
-    )  # fmt: skip
+        height=BATCH,
+        width=BATCH,
+        filters=HIDDEN,
+        hidden=HIDDEN,
+        dropout=DROPOUT,
+        pixel_scale=Choice(PIXEL_SCALES),
+        fine_tune=FLAG,
+        augment=FLAG,
+    )
     def __init__(
         self,
         height: int,
@@ -64,7 +71,7 @@ class ImageNetwork(keras.Model):
             outputs = _residual(keras.layers.Rescaling(1 / 127.5, -1, name="scale")(outputs), filters)
         else:
             backbone.trainable = fine_tune
-            outputs = _scaled(outputs, pixel_scale)
+            outputs = _scale(outputs, pixel_scale)
             try:
                 outputs = backbone(outputs)
             except ValueError as error:
@@ -89,18 +96,23 @@ class ImageNetwork(keras.Model):
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.backbone = backbone
         self.settings = {
-            "height": height, "width": width, "filters": list(filters), "hidden": list(hidden),
-            "dropout": float(dropout), "pixel_scale": pixel_scale, "fine_tune": fine_tune,
+            "height": height,
+            "width": width,
+            "filters": list(filters),
+            "hidden": list(hidden),
+            "dropout": float(dropout),
+            "pixel_scale": pixel_scale,
+            "fine_tune": fine_tune,
             "augment": augment,
-        }  # fmt: skip
+        }
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         backbone = None if self.backbone is None else keras.saving.serialize_keras_object(self.backbone)
         return {**self.settings, "backbone": backbone, "name": self.name, "trainable": self.trainable}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+    def from_config(cls, config: Config, custom_objects: Mapping[str, type] | None = None) -> "ImageNetwork":
         """Makes the model that the configuration describes; its weights are loaded afterwards."""
         backbone = config.get("backbone")
         if isinstance(backbone, dict):
@@ -113,14 +125,14 @@ class ImageClassifier(ImageNetwork):
     """A small residual network, or a backbone of yours, hidden ReLU layers with dropout, and a softmax over classes.
 
     The residual network has a convolution and one residual block for each number of filters, with batch normalisation;
-    each stage after the first halves height and width, and an average over the places stands at its end. It is meant
+    each stage after the first halves height and width, and its last layer averages over all places. It is meant
     for training from scratch on hundreds to thousands of images. With fewer, take a backbone that was trained on many
     others (`crowdzoo.models.load_backbone`). Weights and dropout follow `keras.utils.set_random_seed`.
 
     Args:
         height: H, rows of an image.
         width: W, columns.
-        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that stand on a hidden layer.
+        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that use a hidden layer.
         filters: filters of each stage of the residual network, at least one stage; passed over with a backbone.
         hidden: units of each hidden layer after the convolutions; may be empty.
         dropout: share dropped in training before each dense layer, 0 <= dropout < 1.
@@ -128,7 +140,7 @@ class ImageClassifier(ImageNetwork):
             taken; None is the residual network.
         pixel_scale: numbers that the backbone takes for a pixel: "0 to 255", "0 to 1", "-1 to 1", "imagenet" (mean 0
             and deviation 1 of each colour on ImageNet) or "imagenet-bgr" (mean 0, blue first).
-        fine_tune: whether the backbone's weights are trained. Otherwise its batch normalisation stands still, too.
+        fine_tune: whether the backbone's weights are trained. Otherwise its batch normalisation is frozen as well.
         augment: whether images are mirrored (left and right) and shifted by up to a tenth at random in training.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
@@ -137,7 +149,7 @@ class ImageClassifier(ImageNetwork):
 
     Returns:
         Class probabilities `[B, K]`, rows sum to one, float32 under mixed precision too; without classes the last
-        hidden layer's output `[B, units]` (the features where there is none).
+        hidden layer's output `[B, units]` (the features if there is no hidden layer).
 
     Raises:
         ConfigError: impossible sizes, or a backbone that does not take the images.
@@ -187,7 +199,7 @@ class ImageRegressor(ImageNetwork):
         augment: whether images are mirrored and shifted in training.
         center: mean of the ratings, such as of `crowdzoo.models.rating_unit`.
         unit: their standard deviation, above 0.
-        head: False leaves out the last layer, for crowd layers that stand on a hidden layer.
+        head: False leaves out the last layer, for crowd layers that use a hidden layer.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
     Call arguments:
@@ -225,29 +237,29 @@ class ImageRegressor(ImageNetwork):
         self.settings |= {"center": float(center), "unit": float(unit), "head": head}
 
 
-def _residual(x: Any, filters: Sequence[int]) -> Any:
+def _residual(x: Tensor, filters: Sequence[int]) -> Tensor:
     """A convolution, and a residual block for each number of filters; each but the first halves the size."""
 
-    def convolved(x: Any, number: int, size: int, stride: int, name: str) -> Any:
+    def convolve(x: Tensor, number: int, size: int, stride: int, name: str) -> Tensor:
         x = keras.layers.Conv2D(
             number, size, stride, "same", use_bias=False, kernel_initializer="he_normal", name=name
         )(x)
         # few batches are seen in a training on few images, too few for Keras' momentum of 0.99
         return keras.layers.BatchNormalization(momentum=0.9, name=f"{name}_normalize")(x)
 
-    x = ops.relu(convolved(x, filters[0], 3, 2, "begin"))
+    x = ops.relu(convolve(x, filters[0], 3, 2, "begin"))
     for stage, number in enumerate(filters):
         name = f"stage_{stage}"
         stride = 1 if stage == 0 else 2
-        y = ops.relu(convolved(x, number, 3, stride, f"{name}_first"))
-        y = convolved(y, number, 3, 1, f"{name}_second")
+        y = ops.relu(convolve(x, number, 3, stride, f"{name}_first"))
+        y = convolve(y, number, 3, 1, f"{name}_second")
         if stride > 1:
-            x = convolved(x, number, 1, stride, f"{name}_past")
+            x = convolve(x, number, 1, stride, f"{name}_past")
         x = ops.relu(x + y)
     return x
 
 
-def _scaled(pixels: Any, scale: str) -> Any:
+def _scale(pixels: Tensor, scale: str) -> Tensor:
     """Pixels of 0 to 255 as a backbone takes them."""
     if scale == "0 to 1":
         return keras.layers.Rescaling(1 / 255, name="scale")(pixels)

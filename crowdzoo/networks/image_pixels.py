@@ -2,9 +2,10 @@
 
 import base64
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.checks.constraints import Choice, Number, checked
 from crowdzoo.data.instance_kinds import IMAGES
@@ -12,6 +13,9 @@ from crowdzoo.layers.ranges import FITS, SIDE
 from crowdzoo.networks.exif_upright import EXIF_WITHIN, exif_upright
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.upright_image import opened
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 _MOST_FASTER = 8  # libjpeg computes an eighth of the size at least
 # a PNG file of one white pixel
@@ -49,23 +53,23 @@ class ImagePixels(InstanceEncoder):
         self.height, self.width, self.fit, self.max_megapixels = height, width, fit, float(max_megapixels)
 
     @property
-    def card(self) -> dict[str, Any]:
+    def card(self) -> dict[str, object]:
         """What a model's card says of the images."""
         return {"images": {**self.get_config(), "formats": ["JPEG", "PNG", "BMP (24 or 32 bits)"]}}
 
     @property
-    def each(self) -> Callable[[Any], Any]:
+    def encode_one(self) -> "Callable[[tf.Tensor], tf.Tensor]":
         """Pixels of one file that was checked before, float32 `[H, W, 3]`: as a call, without the search for bad rows.
 
         Data sets map it over their records, and make batches of the pixels.
         """
-        return self._decoded
+        return self._decode
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """Every argument of the constructor."""
         return {"height": self.height, "width": self.width, "fit": self.fit, "max_megapixels": self.max_megapixels}
 
-    def to_numpy(self, values: Any, batch_size: int = 64) -> np.ndarray:
+    def to_numpy(self, values: ArrayLike, batch_size: int = 64) -> np.ndarray:
         """Pixels of many images in memory, float32 `[N, H, W, 3]`.
 
         Args:
@@ -76,7 +80,7 @@ class ImagePixels(InstanceEncoder):
         starts = range(0, max(1, len(values)), batch_size)
         return np.concatenate([self(opened(values[start : start + batch_size])).numpy() for start in starts])
 
-    def __call__(self, values: Any) -> Any:
+    def __call__(self, values: "tf.Tensor") -> "tf.Tensor":
         """Pixels of images.
 
         Args:
@@ -94,20 +98,20 @@ class ImagePixels(InstanceEncoder):
         images = tf.convert_to_tensor(values, tf.string)
         number = tf.size(images, tf.int64)
         rows = tf.range(number)
-        nothing = tf.zeros([0], tf.int64), tf.zeros([0]), tf.zeros([0, self.height, self.width, 3])
+        no_images = tf.zeros([0], tf.int64), tf.zeros([0]), tf.zeros([0, self.height, self.width, 3])
 
-        def one(row: Any, content: Any) -> Any:
+        def decode_row(row: "tf.Tensor", content: "tf.Tensor") -> "tf.Tensor":
             pixels = _num_pixels(content)
             few = tf.logical_and(pixels > 0, pixels <= self.max_megapixels * 1e6)
             blank = tf.zeros([self.height, self.width, 3])
-            return row, pixels, tf.cond(few, lambda: self._decoded(content), lambda: blank)
+            return row, pixels, tf.cond(few, lambda: self._decode(content), lambda: blank)
 
         # a data set inside the graph, because it can go on after a decoder's error, and so find out which row has it
-        read = tf.data.Dataset.from_tensor_slices((rows, images)).map(one, num_parallel_calls=tf.data.AUTOTUNE)
-        batch = read.ignore_errors().batch(tf.maximum(number, 1)).concatenate(tf.data.Dataset.from_tensors(nothing))
-        found, sizes, pixels = batch.take(1).get_single_element()
-        large = tf.boolean_mask(found, sizes > self.max_megapixels * 1e6)
-        bad = tf.sets.difference(rows[None], tf.boolean_mask(found, sizes > 0)[None]).values
+        read = tf.data.Dataset.from_tensor_slices((rows, images)).map(decode_row, num_parallel_calls=tf.data.AUTOTUNE)
+        batch = read.ignore_errors().batch(tf.maximum(number, 1)).concatenate(tf.data.Dataset.from_tensors(no_images))
+        decoded_rows, sizes, pixels = batch.take(1).get_single_element()
+        large = tf.boolean_mask(decoded_rows, sizes > self.max_megapixels * 1e6)
+        bad = tf.sets.difference(rows[None], tf.boolean_mask(decoded_rows, sizes > 0)[None]).values
         limit = f"instances: more than {self.max_megapixels:g} megapixels in row"
         # most often base64 was sent as it is; TensorFlow would write quotes with backslashes
         sent = "(bytes of a file; in JSON {b64: ...} with their base64)"
@@ -119,117 +123,125 @@ class ImagePixels(InstanceEncoder):
         with tf.control_dependencies(checks):
             return tf.ensure_shape(pixels, [None, self.height, self.width, 3])
 
-    def _decoded(self, content: Any) -> Any:
+    def _decode(self, content: "tf.Tensor") -> "tf.Tensor":
         """Pixels of one image, float32 `[H, W, 3]`."""
         import tensorflow as tf
 
-        image = tf.cond(_begins(content, _JPEG), lambda: self._jpeg(content), lambda: _called_apart(_others)(content))
+        image = tf.cond(
+            _begins(content, _JPEG), lambda: self._jpeg(content), lambda: _as_separate_call(_decode_png_or_bmp)(content)
+        )
         shape = tf.shape(image)
         fits = tf.logical_and(tf.equal(shape[0], self.height), tf.equal(shape[1], self.width))
         # scaling an image to its own size changes nothing, and takes as long as decoding a small one
-        pixels = tf.cond(fits, lambda: tf.cast(image, tf.float32), lambda: _called_apart(self._scaled)(image))
+        pixels = tf.cond(
+            fits, lambda: tf.cast(image, tf.float32), lambda: _as_separate_call(self._crop_and_scale)(image)
+        )
         return tf.ensure_shape(pixels, [self.height, self.width, 3])
 
-    def _scaled(self, image: Any) -> Any:
+    def _crop_and_scale(self, image: "tf.Tensor") -> "tf.Tensor":
         """An image of another size, cut and scaled, float32 `[H, W, 3]`."""
         import tensorflow as tf
 
         shape = tf.shape(image)
         if self.fit == "crop":
             # the largest part of the wanted shape, from the middle
-            height = tf.minimum(shape[0], _rounded(shape[1] * self.height, self.width))
-            width = tf.minimum(shape[1], _rounded(shape[0] * self.width, self.height))
+            height = tf.minimum(shape[0], _divide_rounded(shape[1] * self.height, self.width))
+            width = tf.minimum(shape[1], _divide_rounded(shape[0] * self.width, self.height))
             top, left = (shape[0] - height) // 2, (shape[1] - width) // 2
             image = image[top : top + height, left : left + width]  # quicker than TensorFlow's crop with its checks
         small = tf.image.resize(image, [self.height, self.width], antialias=True)
         return tf.clip_by_value(small, 0.0, 255.0)
 
-    def _jpeg(self, content: Any) -> Any:
-        """uint8 `[?, ?, 3]`; of large photographs not all pixels are computed."""
+    def _jpeg(self, content: "tf.Tensor") -> "tf.Tensor":
+        """uint8 `[?, ?, 3]`; large photographs are decoded at a fraction of their size."""
         import tensorflow as tf
 
         size = tf.image.extract_jpeg_shape(content)
         least = tf.minimum(size[0], size[1]) // max(self.height, self.width)
 
-        def decoded(content: Any, ratio: int) -> Any:
+        def decode(content: "tf.Tensor", ratio: int) -> "tf.Tensor":
             return tf.io.decode_jpeg(content, 3, ratio=ratio, dct_method="INTEGER_ACCURATE")
 
-        def turned(content: Any, least: Any) -> Any:
-            cases = [(least >= ratio, lambda ratio=ratio: decoded(content, ratio)) for ratio in (_MOST_FASTER, 4, 2)]
-            return exif_upright(tf.case(cases, default=lambda: decoded(content, 1)), content)
+        def decode_upright(content: "tf.Tensor", least: "tf.Tensor") -> "tf.Tensor":
+            cases = [(least >= ratio, lambda ratio=ratio: decode(content, ratio)) for ratio in (_MOST_FASTER, 4, 2)]
+            return exif_upright(tf.case(cases, default=lambda: decode(content, 1)), content)
 
         # looking for what EXIF data say takes longer than decoding a small image, and most files have none
         exif = tf.strings.regex_full_match(tf.strings.substr(content, 0, EXIF_WITHIN), r"\C*Exif\C*")
         return tf.cond(
-            tf.logical_or(least >= 2, exif), lambda: _called_apart(turned)(content, least), lambda: decoded(content, 1)
+            tf.logical_or(least >= 2, exif),
+            lambda: _as_separate_call(decode_upright)(content, least),
+            lambda: decode(content, 1),
         )
 
 
 _JPEG, _PNG, _BMP = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"BM"
 
 
-def _begins(content: Any, start: bytes) -> Any:
+def _begins(content: "tf.Tensor", start: bytes) -> "tf.Tensor":
     import tensorflow as tf
 
     return tf.equal(tf.strings.substr(content, 0, len(start)), start)
 
 
-def _rounded(number: Any, by: int) -> Any:
+def _divide_rounded(number: "tf.Tensor", by: int) -> "tf.Tensor":
     """A quotient of whole numbers, rounded, at least 1."""
     import tensorflow as tf
 
     return tf.maximum(1, (2 * number + by) // (2 * by))
 
 
-def _others(content: Any) -> Any:
+def _decode_png_or_bmp(content: "tf.Tensor") -> "tf.Tensor":
     """PNG and BMP, uint8 `[?, ?, 3]`."""
     import tensorflow as tf
 
-    def on_white() -> Any:
+    def blend_on_white() -> "tf.Tensor":
         image = tf.cast(tf.io.decode_png(content, 4), tf.int32)
         colours, share = image[..., :3], image[..., 3:]
         return tf.cast((colours * share + 255 * (255 - share) + 127) // 255, tf.uint8)
 
-    def png() -> Any:
+    def png() -> "tf.Tensor":
         # byte 25 says what a pixel has: 3 a palette, which may be transparent, 4 grey and 6 RGB with transparency
         kind = tf.io.decode_raw(tf.strings.substr(content, 25, 1), tf.uint8)[0]
-        return tf.cond(tf.reduce_any(tf.equal(kind, [3, 4, 6])), on_white, lambda: tf.io.decode_png(content, 3))
+        return tf.cond(tf.reduce_any(tf.equal(kind, [3, 4, 6])), blend_on_white, lambda: tf.io.decode_png(content, 3))
 
     return tf.cond(_begins(content, _PNG), png, lambda: tf.io.decode_bmp(content, 0)[..., :3])
 
 
-def _num_pixels(content: Any) -> Any:
+def _num_pixels(content: "tf.Tensor") -> "tf.Tensor":
     """How many pixels a file's header says that it has, scalar float32; 0 for another format or a damaged header."""
     import tensorflow as tf
 
-    def numbers(start: int, length: int, signed: bool, little: bool) -> Any:
+    def numbers(start: int, length: int, signed: bool, little: bool) -> "tf.Tensor":
         kind = tf.int32 if signed else tf.uint16
         part = tf.strings.substr(content, start, length)
         return tf.cast(tf.io.decode_raw(part, kind, little_endian=little), tf.float32)
 
-    def jpeg() -> Any:
+    def jpeg() -> "tf.Tensor":
         return tf.reduce_prod(tf.cast(tf.image.extract_jpeg_shape(content)[:2], tf.float32))
 
-    def png() -> Any:
+    def png() -> "tf.Tensor":
         return tf.reduce_prod(tf.abs(numbers(16, 8, True, False)))
 
-    def bmp() -> Any:
+    def bmp() -> "tf.Tensor":
         bits = numbers(28, 2, False, True)[0]
         # a height below 0 says that rows run down
         pixels = tf.reduce_prod(tf.abs(numbers(18, 8, True, True)))
         return tf.where(tf.logical_or(tf.equal(bits, 24), tf.equal(bits, 32)), pixels, 0.0)
 
     long_enough = tf.strings.length(content) >= 30
-    kinds = [(tf.logical_and(long_enough, _begins(content, start)), size) for start, size in
-             ((_JPEG, jpeg), (_PNG, png), (_BMP, bmp))]  # fmt: skip
+    kinds = [
+        (tf.logical_and(long_enough, _begins(content, start)), size)
+        for start, size in ((_JPEG, jpeg), (_PNG, png), (_BMP, bmp))
+    ]
     return tf.case(kinds, default=lambda: tf.constant(0.0))
 
 
-def _called_apart(function: Callable[..., Any]) -> Callable[..., Any]:
+def _as_separate_call(function: Callable[..., Any]) -> "tf.Tensor":
     """A function of tensors that a TensorFlow graph calls, instead of having its operations among its own.
 
-    TensorFlow visits every operation of the branch of a `tf.cond` that is not taken. Of a small image that takes longer
-    than decoding it. Of a branch that is called apart it visits one.
+    TensorFlow visits every operation of the branch of a `tf.cond` that is not taken, which for a small image takes
+    longer than decoding it. A branch that is a separate call is a single operation.
 
     Args:
         function: of tensors, in TensorFlow operations.

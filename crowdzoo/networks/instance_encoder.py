@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from crowdzoo.data.instance_kinds import InstanceKind
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 class InstanceEncoder(ABC):
@@ -15,10 +18,10 @@ class InstanceEncoder(ABC):
     TensorFlow is imported inside the methods. The constructor takes what `get_config` gives.
 
     Attributes:
-        key: of its configuration in the file of names beside a model.
+        key: of its configuration in the file of names next to a model.
         instances: kind of instances that it takes.
-        example: an instance that it takes, by the names of `inputs`: it warms a served model up where no other is
-            given, and stands in an empty batch.
+        example: an instance that it takes, by the names of `inputs`: it warms a served model up if no other is
+            given, and fills an empty batch.
         per_batch: True encodes instances when a batch is made, each time; False all at once before training, for
             encodings that fit into memory.
     """
@@ -29,24 +32,24 @@ class InstanceEncoder(ABC):
     per_batch: bool = True
 
     @property
-    def each(self) -> Callable[[Any], Any] | None:
+    def encode_one(self) -> Callable[[tf.Tensor], tf.Tensor] | None:
         """Encodes one instance, a scalar tensor, that was checked before; None where a batch is quicker."""
         return None
 
     @property
-    def inputs(self) -> dict[str, Any]:
+    def inputs(self) -> dict[str, tf.TensorSpec]:
         """What a served model takes: names and `tf.TensorSpec`, the first axis open; most take strings `[B]`."""
         import tensorflow as tf
 
         return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
 
     @property
-    def card(self) -> dict[str, Any]:
-        """What a model's card says beside names and types of the inputs, as JSON can hold it."""
+    def card(self) -> dict[str, object]:
+        """Facts for a model's card in addition to names and types of the inputs, as JSON can hold them."""
         return {}
 
     @property
-    def resources(self) -> dict[str, Any]:
+    def resources(self) -> dict[str, object]:
         """Lookup tables and variables that the graph uses, if any; an exported model has to hold them."""
         return {}
 
@@ -55,7 +58,7 @@ class InstanceEncoder(ABC):
         """Encodes a batch.
 
         Args:
-            values: a tensor `[B]`; of several inputs, or of one of another name than "instances", a dictionary of them.
+            values: a tensor `[B]`; a dictionary of tensors for several inputs, or if the input is not "instances".
 
         Returns:
             The base's input, a tensor or a dictionary of tensors `[B, ...]`.

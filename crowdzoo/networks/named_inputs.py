@@ -1,7 +1,10 @@
 """Several encoders, each for some of the columns of a table."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.instance_kinds import IMAGE, TEXT, InstanceKind
 from crowdzoo.errors import ConfigError
@@ -12,8 +15,11 @@ from crowdzoo.networks.table_columns import TableColumns
 from crowdzoo.networks.text_ids import TextIds
 from crowdzoo.reading.instances.tables import typed_tables
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 # Encoders of a single column
-ENCODERS: dict[str, Any] = {made.key: made for made in (ImagePixels, TextIds)}
+ENCODERS: dict[str, Any] = {encoder.key: encoder for encoder in (ImagePixels, TextIds)}
 _TYPES = {ImagePixels: IMAGE, TextIds: TEXT}
 
 
@@ -21,7 +27,7 @@ class NamedInputs(InstanceEncoder):
     """Columns of numbers and categories as one vector, and each other column by an encoder of its own.
 
     Args:
-        table: settings of `TableColumns` for all columns of numbers and categories, or None where there are none.
+        table: settings of `TableColumns` for all columns of numbers and categories, or None.
         columns: name of each other column -> `{key of its encoder: its settings}`, such as `{"text_ids": {...}}`.
 
     Attributes:
@@ -53,32 +59,35 @@ class NamedInputs(InstanceEncoder):
         return typed_tables(types)
 
     @property
-    def example(self) -> dict[str, Any]:  # type: ignore[override]
+    def example(self) -> dict[str, object]:  # type: ignore[override]
         """A row: of numbers and categories that of `TableColumns`, of each other column its encoder's."""
-        found = {served_name(name): self.parts[part_name(name)].example["instances"] for name in self.columns}
-        return {**(self.parts[TABLE].example if TABLE in self.parts else {}), **found}
+        column_examples = {served_name(name): self.parts[part_name(name)].example["instances"] for name in self.columns}
+        return {**(self.parts[TABLE].example if TABLE in self.parts else {}), **column_examples}
 
     @property
-    def inputs(self) -> dict[str, Any]:
+    def inputs(self) -> "dict[str, tf.TensorSpec]":
         """What a served model takes: name of a column as it is served -> `tf.TensorSpec` of its values."""
         import tensorflow as tf
 
-        found = dict(self.parts[TABLE].inputs) if TABLE in self.parts else {}
+        specs = dict(self.parts[TABLE].inputs) if TABLE in self.parts else {}
         for name in self.columns:
             spec = self.parts[part_name(name)].inputs["instances"]
-            found[served_name(name)] = tf.TensorSpec(spec.shape, spec.dtype, name=served_name(name))
-        return found
+            specs[served_name(name)] = tf.TensorSpec(spec.shape, spec.dtype, name=served_name(name))
+        return specs
 
     @property
-    def resources(self) -> dict[str, Any]:
+    def resources(self) -> dict[str, object]:
         """Those of all encoders."""
         return {name: encoder.resources for name, encoder in self.parts.items()}
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """Every argument of the constructor."""
         table = self.parts[TABLE].get_config() if TABLE in self.parts else None
         encoders = {name: self.parts[part_name(name)] for name in self.columns}
-        return {"table": table, "columns": {name: {one.key: one.get_config()} for name, one in encoders.items()}}
+        return {
+            "table": table,
+            "columns": {name: {encoder.key: encoder.get_config()} for name, encoder in encoders.items()},
+        }
 
     def __call__(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The base's inputs, by the names of `parts`.
@@ -86,20 +95,20 @@ class NamedInputs(InstanceEncoder):
         Args:
             values: name of each column, its own or as it is served -> `[B]`.
         """
-        return {name: encoder(part) for name, encoder, part in self._given(values)}
+        return {name: encoder(part) for name, encoder, part in self._columns_by_part(values)}
 
-    def to_numpy(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def to_numpy(self, values: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         """The base's inputs in memory, by the names of `parts`."""
-        return {name: encoder.to_numpy(part) for name, encoder, part in self._given(values)}
+        return {name: encoder.to_numpy(part) for name, encoder, part in self._columns_by_part(values)}
 
-    def _given(self, values: Mapping[str, Any]) -> list[tuple[str, InstanceEncoder, Any]]:
-        own = {part_name(name): name for name in self.columns}
-        found = []
+    def _columns_by_part(self, values: Mapping[str, Any]) -> list[tuple[str, InstanceEncoder, Any]]:
+        names = {part_name(name): name for name in self.columns}
+        columns = []
         for part, encoder in self.parts.items():
-            name = own.get(part)
+            name = names.get(part)
             column = values if name is None else values[name] if name in values else values[served_name(name)]
-            found.append((part, encoder, column))
-        return found
+            columns.append((part, encoder, column))
+        return columns
 
 
 TABLE = "table"

@@ -1,9 +1,11 @@
 """A base with what prepares raw instances for it, in one model."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 
+from crowdzoo.backend import Config, Shape, Tensor
 from crowdzoo.errors import ConfigError
 
 
@@ -51,7 +53,7 @@ class Preprocessed(keras.Model):
                 f"Preprocessed: {type(base).__name__} has no preprocessor. Give one: Preprocessed(base, preprocessor)."
             )
 
-    def call(self, inputs: Any, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """What the base gives for raw instances."""
         if self.shape is None:
             if keras.backend.standardize_dtype(getattr(inputs, "dtype", "int32")) != "string":
@@ -59,27 +61,27 @@ class Preprocessed(keras.Model):
             inputs = keras.ops.reshape(inputs, (-1,))
         return self.base(self.preprocessor(inputs), training=training)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shape) -> None:
         """Nothing: the base is built, and the preprocessor looks at its files when it is called."""
         self.built = True
 
-    def compute_output_spec(self, inputs: Any, training: bool = False) -> Any:
+    def compute_output_spec(self, inputs: Tensor, training: bool = False) -> Tensor:
         """That of the base; the preprocessor, whose files may not be loaded yet, is not run."""
         return keras.KerasTensor(self.base.output_shape, self.base.compute_dtype)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Base and preprocessor, serialised; None for the base's own, which is saved with it."""
-        own = self.preprocessor is getattr(self.base, "preprocessor", None)
+        is_of_base = self.preprocessor is getattr(self.base, "preprocessor", None)
         return {
             "base": keras.saving.serialize_keras_object(self.base),
-            "preprocessor": None if own else keras.saving.serialize_keras_object(self.preprocessor),
+            "preprocessor": None if is_of_base else keras.saving.serialize_keras_object(self.preprocessor),
             "shape": self.shape,
             "name": self.name,
             "trainable": self.trainable,
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "Preprocessed":
+    def from_config(cls, config: Config, custom_objects: Mapping[str, type] | None = None) -> "Preprocessed":
         """A model with fresh weights from `get_config`'s result."""
         base, preprocessor = (
             keras.saving.deserialize_keras_object(config.pop(name), custom_objects) for name in ("base", "preprocessor")

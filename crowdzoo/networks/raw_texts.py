@@ -1,12 +1,15 @@
 """Texts as they are, for a model of strings, and refused where they are not UTF-8."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.networks.instance_encoder import InstanceEncoder
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 class RawTexts(InstanceEncoder):
@@ -17,11 +20,11 @@ class RawTexts(InstanceEncoder):
     example: ClassVar = {"instances": "warm up"}
     per_batch = False
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """No arguments."""
         return {}
 
-    def __call__(self, values: Any) -> Any:
+    def __call__(self, values: "tf.Tensor") -> "tf.Tensor":
         """Strings `[B, 1]` out of strings `[B]`.
 
         Raises:
@@ -34,7 +37,7 @@ class RawTexts(InstanceEncoder):
         return np.array([text.decode() if isinstance(text, bytes) else text for text in values], dtype=object)[:, None]
 
 
-def utf8_texts(texts: Any) -> Any:
+def utf8_texts(texts: "tf.Tensor") -> "tf.Tensor":
     """The same texts, which can be had only if all of them are UTF-8.
 
     Args:

@@ -1,9 +1,11 @@
 """Two instances that are compared, and one network that scores both."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.pair_probabilities import PairProbabilities
 
@@ -41,7 +43,7 @@ class RewardModel(keras.Model):
         Probabilities of left, right and equal, `[B, 3]`, float32 under mixed precision too.
 
     Raises:
-        ConfigError: a scorer that is no functional or sequential model, or gives another shape.
+        ConfigError: a scorer that is not a functional or sequential model, or gives another shape.
 
     Example:
         >>> base = RewardModel(FeatureRegressor(num_features=20))
@@ -54,7 +56,7 @@ class RewardModel(keras.Model):
     def __init__(self, scorer: keras.Model, **kwargs: Any):
         try:
             # a sequential model that was not called has no `input` yet
-            given = scorer.inputs[0] if isinstance(scorer, keras.Sequential) else scorer.input
+            scorer_input = scorer.inputs[0] if isinstance(scorer, keras.Sequential) else scorer.input
             (output,) = scorer.outputs
         except (AttributeError, ValueError, TypeError) as error:
             raise ConfigError(
@@ -66,27 +68,29 @@ class RewardModel(keras.Model):
                 f"RewardModel: the scorer must give one score an instance, [batch, 1], got {tuple(output.shape)}"
             )
 
-        def of_side(side: str) -> Any:
-            def same(tensor: Any) -> Any:
-                name = tensor.name if isinstance(given, dict) else "instances"
+        def make_inputs(side: str) -> Tensor:
+            def make_input(tensor: Tensor) -> Tensor:
+                name = tensor.name if isinstance(scorer_input, dict) else "instances"
                 return keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=input_name(side, name))
 
-            return keras.tree.map_structure(same, given)
+            return keras.tree.map_structure(make_input, scorer_input)
 
-        inputs = {side: of_side(side) for side in SIDES}
+        inputs = {side: make_inputs(side) for side in SIDES}
         precision = keras.backend.result_type(keras.config.floatx(), "float32")
         scores = keras.layers.Concatenate(dtype=precision, name="scores")([scorer(part) for part in inputs.values()])
         super().__init__(inputs=inputs, outputs=PairProbabilities(name="pair_probabilities")(scores), **kwargs)
         self.autocast = False  # the scorer casts by itself
         self.scorer = scorer
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """The scorer, serialised."""
         return {
-            "scorer": keras.saving.serialize_keras_object(self.scorer), "name": self.name, "trainable": self.trainable,
-        }  # fmt: skip
+            "scorer": keras.saving.serialize_keras_object(self.scorer),
+            "name": self.name,
+            "trainable": self.trainable,
+        }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "RewardModel":
+    def from_config(cls, config: Config, custom_objects: Mapping[str, type] | None = None) -> "RewardModel":
         """A model with fresh weights from `get_config`'s result."""
         return cls(**{**config, "scorer": keras.saving.deserialize_keras_object(config["scorer"], custom_objects)})

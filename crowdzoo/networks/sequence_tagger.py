@@ -1,6 +1,6 @@
 """A convolutional and recurrent network that tags every token of a sentence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.crf import CRF
 from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, UNITS
@@ -18,7 +19,7 @@ class SequenceTagger(keras.Model):
     """Word embeddings, a convolution over five words, a GRU over the sentence, and a softmax (or CRF) at every token.
 
     A token's tag depends on its sentence alone: neither padding nor what else is in the batch changes it, because
-    whatever stands at padding is set to zero before the convolution and left out by the GRU.
+    values at padding are set to zero before the convolution and left out by the GRU.
 
     Args:
         num_words: V, number of word ids: 0 is padding, 1 an unknown word.
@@ -38,8 +39,8 @@ class SequenceTagger(keras.Model):
 
     Call arguments:
         inputs: a dictionary, as `crowdzoo.models.TokenEncoder` makes it: "words" int `[B, T]`; with shapes "shapes"
-            int `[B, T]`; with characters "characters" int `[B, T, C]`, C at least 1. Padding is 0 and stands at the
-            end.
+            int `[B, T]`; with characters "characters" int `[B, T, C]`, C at least 1. Padding is 0 and comes
+            last.
 
     Returns:
         Tag probabilities `[B, T, K]`, rows sum to one, float32 under mixed precision too; without classes the GRU's
@@ -101,7 +102,7 @@ class SequenceTagger(keras.Model):
         if num_characters:
             inputs["characters"] = keras.Input((None, None), dtype="int32", name="characters")
         mask = ops.not_equal(inputs["words"], 0)
-        there = ops.expand_dims(ops.cast(mask, keras.config.floatx()), axis=-1)
+        is_token = ops.expand_dims(ops.cast(mask, keras.config.floatx()), axis=-1)
 
         # === Token vectors ===
         words = keras.layers.Embedding(num_words, embedding, name="embedding")
@@ -111,14 +112,14 @@ class SequenceTagger(keras.Model):
         if num_characters:
             vectors.append(_characters(inputs["characters"], num_characters))
         tokens = keras.layers.Concatenate(name="tokens")(vectors) if len(vectors) > 1 else vectors[0]
-        tokens = tokens * there
+        tokens = tokens * is_token
 
         # === Context ===
         convolution = keras.layers.Conv1D(filters, kernel_size, padding="same", activation="relu", name="convolution")
         hidden = convolution(tokens)
         if dropout:
             hidden = keras.layers.Dropout(dropout, name="dropout")(hidden)
-        # padding stands at the end, where a forward GRU has read the sentence: only the backward one needs the mask
+        # padding comes last, when a forward GRU has read the sentence: only the backward one needs the mask
         gru = keras.layers.GRU(units, return_sequences=True, name="gru")
         hidden = keras.layers.Bidirectional(gru, name="grus")(hidden, mask=mask) if bidirectional else gru(hidden)
 
@@ -136,16 +137,24 @@ class SequenceTagger(keras.Model):
 
         # === Config ===
         # a function, because the model must not count its layers twice
-        self._scores_model = _held(keras.Model(inputs, scores)) if crf else None
+        self._scores_model = _hide_model(keras.Model(inputs, scores)) if crf else None
         self.head: Any = head
         self.settings = {
-            "num_words": num_words, "num_classes": num_classes, "embedding": embedding, "num_shapes": num_shapes,
-            "num_characters": num_characters, "filters": filters, "kernel_size": kernel_size, "units": units,
-            "dropout": float(dropout), "bidirectional": bidirectional, "crf": crf,
+            "num_words": num_words,
+            "num_classes": num_classes,
+            "embedding": embedding,
+            "num_shapes": num_shapes,
+            "num_characters": num_characters,
+            "filters": filters,
+            "kernel_size": kernel_size,
+            "units": units,
+            "dropout": float(dropout),
+            "bidirectional": bidirectional,
+            "crf": crf,
             "allowed": None if head is None else head.allowed,
-        }  # fmt: skip
+        }
 
-    def decode(self, x: Any) -> Any:
+    def decode(self, x: Mapping[str, Tensor]) -> Tensor:
         """The best tags: of a CRF the best path, else each token's most probable tag.
 
         Args:
@@ -169,7 +178,7 @@ class SequenceTagger(keras.Model):
             N arrays int64 `[T_i]`, without padding.
         """
         lengths = (x["words"] != 0).sum(axis=1)
-        found: list[np.ndarray] = [np.zeros(0, "int64")] * len(lengths)
+        best_tags: list[np.ndarray] = [np.zeros(0, "int64")] * len(lengths)
         order = np.argsort(lengths, kind="stable")
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
@@ -183,8 +192,8 @@ class SequenceTagger(keras.Model):
             else:
                 tags = ops.convert_to_numpy(self.head.decode(answers, mask=batch["words"] != 0))
             for row, sentence in zip(rows, tags, strict=True):
-                found[row] = sentence[: lengths[row]].astype("int64")
-        return found
+                best_tags[row] = sentence[: lengths[row]].astype("int64")
+        return best_tags
 
     def set_word_vectors(self, vectors: np.ndarray, trainable: bool = True) -> None:
         """Starts from given word vectors, such as GloVe's; see `crowdzoo.sequences.read_word_vectors`.
@@ -205,22 +214,22 @@ class SequenceTagger(keras.Model):
         layer.embeddings.assign(np.where(np.isnan(vectors), old, vectors).astype(old.dtype))
         layer.trainable = trainable
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {"name": self.name, "trainable": self.trainable, **self.settings}
 
 
-def _held(model: keras.Model) -> Callable[[], keras.Model]:
+def _hide_model(model: keras.Model) -> Callable[[], keras.Model]:
     return lambda: model
 
 
 def _characters(codes: Any, num_characters: int) -> Any:
     """A vector a token out of its characters: a convolution over three of them, and its largest answers."""
-    there = ops.expand_dims(ops.not_equal(codes, 0), axis=-1)
+    is_character = ops.expand_dims(ops.not_equal(codes, 0), axis=-1)
     vectors = keras.layers.Embedding(num_characters, 25, name="character_embedding")(codes)
-    vectors = vectors * ops.cast(there, vectors.dtype)
+    vectors = vectors * ops.cast(is_character, vectors.dtype)
     answers = keras.layers.Conv2D(30, (1, 3), padding="same", name="character_convolution")(vectors)
     # a token without characters does not occur; padding has none, and 0 is as good as anything there
-    return ops.maximum(ops.max(ops.where(there, answers, -1e4), axis=2), -1e4) * ops.cast(
-        ops.any(there, axis=2), answers.dtype
+    return ops.maximum(ops.max(ops.where(is_character, answers, -1e4), axis=2), -1e4) * ops.cast(
+        ops.any(is_character, axis=2), answers.dtype
     )

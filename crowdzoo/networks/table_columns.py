@@ -3,9 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.instance_kinds import CATEGORY, NUMBER, VECTOR, InstanceKind
@@ -13,6 +14,9 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.served_model import served_name
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.tables import typed_tables
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 _WHOLE = r"^(-?[0-9]+)\.0+$"  # an integer that is written as a float
 
@@ -75,7 +79,7 @@ class TableColumns(InstanceEncoder):
 
     @classmethod
     @checked(max_categories=Number(1, whole=True))
-    def adapted(cls, batches: Iterable[Mapping[str, Any]], *, max_categories: int = 1000) -> "TableColumns":
+    def from_batches(cls, batches: Iterable[Mapping[str, ArrayLike]], *, max_categories: int = 1000) -> "TableColumns":
         """Takes means, deviations and categories from the training data, in one pass.
 
         Args:
@@ -118,14 +122,14 @@ class TableColumns(InstanceEncoder):
     @property
     def types(self) -> dict[str, str]:
         """Served name of each column -> its type; see `crowdzoo.reading.instances.tables`."""
-        found = {}
+        types = {}
         for name, settings in self.columns.items():
             of_numbers = VECTOR if np.ndim(settings.get("mean", 0.0)) else NUMBER
-            found[served_name(name)] = CATEGORY if name in self._categories else of_numbers
-        return found
+            types[served_name(name)] = CATEGORY if name in self._categories else of_numbers
+        return types
 
     @property
-    def example(self) -> dict[str, Any]:  # type: ignore[override]
+    def example(self) -> dict[str, object]:  # type: ignore[override]
         """A row with the mean of each column of numbers, and the most frequent category of the others."""
         return {
             served_name(name): settings["categories"][0] if name in self._categories else settings["mean"]
@@ -133,23 +137,23 @@ class TableColumns(InstanceEncoder):
         }
 
     @property
-    def inputs(self) -> dict[str, Any]:
+    def inputs(self) -> "dict[str, tf.TensorSpec]":
         """What a served model takes: served name of a column -> `tf.TensorSpec`, `[B]` or of vectors `[B, D]`."""
         import tensorflow as tf
 
-        found = {}
+        specs = {}
         for name, settings in self.columns.items():
             dtype = tf.string if name in self._categories else tf.float32
             shape = [None, *np.shape(settings.get("mean", 0.0))]
-            found[served_name(name)] = tf.TensorSpec(shape, dtype, name=served_name(name))
-        return found
+            specs[served_name(name)] = tf.TensorSpec(shape, dtype, name=served_name(name))
+        return specs
 
     @property
-    def resources(self) -> dict[str, Any]:
+    def resources(self) -> dict[str, object]:
         """Lookup tables from categories to their places; an exported model has to hold them."""
         return {served_name(name): table for name, table in self._categories.items()}
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """Every argument of the constructor."""
         return {"columns": self.columns}
 
@@ -157,7 +161,7 @@ class TableColumns(InstanceEncoder):
         """Vectors of rows.
 
         Args:
-            values: name of each column, its own or as it is served -> `[B]`, float32 or strings; of vectors `[B, D]`.
+            values: name of each column, its own or as it is served -> `[B]`, float32 or strings; for vectors `[B, D]`.
 
         Returns:
             float32 tensor `[B, D]`.
@@ -181,7 +185,7 @@ class TableColumns(InstanceEncoder):
                 parts.append(tf.cast(missing, tf.float32)[:, None])
         return tf.concat(parts, axis=1)
 
-    def to_numpy(self, values: Mapping[str, Any]) -> np.ndarray:
+    def to_numpy(self, values: Mapping[str, ArrayLike]) -> np.ndarray:
         """Vectors of rows in memory, float32 `[N, D]`."""
         return np.asarray(self(values))
 
@@ -204,18 +208,18 @@ class _Moments:
     def add(self, values: np.ndarray) -> None:
         """Takes more numbers into account; NaN is missing."""
         values = values.astype(np.float64)
-        there = values if values.ndim > 1 else values[~np.isnan(values)]
-        self.missing += len(values) - len(there)
-        if not len(there):
+        known = values if values.ndim > 1 else values[~np.isnan(values)]
+        self.missing += len(values) - len(known)
+        if not len(known):
             return
-        mean = there.mean(axis=0)
-        rows = self.rows + len(there)
+        mean = known.mean(axis=0)
+        rows = self.rows + len(known)
         apart = mean - self.mean
-        self.squares = self.squares + np.square(there - mean).sum(axis=0) + apart**2 * self.rows * len(there) / rows
-        self.mean = self.mean + apart * len(there) / rows
+        self.squares = self.squares + np.square(known - mean).sum(axis=0) + apart**2 * self.rows * len(known) / rows
+        self.mean = self.mean + apart * len(known) / rows
         self.rows = rows
 
-    def settings(self, name: str) -> dict[str, Any]:
+    def settings(self, name: str) -> dict[str, object]:
         """Of the column, as `TableColumns` takes them."""
         if not self.rows:
             raise DataError(f"column {name!r} has no value in any training row. Leave the column out.")

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,16 +13,19 @@ from crowdzoo.errors import DataError
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.networks.raw_texts import utf8_texts
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 PADDING = 0
 UNKNOWN = 1
 SPLITTINGS = ("words", "scripts", "characters")
-# What parts words: everything that is no letter, digit or apostrophe within a word. RE2 knows Unicode's classes
+# Separators of words: everything but letters, digits and apostrophes within a word. RE2 knows Unicode's classes
 _BETWEEN = {"words": r"[^\pL\pN']+", "scripts": r"[^\pL\pM\pN']+"}
 # A letter, with its marks, of a script that puts no space between words; the last two are signs of Katakana
 _LETTER = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\x{30FC}\x{FF70}]\pM*"
 
 
-def words_of(texts: Any, splitting: str = "words") -> Any:
+def words_of(texts: "tf.Tensor", splitting: str = "words") -> "tf.RaggedTensor":
     """Lower-cased words of texts.
 
     Args:
@@ -45,7 +48,7 @@ def words_of(texts: Any, splitting: str = "words") -> Any:
     return tf.RaggedTensor.from_row_splits(_with_pairs(words, _LETTER), pieces.row_splits).merge_dims(1, 2)
 
 
-def _with_pairs(words: Any, paired: str) -> Any:
+def _with_pairs(words: "tf.RaggedTensor", paired: str) -> "tf.RaggedTensor":
     """Ragged `[B, words]`, and after a row's words every two neighbours that fit the pattern both."""
     import tensorflow as tf
 
@@ -102,7 +105,7 @@ class TextIds(InstanceEncoder):
 
     | splitting | words |
     |-----------|-------|
-    | words | runs of letters and digits; a language without spaces has one word a sentence |
+    | words | runs of letters and digits; a language without spaces has one word per sentence |
     | scripts | the same, with marks; but every letter and every two neighbours in Chinese, Japanese, Thai and so on |
     | characters | every character, and every two neighbours |
 
@@ -145,11 +148,11 @@ class TextIds(InstanceEncoder):
         return len(self.vocabulary) + 2
 
     @property
-    def resources(self) -> dict[str, Any]:
+    def resources(self) -> dict[str, object]:
         """Lookup table from words to ids; an exported model has to hold it."""
         return {"words": self._table}
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """Every argument of the constructor."""
         return {"vocabulary": list(self.vocabulary), "max_length": self.max_length, "splitting": self.splitting}
 

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import Config
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.layers.masked_convolution import MaskedConvolution
 from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, NETWORKS, UNIT, UNITS
@@ -24,8 +25,8 @@ class TextNetwork(keras.Model):
     | bag-of-words | TF-IDF (`adapt` takes its weights from the training texts), Dense 64, dropout |
     | convolutional | embedding, 128 x 3, maximum of 5, dropout, 128 x 5, maximum of 5, maximum of all, Dense 32 |
 
-    Outputs do not depend on how far a text is padded. The paper flattens where here a maximum over the text stands:
-    a flattened text has a fixed length, and its padding counts.
+    Outputs do not depend on how far a text is padded. The paper flattens instead of taking a maximum over the
+    text: a flattened text has a fixed length, and its padding counts.
 
     Args:
         num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
@@ -43,9 +44,13 @@ class TextNetwork(keras.Model):
     """
 
     @checked(
-        num_words=replace(BATCH, least=3), form=Choice(NETWORKS), embedding=UNITS, filters=UNITS,
-        hidden=replace(UNITS, optional=True), dropout=DROPOUT,
-    )  # fmt: skip
+        num_words=replace(BATCH, least=3),
+        form=Choice(NETWORKS),
+        embedding=UNITS,
+        filters=UNITS,
+        hidden=replace(UNITS, optional=True),
+        dropout=DROPOUT,
+    )
     def __init__(
         self,
         num_words: int,
@@ -76,9 +81,13 @@ class TextNetwork(keras.Model):
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.weigh = weigh
         self.settings = {
-            "num_words": num_words, "form": form, "embedding": embedding, "filters": filters, "hidden": hidden,
+            "num_words": num_words,
+            "form": form,
+            "embedding": embedding,
+            "filters": filters,
+            "hidden": hidden,
             "dropout": float(dropout),
-        }  # fmt: skip
+        }
 
     def adapt(self, ids: np.ndarray) -> None:
         """Takes the words' weights from the training texts; the convolutional form has none.
@@ -92,7 +101,7 @@ class TextNetwork(keras.Model):
         if self.weigh is not None:
             self.weigh.adapt(ids)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**self.settings, "name": self.name, "trainable": self.trainable}
 
@@ -106,7 +115,7 @@ class TextClassifier(TextNetwork):
 
     Args:
         num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
-        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that stand on a hidden layer.
+        num_classes: K, number of classes; None leaves out the softmax, for crowd layers that use a hidden layer.
         form: "bag-of-words" or "convolutional".
         embedding: numbers for each word (convolutional).
         filters: number of filters of each convolution.
@@ -164,7 +173,7 @@ class TextRegressor(TextNetwork):
         dropout: share dropped in training, 0 <= dropout < 1.
         center: mean of the ratings; see `crowdzoo.models.rating_unit`.
         unit: their standard deviation, above 0.
-        head: False leaves out the last layer, for crowd layers that stand on a hidden layer.
+        head: False leaves out the last layer, for crowd layers that use a hidden layer.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
     Call arguments:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.data.tokens import ONE_BY_ONE
 from crowdzoo.errors import DataError
 from crowdzoo.networks.raw_texts import utf8_texts
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 # In RE2's syntax what `crowdzoo.sequences.split_tokens` cuts at: white space as Python knows it, and punctuation
 SPACE = r"\t-\r\x1c-\x20\x{85}\p{Z}"
@@ -48,8 +51,8 @@ class TokenEncoder:
         characters: characters with ids of their own, from 2; 0 is padding, 1 any other; "" leaves characters out.
         shapes: whether tokens have the id of their shape (capitalised, all digits, ...).
         tokenizer: "scripts": as `crowdzoo.sequences.split_tokens` cuts; "words": the same without a cut between letters
-            of scripts that have no spaces, as models were trained before there was one; "whitespace": what stands
-            between white space is a token.
+            of scripts that have no spaces, as models were trained before there was one; "whitespace": tokens are
+            separated by white space.
         max_characters: of a token, the rest is not looked at.
 
     Raises:
@@ -124,12 +127,15 @@ class TokenEncoder:
             "num_characters": len(self.characters) + FIRST if self.characters else 0,
         }
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """Every argument of the constructor, as JSON can hold it."""
         return {
-            "words": self.words, "characters": self.characters, "shapes": self.shapes, "tokenizer": self.tokenizer,
+            "words": self.words,
+            "characters": self.characters,
+            "shapes": self.shapes,
+            "tokenizer": self.tokenizer,
             "max_characters": self.max_characters,
-        }  # fmt: skip
+        }
 
     # === In Python ===
 
@@ -151,7 +157,7 @@ class TokenEncoder:
         return {name: np.asarray(ids) for name, ids in encoded.items()}
 
     def split(self, texts: Sequence[str]) -> tuple[list[list[str]], list[list[tuple[int, int]]]]:
-        """Tokens of texts, and where they stand.
+        """Tokens of texts, and their positions.
 
         Args:
             texts: N strings.
@@ -163,13 +169,14 @@ class TokenEncoder:
 
         tokens, starts, ends = self.tokenize(tf.constant([text.encode() for text in texts], tf.string))
         places = [
-            list(zip(one, other, strict=True)) for one, other in zip(starts.to_list(), ends.to_list(), strict=True)
+            list(zip(row_starts, row_ends, strict=True))
+            for row_starts, row_ends in zip(starts.to_list(), ends.to_list(), strict=True)
         ]
         return [[token.decode() for token in row] for row in tokens.to_list()], places
 
     # === In the graph ===
 
-    def tokenize(self, texts: Any) -> tuple[Any, Any, Any]:
+    def tokenize(self, texts: "tf.Tensor") -> "tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]":
         """Cuts texts into tokens.
 
         Args:
@@ -191,7 +198,7 @@ class TokenEncoder:
         tokens = tf.strings.substr(texts[:, None], first, last - first)
         return tf.RaggedTensor.from_tensor(tokens, starts.row_lengths()), starts, ends
 
-    def encode(self, tokens: Any) -> dict[str, Any]:
+    def encode(self, tokens: "tf.RaggedTensor") -> "dict[str, tf.Tensor]":
         """Ids of tokens.
 
         Args:
@@ -202,7 +209,7 @@ class TokenEncoder:
         """
         import tensorflow as tf
 
-        def dense(ids: Any) -> Any:
+        def dense(ids: "tf.Tensor") -> "tf.Tensor":
             ids = tokens.with_flat_values(tf.cast(ids, tf.int32)).to_tensor(PADDING)
             # one token at least: a convolution over none fails
             missing = tf.maximum(1 - tf.shape(ids)[1], 0)
@@ -226,20 +233,20 @@ class TokenEncoder:
         return encoded
 
     @property
-    def inputs(self) -> dict[str, Any]:
+    def inputs(self) -> "dict[str, tf.TensorSpec]":
         """Texts, strings `[B]`."""
         import tensorflow as tf
 
         return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
 
     @cached_property
-    def resources(self) -> dict[str, Any]:
+    def resources(self) -> "dict[str, tf.lookup.StaticHashTable]":
         """Lookup tables from words and characters to ids; an exported model has to hold them."""
         vocabularies = {"words": self.words, "characters": list(self.characters)}
         return {name: _table(values) for name, values in vocabularies.items()}
 
 
-def _table(values: list[str]) -> Any:
+def _table(values: list[str]) -> "tf.lookup.StaticHashTable":
     import tensorflow as tf
 
     values = values or ["1"]  # a table cannot be empty, and every digit is looked up as 0
@@ -249,7 +256,7 @@ def _table(values: list[str]) -> Any:
     )
 
 
-def _normal_form(tokens: Any) -> Any:
+def _normal_form(tokens: "tf.Tensor") -> "tf.Tensor":
     """Lower case, every digit 0; string tensors."""
     import tensorflow as tf
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 
+from crowdzoo.backend import Config
 from crowdzoo.checks.constraints import checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.ranges import CLASSES, DROPOUT, HIDDEN, SIDE, UNITS
@@ -82,11 +83,15 @@ class UNet(keras.Model):
             x = layer(x)
         super().__init__(inputs=inputs, outputs=x, **kwargs)
         self.settings = {
-            "height": height, "width": width, "num_classes": num_classes, "channels": channels,
-            "filters": list(filters), "dropout": float(dropout),
-        }  # fmt: skip
+            "height": height,
+            "width": width,
+            "num_classes": num_classes,
+            "channels": channels,
+            "filters": list(filters),
+            "dropout": float(dropout),
+        }
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**self.settings, "name": self.name, "trainable": self.trainable}
 

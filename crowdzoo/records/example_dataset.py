@@ -109,7 +109,7 @@ class ExampleDataset:
         self.num_tokens = None
         self._features = instance_features(info)
         self._encode = encode
-        self._each = getattr(encode, "each", None)
+        self._encode_one = getattr(encode, "encode_one", None)
         self._ratings = info["classes"] is None
         name, size = ("aggregated_label", 1) if self._ratings else ("posterior", len(info["classes"]))
         self._aggregated = name, tf.io.FixedLenFeature([size], tf.float32)
@@ -222,7 +222,7 @@ class ExampleDataset:
 
     def _batched(self, rows: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
         """Batches of the tasks' numbers and their records, and of encoded instances where each is encoded alone."""
-        if (each := self._each) is not None:
+        if (each := self._encode_one) is not None:
 
             def encode_each(task: tf.Tensor, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
                 return task, record, each(parsed_instances(tf.io.parse_single_example(record, self._features)))

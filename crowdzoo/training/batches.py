@@ -1,13 +1,17 @@
 """Batches of instances and their annotations, for every Keras backend."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
+from crowdzoo.backend import KerasBatches, Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -15,6 +19,9 @@ from crowdzoo.layers.ranges import BATCH
 from crowdzoo.reading.instances.upright_image import opened
 from crowdzoo.training.epoch_count import EpochCount
 from crowdzoo.training.pair_rows import num_rows, pair_rows
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 INPUTS = ("annotators", "labels", "tasks")
 
@@ -46,7 +53,10 @@ class _Shuffled(keras.utils.PyDataset):
         self.shuffle = shuffle
         self.epochs = EpochCount()
         self._lock = Lock()
-        self._drawn_epoch, self._order = 0, self._drawn(0)  # Keras may look at the first batch before the epoch begins
+        self._drawn_epoch, self._order = (
+            0,
+            self._draw_order(0),
+        )  # Keras may look at the first batch before the epoch begins
 
     def __len__(self) -> int:
         """Batches in an epoch, the last one maybe smaller."""
@@ -57,7 +67,7 @@ class _Shuffled(keras.utils.PyDataset):
         self.epochs.on_epoch_begin()
         self._go_to(self.epochs.number)
 
-    def of_epoch(self, epoch: int, index: int) -> Any:
+    def batch_of_epoch(self, epoch: int, index: int) -> tuple:
         """A batch of an epoch by its index."""
         with self._lock:  # TensorFlow may read ahead in an iteration that Keras has given up
             self._go_to(epoch)
@@ -65,17 +75,17 @@ class _Shuffled(keras.utils.PyDataset):
 
     def _go_to(self, epoch: int) -> None:
         if epoch != self._drawn_epoch:
-            self._drawn_epoch, self._order = epoch, self._drawn(epoch)
+            self._drawn_epoch, self._order = epoch, self._draw_order(epoch)
 
-    def for_keras(self) -> Any:
+    def for_keras(self) -> KerasBatches:
         """What `keras.Model.fit` takes: on TensorFlow, or to encode, a `tf.data.Dataset`, else these batches."""
         return self.as_tf_dataset() if keras.backend.backend() == "tensorflow" or self.encode else self
 
-    def as_tf_dataset(self) -> Any:
+    def as_tf_dataset(self) -> tf.data.Dataset:
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch."""
         raise NotImplementedError
 
-    def _drawn(self, epoch: int) -> np.ndarray:
+    def _draw_order(self, epoch: int) -> np.ndarray:
         """The order of an epoch."""
         return np.random.default_rng([self.seed, epoch]).permutation(self.rows) if self.shuffle else self.rows
 
@@ -127,7 +137,7 @@ class TargetBatches(_Shuffled):
     def _arrays(self) -> tuple[Any, ...]:
         return (self.x, self.y) if self.sample_weight is None else (self.x, self.y, self.sample_weight)
 
-    def as_tf_dataset(self) -> Any:
+    def as_tf_dataset(self) -> tf.data.Dataset:
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch."""
         return tf_dataset(self, keras.tree.map_structure(tensor_spec, self._arrays), self.encode)
 
@@ -140,8 +150,8 @@ class CrowdBatches(_Shuffled):
     a thousand labels does not widen all the others.
 
     Sentences, too, are cut to the longest of their batch (labels and targets with them), and with shuffling sentences
-    of about one length come together, so that most of a batch is no padding. What stands beyond the last labelled
-    token of a batch is not seen.
+    of about one length come together, so that little of a batch is padding. Tokens beyond the last labelled
+    one of a batch are not used.
 
     The order of an epoch depends on the seed and the number of the epoch, on nothing else.
 
@@ -152,7 +162,7 @@ class CrowdBatches(_Shuffled):
         batch_size: tasks in a batch, at least 1.
         seed: seed of the shuffling.
         shuffle: whether every epoch has an order of its own; False keeps that of the tasks.
-        inputs: what stands beside the instances: any of "annotators", "labels", "tasks" (the rows' numbers); with none
+        inputs: what is added to the instances: any of "annotators", "labels", "tasks" (the rows' numbers); with none
             of them `x` is the instances alone.
         targets: what takes the place of the labels as `y`, a row for each row of x; looked up when a batch is made, so
             it may be changed between epochs. For sequences `[N, T, ...]`, T the longest labelled one.
@@ -163,7 +173,7 @@ class CrowdBatches(_Shuffled):
             go; None gives instances as they are.
 
     Items:
-        instances `[B, ...]`; ids int32 `[B, M]`, -1 as padding; labels int32 `[B, M]`, -1 where there is none
+        instances `[B, ...]`; ids int32 `[B, M]`, -1 as padding; labels int32 `[B, M]`, -1 where missing
         (float32 and NaN for regression; int32 `[B, T, M]` for sequences, T the batch's longest sentence rounded up).
 
     Raises:
@@ -205,7 +215,7 @@ class CrowdBatches(_Shuffled):
                 raw = arrays[0].dtype.kind in "OSU"
                 way_out = " Raw texts need crowdzoo.models.Preprocessed(tagger, preprocessor) as base." if raw else ""
                 raise DataError(
-                    f"a label stands at position {self._length - 1}, but the instances have {tokens} tokens (their "
+                    f"a label is at position {self._length - 1}, but the instances have {tokens} tokens (their "
                     f"second axis; positions count from 0).{way_out}"
                 )
             self._lengths = np.zeros(annotations.num_tasks, dtype=np.int64)
@@ -222,7 +232,7 @@ class CrowdBatches(_Shuffled):
         x: dict[str, Any] = {"instances": keras.tree.map_structure(lambda array: self._rows(array, tasks), self.x)}
         y = None if self.targets is None else self._rows(self.targets, tasks)
         if y is None or {"annotators", "labels"} & {*self.inputs}:
-            x["annotators"], x["labels"] = self._padded(tasks)
+            x["annotators"], x["labels"] = self._pad(tasks)
             y = x["labels"] if y is None else y
             if self.answers is not None:
                 x["labels"] = self.answers[tasks, : x["annotators"].shape[1]]
@@ -231,16 +241,16 @@ class CrowdBatches(_Shuffled):
         return (inputs, y) if self.sample_weight is None else (inputs, y, self.sample_weight[tasks])
 
     def _rows(self, array: np.ndarray, tasks: np.ndarray) -> np.ndarray:
-        """Some tasks' rows; of sequences as many tokens as the batch needs."""
+        """Some tasks' rows; for sequences as many tokens as the batch needs."""
         return array[tasks, : self._tokens(tasks)] if self._kind.has_positions else array[tasks]
 
     def _tokens(self, tasks: np.ndarray) -> int:
         """Tokens that a batch of sequences has."""
         return min(-(-int(self._lengths[tasks].max()) // TOKENS) * TOKENS, self._length)
 
-    def _drawn(self, epoch: int) -> np.ndarray:
+    def _draw_order(self, epoch: int) -> np.ndarray:
         """The order of an epoch: of sequences sorted by length in part, and the batches shuffled once more."""
-        order = super()._drawn(epoch)
+        order = super()._draw_order(epoch)
         if not (self._kind.has_positions and self.shuffle):
             return order
         size = self.batch_size * SORTED_TOGETHER
@@ -252,17 +262,17 @@ class CrowdBatches(_Shuffled):
         shuffled = np.random.default_rng([self.seed, epoch, 1]).permutation(len(batches))
         return np.concatenate([batches[shuffled].ravel(), order[whole:]])
 
-    def _padded(self, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _pad(self, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ids and labels of some tasks."""
         ids, labels = self.annotations.padded(tasks)
         width = min(1 << (ids.shape[1] - 1).bit_length(), self._most)
-        ids = _widened(ids, ids.ndim - 1, width, -1)
-        labels = _widened(labels, labels.ndim - 1, width, self._kind.missing)
+        ids = _pad_axis(ids, ids.ndim - 1, width, -1)
+        labels = _pad_axis(labels, labels.ndim - 1, width, self._kind.missing)
         if labels.ndim == 3:
-            labels = _widened(labels, 1, self._tokens(tasks), -1)
+            labels = _pad_axis(labels, 1, self._tokens(tasks), -1)
         return ids.astype("int32"), labels.astype(self._kind.tensor_dtype)
 
-    def as_tf_dataset(self) -> Any:
+    def as_tf_dataset(self) -> tf.data.Dataset:
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch.
 
         Keras makes one by itself, but fixes the padded width at that of the first two batches.
@@ -285,15 +295,15 @@ class CrowdBatches(_Shuffled):
                 labels if self.targets is None else spec(self.targets),
                 *([] if self.sample_weight is None else [tensor_spec(self.sample_weight)]),
             ),
-            self._encoded if self.encode else None,
+            self._encode if self.encode else None,
         )
 
-    def _encoded(self, x: Any) -> Any:
+    def _encode(self, x: Any) -> Any:
         assert self.encode is not None
         return {**x, "instances": self.encode(x["instances"])} if self.inputs else self.encode(x)
 
 
-def checked_weights(sample_weight: Any, rows: int, labelled: Any = slice(None)) -> np.ndarray:
+def checked_weights(sample_weight: ArrayLike, rows: int, labelled: np.ndarray | slice = slice(None)) -> np.ndarray:
     """Weights of rows as float32 `[rows]`.
 
     Args:
@@ -316,7 +326,7 @@ def checked_weights(sample_weight: Any, rows: int, labelled: Any = slice(None)) 
     return weights
 
 
-def tensor_spec(array: np.ndarray, open_axes: int = 1) -> Any:
+def tensor_spec(array: np.ndarray, open_axes: int = 1) -> tf.TensorSpec:
     """What batches of an array's rows look like to TensorFlow; the first axes may have any length."""
     import tensorflow as tf
 
@@ -324,7 +334,9 @@ def tensor_spec(array: np.ndarray, open_axes: int = 1) -> Any:
     return tf.TensorSpec((*[None] * open_axes, *array.shape[open_axes:]), dtype)
 
 
-def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None = None) -> Any:
+def tf_dataset(
+    batches: keras.utils.PyDataset, signature: tuple, encode: Callable[[Tensor], Tensor] | None = None
+) -> tf.data.Dataset:
     """Batches made in Python as a `tf.data.Dataset`; an iteration is an epoch.
 
     A third of the cost of `Dataset.from_generator`, which crosses into Python several times a batch.
@@ -340,14 +352,14 @@ def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None
     specs = tf.nest.flatten(signature)
 
     def make(epoch: np.int64, index: np.int64) -> list[np.ndarray]:
-        return [opened(np.asarray(part)) for part in tf.nest.flatten(batches.of_epoch(int(epoch), int(index)))]
+        return [opened(np.asarray(part)) for part in tf.nest.flatten(batches.batch_of_epoch(int(epoch), int(index)))]
 
-    def load(epoch: Any, index: Any) -> Any:
+    def load(epoch: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
         parts = tf.numpy_function(make, [epoch, index], [spec.dtype for spec in specs])
         shaped = [tf.ensure_shape(part, spec.shape) for part, spec in zip(parts, specs, strict=True)]
         return tf.nest.pack_sequence_as(signature, shaped)
 
-    def indices(_: Any) -> Any:
+    def indices(_: tf.Tensor) -> tf.Tensor:
         epoch = tf.numpy_function(lambda: np.int64(batches.epochs.next()), [], tf.int64)
         return tf.data.Dataset.range(len(batches)).map(lambda index: (epoch, index))
 
@@ -356,7 +368,7 @@ def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None
     if encode is not None:
         dataset = dataset.map(lambda x, *rest: (encode(x), *rest), tf.data.AUTOTUNE)
     dataset = dataset.prefetch(2)
-    dataset.epochs = batches.epochs  # for `replay` and `pinned_to_epochs`
+    dataset.epochs = batches.epochs  # for `replay` and `epoch_callbacks`
     return dataset
 
 
@@ -367,7 +379,7 @@ def _tuples(structure: Any) -> Any:
     return tuple(map(_tuples, structure)) if isinstance(structure, (list, tuple)) else structure
 
 
-def _widened(array: np.ndarray, axis: int, size: int, value: float) -> np.ndarray:
+def _pad_axis(array: np.ndarray, axis: int, size: int, value: float) -> np.ndarray:
     """The array with `value` added at the end of an axis until it has `size`."""
     pads = [(0, 0)] * array.ndim
     pads[axis] = (0, size - array.shape[axis])

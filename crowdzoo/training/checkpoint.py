@@ -7,7 +7,7 @@ import logging
 import os
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,14 @@ from typing import Any
 import keras
 import numpy as np
 
+from crowdzoo.backend import KerasBatches
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.json import FORMAT_VERSION, check_format, read_json
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.training.same_training import difference, identity_of
+from crowdzoo.training.settings import Settings
 from crowdzoo.training.training_state import (
     exact_array,
     replay,
@@ -49,9 +51,9 @@ class Checkpoint:
 
     Args:
         folder: is made where it is missing; otherwise it is empty, or holds the checkpoint of the same training.
-        data: what is trained on, for `begun` to compare: arrays, `Annotations`, paths of files, and lists and
+        data: what is trained on, for `begin` to compare: arrays, `Annotations`, paths of files, and lists and
             dictionaries of them. None: `checkpoint_of` names them.
-        settings: what the model is made by, such as its method and its seed, for `begun` to compare and to name.
+        settings: what the model is made by, such as its method and its seed, for `begin` to compare and to name.
 
     Attributes:
         resumed: number of epochs, over all phases, that were not trained again.
@@ -65,11 +67,18 @@ class Checkpoint:
         self._phase = -1
 
     @contextlib.contextmanager
-    def begun(self, model: Any, *, callbacks: Any = None, validation: Any = None, **arguments: Any) -> Iterator[None]:
+    def begin(
+        self,
+        model: keras.Model,
+        *,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
+        validation: object | None = None,
+        **arguments: Any,
+    ) -> Iterator[None]:
         """Compares the folder's checkpoint with this training, or starts one; meanwhile no other process may use it.
 
         Args:
-            model: a compiled and built model, as it stands before the first epoch.
+            model: a compiled and built model, before its first epoch.
             callbacks: Keras callbacks.
             validation: what the model is validated with: arrays and `Annotations`; None where that is nothing, or
                 batches of the user's own.
@@ -84,8 +93,8 @@ class Checkpoint:
             raise ConfigError("Checkpoint: name what is trained on, Checkpoint(folder, data).")
         self._phase, self.resumed = -1, 0
         identity = identity_of(model, arguments, [self.data, validation], self.settings, callbacks=callbacks)
-        self.found(identity)
-        with _locked(self.folder):
+        self.on_begin(identity)
+        with _lock(self.folder):
             self._compare(identity)
             yield
 
@@ -94,7 +103,7 @@ class Checkpoint:
         if place.exists():
             stored = read_json(place)
             if not isinstance(stored, dict):
-                raise DataError(f"{place}: is no checkpoint. Remove the folder to train from the beginning.")
+                raise DataError(f"{place}: is not a checkpoint. Remove the folder to train from the beginning.")
             check_format(stored.pop("format_version", None), place)
             if clause := difference(stored, identity):
                 raise ConfigError(
@@ -104,27 +113,27 @@ class Checkpoint:
             return
         with atomic_file(place) as file:
             file.write(json.dumps({**identity, "format_version": FORMAT_VERSION}, indent=2).encode())
-        self.written(place)
+        self.on_write(place)
 
-    def found(self, identity: Mapping[str, Any]) -> None:
+    def on_begin(self, identity: Mapping[str, object]) -> None:
         """Called when it is known which training begins, before `folder` is looked at; for subclasses.
 
         Args:
             identity: what makes two trainings the same, see `identity_of`.
         """
 
-    def written(self, path: Path) -> None:
+    def on_write(self, path: Path) -> None:
         """Called when a file has been written; for subclasses that keep copies elsewhere."""
 
     def fit(
         self,
         fit: Callable[..., keras.callbacks.History],
-        model: Any,
-        batches: Any,
+        model: keras.Model,
+        batches: KerasBatches,
         *,
         epochs: int = 1,
         initial_epoch: int = 0,
-        callbacks: Any = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
         **kwargs: Any,
     ) -> keras.callbacks.History:
         """The next phase: `fit(batches, ...)`, from where it was left.
@@ -145,7 +154,7 @@ class Checkpoint:
         path = self.folder / f"phase-{self._phase}.npz"
         callbacks = keras.tree.flatten(callbacks or [])
         stored = _read(path) if path.exists() else None
-        keeper = _Keeper(path, callbacks, stored, self.written)
+        keeper = _Keeper(path, callbacks, stored, self.on_write)
         start = initial_epoch
         if stored is not None:
             done = len(keeper.epochs)
@@ -165,7 +174,7 @@ class Checkpoint:
 
 
 def checkpoint_of(
-    place: str | os.PathLike[str] | Checkpoint | None, data: Any, settings: Any = None
+    place: str | os.PathLike[str] | Checkpoint | None, data: object, settings: Settings | None = None
 ) -> Checkpoint | None:
     """The checkpoint of a training that knows what it trains on.
 
@@ -184,7 +193,9 @@ def checkpoint_of(
 
 
 @contextlib.contextmanager
-def kept_in(model: Any, checkpoint: Any, data: Any, **arguments: Any) -> Iterator[None]:
+def keep_checkpoint(
+    model: keras.Model, checkpoint: str | os.PathLike[str] | Checkpoint | None, data: object, **arguments: Any
+) -> Iterator[None]:
     """The state of a `CrowdModel` that is trained meanwhile is kept after each epoch."""
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         arrays = getattr(data, "arrays", data)
@@ -194,8 +205,8 @@ def kept_in(model: Any, checkpoint: Any, data: Any, **arguments: Any) -> Iterato
                 "callbacks=[keras.callbacks.BackupAndRestore(FOLDER)]."
             )
         checkpoint = checkpoint_of(checkpoint, arrays)
-    begun = contextlib.nullcontext() if checkpoint is None else checkpoint.begun(model, **arguments)
-    with begun:
+    context = contextlib.nullcontext() if checkpoint is None else checkpoint.begin(model, **arguments)
+    with context:
         model._checkpoint = checkpoint
         try:
             yield
@@ -217,23 +228,23 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """Keeps other processes out of a folder. The system lets go of the lock when a process dies, however it dies."""
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder}: is a file. Name a folder of its own, which need not exist.")
     names = os.listdir(folder) if folder.exists() else []
     if IDENTITY not in names and any(not name.startswith(".") for name in names):
-        raise ConfigError(f"{folder}: holds files that are no checkpoint. Name a folder of its own.")
+        raise ConfigError(f"{folder}: holds files that are not a checkpoint. Name a folder of its own.")
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / LOCK, "a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            who = file.read(20).strip()
+            owner = file.read(20).strip()
             raise ConfigError(
-                f"{folder}: another training{f' (process {who})' if who else ''} is at work with this checkpoint. Wait "
-                "for it, end it, or name another folder."
+                f"{folder}: another training{f' (process {owner})' if owner else ''} is at work with this checkpoint. "
+                "Wait for it, end it, or name another folder."
             ) from None
         except OSError:  # a network file system without locks
             _log.info("%s: cannot be locked.", folder)
@@ -247,17 +258,21 @@ class _Keeper(keras.callbacks.Callback):
     """The last of a phase's callbacks: restores what was stored, and writes each epoch's end."""
 
     def __init__(
-        self, path: Path, callbacks: list[Any], stored: dict[str, Any] | None, written: Callable[[Path], None]
+        self,
+        path: Path,
+        callbacks: Sequence[keras.callbacks.Callback],
+        stored: dict[str, Any] | None,
+        on_write: Callable[[Path], None],
     ):
         super().__init__()
         self.path = path
-        self.written = written
+        self.on_write = on_write
         self.callbacks = callbacks
         self.stored = stored
         self.epochs: list[int] = [] if stored is None else list(stored["epochs"])
         self.history: dict[str, list[Any]] = {} if stored is None else stored["history"]
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
         """Restores, after the other callbacks have begun."""
         stored = self.stored
         if stored is None:
@@ -275,7 +290,7 @@ class _Keeper(keras.callbacks.Callback):
         version, numbers, last = stored["python"]
         random.setstate((version, tuple(numbers), last))
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """Writes the epoch's end."""
         self.epochs.append(epoch)
         for name, value in (logs or {}).items():
@@ -289,7 +304,8 @@ class _Keeper(keras.callbacks.Callback):
         state = {
             "variables": variables_of(model),
             "callbacks": [
-                [type(each).__name__, getattr(each, "state", lambda of=each: state_of(of))()] for each in self.callbacks
+                [type(callback).__name__, getattr(callback, "state", lambda of=callback: state_of(of))()]
+                for callback in self.callbacks
             ],
             "epochs": self.epochs,
             "history": self.history,
@@ -299,35 +315,35 @@ class _Keeper(keras.callbacks.Callback):
             "python": [version, list(numbers), last],
         }
         arrays: dict[str, np.ndarray] = {}
-        text = json.dumps({"state": _packed(state, arrays), "format_version": FORMAT_VERSION})
+        text = json.dumps({"state": _pack(state, arrays), "format_version": FORMAT_VERSION})
         with atomic_file(self.path) as file:
             np.savez(file, json=np.frombuffer(text.encode(), "uint8"), **arrays)
-        self.written(self.path)
+        self.on_write(self.path)
 
 
 # === Files ===
 
 
-def _packed(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """A value as JSON has it; arrays are put aside."""
     if isinstance(value, np.ndarray):
         name = f"array_{len(arrays)}"
         arrays[name] = exact_array(value)
         return {"array": name}
     if isinstance(value, dict):
-        return {"entries": {name: _packed(part, arrays) for name, part in value.items()}}
+        return {"entries": {name: _pack(part, arrays) for name, part in value.items()}}
     if isinstance(value, (list, tuple)):
-        return [_packed(part, arrays) for part in value]
+        return [_pack(part, arrays) for part in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _unpacked(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def _unpack(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if isinstance(value, list):
-        return [_unpacked(part, arrays) for part in value]
+        return [_unpack(part, arrays) for part in value]
     if isinstance(value, dict):
         if "array" in value:
             return arrays[value["array"]]
-        return {name: _unpacked(part, arrays) for name, part in value["entries"].items()}
+        return {name: _unpack(part, arrays) for name, part in value["entries"].items()}
     return value
 
 
@@ -337,7 +353,7 @@ def _read(path: Path) -> dict[str, Any]:
         with open_regular(path, unzip=False) as file, np.load(file, allow_pickle=False) as arrays:
             stored = json.loads(arrays["json"].tobytes())
             version = stored["format_version"]
-            state: dict[str, Any] = _unpacked(stored["state"], arrays)
+            state: dict[str, Any] = _unpack(stored["state"], arrays)
     except Exception as error:  # zipfile and NumPy raise a dozen kinds for damaged files
         raise DataError(
             f"{path}: is damaged ({error}). Remove the folder {path.parent} to train from the beginning."

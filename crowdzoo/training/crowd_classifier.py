@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from crowdzoo.training.crowd_estimator import CrowdEstimator
+from crowdzoo.training.pair_rows import Labels
 
 
 class CrowdClassifier(ClassifierMixin, CrowdEstimator):
     """A base model under a crowd layer, with scikit-learn's `fit`, `predict` and `predict_proba`.
 
-    It stands in a `Pipeline` and in `GridSearchCV`. A search splits y by its rows, so y has to be a matrix there.
+    It works in a `Pipeline` and in `GridSearchCV`. A search splits y by its rows, so y has to be a matrix there.
     Needs scikit-learn: `pip install 'crowdzoo[sklearn]'`.
 
     Args:
@@ -40,16 +42,16 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
 
     kind: ClassVar[str] = "classification"
 
-    def fit(self, X: Any, y: Any, tasks: Any = None, task: str | None = None) -> CrowdClassifier:
+    def fit(self, X: ArrayLike, y: Labels, tasks: ArrayLike | None = None, task: str | None = None) -> CrowdClassifier:
         """Trains from new weights.
 
         Args:
             X: features `[N, D]`, finite numbers; an array, or a frame of numbers.
-            y: labels of the annotators: a matrix `[N, R]`, one column an annotator, with -1, NaN or None where there
-                is no label; or `Annotations`, or a pandas or polars frame with the columns task, annotator (or worker)
+            y: labels of the annotators: a matrix `[N, R]`, one column an annotator, with -1, NaN or None where
+                missing; or `Annotations`, or a pandas or polars frame with the columns task, annotator (or worker)
                 and label. Or plain labels `[N]`, one a row, on which the base is trained alone.
             tasks: with a table, ids of the rows of X, `[N]`; see `CrowdModel.fit`.
-            task: name of the frame's column of the tasks' ids, where it is no usual name.
+            task: name of the frame's column of the tasks' ids, if it is not a usual one.
 
         Returns:
             The estimator itself.
@@ -59,17 +61,17 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
             ConfigError: a setting that is out of range, or a base that does not fit.
             ValueError: what scikit-learn says of other unusable data.
         """
-        X = self._checked(X, y, reset=True)
+        X = self._check_features(X, y, reset=True)
         annotations = self._table(X, y, tasks, task)
         if annotations is None:
             labels = self._plain(X, y)
             check_classification_targets(labels)
             self.classes_, codes = np.unique(labels, return_inverse=True)
-            return self._fitted(X, np.eye(len(self.classes_), dtype="float32")[codes], None)
+            return self._train(X, np.eye(len(self.classes_), dtype="float32")[codes], None)
         self.classes_ = np.asarray(annotations.classes)
-        return self._fitted(X, None, annotations)
+        return self._train(X, None, annotations)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Probabilities of the true class.
 
         Args:
@@ -78,10 +80,10 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         Returns:
             float64 `[N, K]`, rows sum to one, columns as in `classes_`.
         """
-        found = self._estimates(self._checked(X))
-        return found / found.sum(axis=1, keepdims=True)  # in float64, which scikit-learn's measures ask for
+        probabilities = self._estimates(self._check_features(X))
+        return probabilities / probabilities.sum(axis=1, keepdims=True)  # scikit-learn's metrics check it in float64
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """The most probable class of each row.
 
         Args:
@@ -93,7 +95,14 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None, task: str | None = None) -> float:
+    def score(
+        self,
+        X: ArrayLike,
+        y: Labels,
+        sample_weight: ArrayLike | None = None,
+        tasks: ArrayLike | None = None,
+        task: str | None = None,
+    ) -> float:
         """Accuracy; against labels of several annotators, the share of these labels that is predicted.
 
         The latter needs no gold. It cannot reach 1 where annotators disagree: compare it between models only.
@@ -108,7 +117,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         Raises:
             DataError: weights for the annotators' labels.
         """
-        annotations = self._scored(X, y, sample_weight, tasks, task)
+        annotations = self._annotations_to_score(X, y, sample_weight, tasks, task)
         if annotations is None:
             return super().score(X, y, sample_weight)
         predicted = self.predict(X)[annotations.task_ids]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -11,17 +12,17 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import DataError
-from crowdzoo.training.bases.given import GivenBase
+from crowdzoo.training.bases.own import ObjectBase
 from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.pair_rows import of_frame, pair_rows
+from crowdzoo.training.pair_rows import Labels, annotations_from_frame, pair_rows
 from crowdzoo.training.settings import TrainingSettings
 
 try:
     from sklearn.utils.validation import validate_data
 except ImportError:  # before scikit-learn 1.6
 
-    def validate_data(estimator: Any, X: Any, **options: Any) -> Any:
+    def validate_data(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> np.ndarray:
         """As in later releases."""
         return estimator._validate_data(X, **options)
 
@@ -60,7 +61,7 @@ class CrowdEstimator(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fitted(self, X: Any, plain: np.ndarray | None, annotations: Annotations | None) -> Any:
+    def _train(self, X: ArrayLike, plain: np.ndarray | None, annotations: Annotations | None) -> Any:
         """Trains on plain targets (one row a task), or on annotations."""
         seed = self.random_state
         if seed is None or not isinstance(seed, (int, np.integer)):
@@ -68,12 +69,17 @@ class CrowdEstimator(BaseEstimator):
         settings = TrainingSettings(
             method=self.method if plain is None else AGGREGATED,
             arguments={} if plain is not None or self.arguments is None else self.arguments,
-            task=self.kind, hidden=tuple(self.hidden), dropout=self.dropout, epochs=self.epochs,
-            batch_size=self.batch_size, learning_rate=self.learning_rate, seed=seed,
-        )  # fmt: skip
+            task=self.kind,
+            hidden=tuple(self.hidden),
+            dropout=self.dropout,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            seed=seed,
+        )
         name = "label_distribution" if label_kind(self.kind).has_classes else "ratings"
         targets: dict[str, Any] = {} if plain is None else {name: plain}
-        base = None if self.base is None else GivenBase(self.base)
+        base = None if self.base is None else ObjectBase(self.base)
         tasks = None if annotations is None else annotations.tasks
         self.annotators_ = None if annotations is None else annotations.annotators
         self.model_, _ = train(
@@ -81,7 +87,7 @@ class CrowdEstimator(BaseEstimator):
         )
         return self
 
-    def _checked(self, X: Any, y: Any = None, *, reset: bool = False) -> np.ndarray:
+    def _check_features(self, X: ArrayLike, y: Labels | None = None, *, reset: bool = False) -> np.ndarray:
         """Features, float32 [N, D]."""
         if reset and y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
@@ -89,19 +95,21 @@ class CrowdEstimator(BaseEstimator):
             check_is_fitted(self)
         return validate_data(self, X, reset=reset, dtype="float32")
 
-    def _scored(self, X: Any, y: Any, sample_weight: Any, tasks: Any, task: str | None) -> Annotations | None:
+    def _annotations_to_score(
+        self, X: ArrayLike, y: Labels, sample_weight: ArrayLike | None, tasks: ArrayLike | None, task: str | None
+    ) -> Annotations | None:
         """Annotations that `score` compares with; None of plain labels."""
-        annotations = self._table(self._checked(X), y, tasks, task)
+        annotations = self._table(self._check_features(X), y, tasks, task)
         if annotations is not None and sample_weight is not None:
             raise DataError("sample_weight is for plain labels; annotators' labels count alike.")
         return annotations
 
-    def _estimates(self, X: Any) -> np.ndarray:
+    def _estimates(self, X: ArrayLike) -> np.ndarray:
         return np.asarray(self.model_.predict(X, verbose=0), dtype="float64")
 
-    def _table(self, X: np.ndarray, y: Any, tasks: Any, task: str | None) -> Annotations | None:
+    def _table(self, X: np.ndarray, y: Labels, tasks: ArrayLike | None, task: str | None) -> Annotations | None:
         """Annotations whose task code i is row i of X; None of plain labels."""
-        y = of_frame(y, self.kind, task)
+        y = annotations_from_frame(y, self.kind, task)
         if isinstance(y, Annotations):
             if y.kind != self.kind:
                 raise DataError(f"{type(self).__name__} is for {self.kind}, the annotations are of kind {y.kind}.")
@@ -117,17 +125,17 @@ class CrowdEstimator(BaseEstimator):
 
     def _from_matrix(self, matrix: np.ndarray, names: list[str] | None) -> Annotations:
         """Annotations of a matrix, one column an annotator."""
-        said = ~_missing(matrix)
+        labelled = ~_missing(matrix)
         if label_kind(self.kind).has_classes:
-            said &= matrix != -1
-        rows, columns = np.nonzero(said)
+            labelled &= matrix != -1
+        rows, columns = np.nonzero(labelled)
         if not len(rows):
             raise DataError("y: holds no label.")
         options: dict[str, Any] = {"tasks": np.arange(len(matrix)), "annotators": names or np.arange(matrix.shape[1])}
-        who = columns if names is None else np.asarray(names, dtype=object)[columns]
-        return Annotations.from_arrays(rows, who, matrix[said].tolist(), kind=self.kind, **options)
+        annotators = columns if names is None else np.asarray(names, dtype=object)[columns]
+        return Annotations.from_arrays(rows, annotators, matrix[labelled].tolist(), kind=self.kind, **options)
 
-    def _plain(self, X: np.ndarray, y: Any) -> np.ndarray:
+    def _plain(self, X: np.ndarray, y: Labels) -> np.ndarray:
         """One label a row, [N]."""
         values = column_or_1d(y, warn=True)
         check_consistent_length(X, values)

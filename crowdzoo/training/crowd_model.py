@@ -1,45 +1,60 @@
 """Any base model under a crowd layer: trained on the annotators' labels, asked for the truth."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import ArrayLike
 
+from crowdzoo.backend import Config, KerasBatches, Shapes, Tensor, as_strings
 from crowdzoo.checks.constraints import SEED
+from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, SEGMENTATION, SEQUENCE, LabelKind
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.json import FORMAT_VERSION, check_format
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import BATCH, EPOCHS
-from crowdzoo.training.asked_model import AskedModel
-from crowdzoo.training.checkpoint import Checkpoint, kept_in
+from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
+from crowdzoo.optimizers import LazyAdam
+from crowdzoo.training.checkpoint import Checkpoint, keep_checkpoint
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.digest import digest_of
-from crowdzoo.training.epoch_count import pinned_to_epochs
+from crowdzoo.training.epoch_count import epoch_callbacks
+from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
 from crowdzoo.training.faults import is_judged, look_for_lost_classes
 from crowdzoo.training.fit_arguments import (
+    check_shapes,
     crowd_arrays,
     evaluation_batches,
-    held_out,
+    hold_out,
     refuse_class_weight,
     symbols,
     target_arrays,
     target_batches,
     task_weights,
+    token_ids,
 )
+from crowdzoo.training.gold_metric import CrowdAccuracy, GoldMetric
+from crowdzoo.training.mask_data import MaskData
+from crowdzoo.training.pair_rows import Examples, Labels, instances_of
 from crowdzoo.training.recipes import recipe_of
-from crowdzoo.training.sparse_batch import check_columns, has_annotators
+from crowdzoo.training.sparse_batch import check_columns, has_annotators, sparse_batch
 
-# Lines that messages tell to write; see `pair_rows`
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+# Calls that error messages suggest; see `pair_rows`
 EVALUATE = "evaluate(x, annotations, tasks={})"
 VALIDATION = "validation_data=({{'instances': x, 'tasks': {}}}, annotations)"
+POSTERIORS = "posteriors(x, annotations, tasks={})"
+CALIBRATED = "calibrated_confusions(x, annotations, tasks={})"
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
-class CrowdModel(AskedModel):
+class CrowdModel(keras.Model):
     """A base model that estimates the truth, and a crowd layer that says what each annotator would answer.
 
     Training compares the crowd layer's answers with the annotations; `predict` gives the base's
@@ -51,7 +66,7 @@ class CrowdModel(AskedModel):
         crowd: crowd layer (any of `crowdzoo.layers`), or None for a base that is trained on given
             targets, such as aggregated labels; then `fit(x, y)` takes distributions `[N, K]`.
         features: name of the base's layer whose output, flattened to `[B, D]`, is the features of an instance for
-            crowd layers that look at them (CoNAL, LIA; of masks `[B, H, W, D]`, SpatialConfusions); None gives them the
+            crowd layers that use them (CoNAL, LIA; for masks `[B, H, W, D]`, SpatialConfusions); None gives them the
             instances as they come.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
@@ -60,11 +75,12 @@ class CrowdModel(AskedModel):
             are not saved in `.keras` files. None before.
         classes: names of the classes, likewise; None of ratings.
         instances_shape: structure of shapes that the base was built with; None before.
+        bottleneck_shape: shape of the base's output; None before it is built.
 
     Call arguments:
         inputs: instances: gives the estimate of the truth. Or `{"instances": ..., "annotators": ids}` with ids int
             `[B, M]`, -1 for padding: gives the crowd layer's answers, `[B, M, K]` (`[B, T, M, K]`, `[B, M]`). With
-            "labels" as well, int `[B, M]`, -1 where there is none: what the crowd layer makes of them
+            "labels" as well, int `[B, M]`, -1 where missing: what the crowd layer makes of them
             (`CrowdLayer.with_labels`, for most the log-joint `[B, K]`).
 
     Example:
@@ -73,6 +89,10 @@ class CrowdModel(AskedModel):
         >>> model.fit(x, annotations, tasks=ids, epochs=20)    # ids: the task of each row of x
         >>> model.predict(x).argmax(axis=1)
     """
+
+    bottleneck_shape: tuple[int | None, ...] | None = None
+    _base_and_features: Callable[..., Any] | None = None
+    _gold_metrics: Callable[[], list[GoldMetric]] = staticmethod(list)
 
     def __init__(self, base: keras.Model, crowd: CrowdLayer | None = None, features: str | None = None, **kwargs: Any):
         # the base and the crowd layer cast by themselves; casting here would round the instances first
@@ -91,7 +111,7 @@ class CrowdModel(AskedModel):
 
     # === Keras ===
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Shapes) -> None:
         """Makes all weights.
 
         Args:
@@ -104,13 +124,12 @@ class CrowdModel(AskedModel):
         self.bottleneck_shape = bottleneck.shape
         if self.crowd is not None:
             self.crowd.check_probabilities(bottleneck)
-        if self.crowd is not None and self.crowd.uses_features:
-            self._base_and_features = self._with_features()
-            features_shape = self._base_and_features(tensors)[1].shape
+            shapes = [bottleneck.shape]
+            if self.crowd.uses_features:
+                self._base_and_features = self._with_features()
+                shapes.append(self._base_and_features(tensors)[1].shape)
             if not self.crowd.built:
-                self.crowd.build(self.bottleneck_shape, features_shape)
-        elif self.crowd is not None and not self.crowd.built:
-            self.crowd.build(self.bottleneck_shape)
+                self.crowd.build(*shapes)
         self.instances_shape = shape
         self.built = True
 
@@ -118,7 +137,7 @@ class CrowdModel(AskedModel):
         """From instances to the bottleneck and the features `[B, D]`, in one pass through the base."""
         if self.features is None:
 
-            def both(instances: Any, training: bool = False) -> Any:
+            def both(instances: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
                 return self.base(instances, training=training), instances
 
         else:
@@ -133,7 +152,7 @@ class CrowdModel(AskedModel):
                     f"base: {error}"
                 ) from error
 
-        def flattened(instances: Any, training: bool = False) -> Any:
+        def flattened(instances: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
             bottleneck, features = both(instances, training=training)
             features = ops.cast(features, keras.backend.result_type(self.variable_dtype, "float32"))
             if len(features.shape) == 2 or self.label_kind.has_pixels:
@@ -142,7 +161,7 @@ class CrowdModel(AskedModel):
 
         return flattened
 
-    def call(self, inputs: Any, training: bool = False) -> Any:
+    def call(self, inputs: Mapping[str, Tensor] | Tensor, training: bool = False) -> Tensor:
         """The truth's estimate, or with annotators their answers; see the class."""
         if not has_annotators(inputs):
             bottleneck = self.base(inputs, training=training)
@@ -150,16 +169,16 @@ class CrowdModel(AskedModel):
         if self.crowd is None:
             raise ValueError("CrowdModel: there is no crowd layer, so annotators cannot be asked")
         instances, annotators = inputs["instances"], inputs["annotators"]
-        more = {}
+        features = {}
         if self._base_and_features is None:
             bottleneck = self.base(instances, training=training)
         else:
-            bottleneck, more["features"] = self._base_and_features(instances, training=training)
+            bottleneck, features["features"] = self._base_and_features(instances, training=training)
         if "labels" in inputs:
-            return self.crowd.with_labels(bottleneck, annotators, inputs["labels"], **more)
-        return self.crowd(bottleneck, annotators=annotators, training=training, **more)
+            return self.crowd.with_labels(bottleneck, annotators, inputs["labels"], **features)
+        return self.crowd(bottleneck, annotators=annotators, training=training, **features)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """Base and crowd layer, serialised."""
         return {
             "name": self.name,
@@ -171,7 +190,7 @@ class CrowdModel(AskedModel):
         }
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "CrowdModel":
+    def from_config(cls, config: Config, custom_objects: Mapping[str, type] | None = None) -> "CrowdModel":
         """A model with fresh weights from `get_config`'s result."""
         check_format(config.get("format_version"), "the configuration of CrowdModel")
         config = {name: value for name, value in config.items() if name != "format_version"}
@@ -181,37 +200,184 @@ class CrowdModel(AskedModel):
         }
         return cls(**{**config, **parts})
 
-    def get_build_config(self) -> dict[str, Any]:
+    def get_build_config(self) -> Config:
         """What `build` needs, for loading."""
         return {"instances_shape": self.instances_shape}
 
-    def build_from_config(self, config: dict[str, Any]) -> None:
+    def build_from_config(self, config: Config) -> None:
         """Builds a model that is being loaded."""
         shape = config.get("instances_shape")
         if shape is not None and not self.built:
             self.build(shape)
 
-    # === Training and asking ===
+    def compile_from_config(self, config: Config) -> None:
+        """Sets up a loaded model's training as it was saved."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.built:
+            self.optimizer.build(self.trainable_variables)
+
+    # === Loss and metrics ===
+
+    def compile(
+        self,
+        optimizer: keras.optimizers.Optimizer | str | None = None,
+        loss: keras.losses.Loss | Callable[..., Tensor] | str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Sets up training.
+
+        Args:
+            optimizer: a Keras optimizer or its name; None is Adam at 0.001.
+            loss: None is the right one: the crowd layer's own (`MaskedCrowdCrossentropy` for most, for regression
+                `MaskedCrowdMeanSquaredError`); without a crowd layer cross-entropy to the given distributions, or
+                squared error for one output.
+            **kwargs: as for `keras.Model.compile`. Keras' own metrics, such as "accuracy", "AUC" or `F1Score`, compare
+                the model's estimate with gold (`evaluate`, `validation_data`), with every method. On annotators' labels
+                a model with a crowd layer has none. A metric of your own gets what the loss gets.
+
+        Raises:
+            ConfigError: a loss of Keras', which would take missing labels (-1) for a class; or "accuracy" of ratings.
+        """
+        if self.crowd is not None and (isinstance(loss, str) or _is_from_keras(loss)):
+            name = loss if isinstance(loss, str) else getattr(loss, "name", getattr(loss, "__name__", repr(loss)))
+            raise ConfigError(
+                f"compile: loss {name!r} compares with one truth a task, and this model learns from several "
+                "annotators' labels. Write compile() without loss; the crowd layer has its own."
+            )
+        for name in ("metrics", "weighted_metrics"):
+            if kwargs.get(name) is not None:
+                kwargs[name] = keras.tree.map_structure(self._metric, kwargs[name])
+        if kwargs.get("metrics") is not None or kwargs.get("weighted_metrics") is not None:  # else Keras keeps them
+            gold_metrics = [metric for metric in keras.tree.flatten(kwargs) if isinstance(metric, GoldMetric)]
+            self._gold_metrics = lambda: gold_metrics  # as a list, Keras would track them a second time
+        optimizer = keras.optimizers.Adam(1e-3) if optimizer is None else optimizer
+        super().compile(optimizer=optimizer, loss=self._default_loss() if loss is None else loss, **kwargs)
+        # a weight that LazyAdam trained before would go on giving gradients of single rows; see take_rows
+        lazy = isinstance(getattr(self.optimizer, "inner_optimizer", self.optimizer), LazyAdam)
+        for variable in self.variables:
+            variable.sparse_gradient = lazy
+
+    def _metric(self, metric: keras.metrics.Metric | str) -> keras.metrics.Metric:
+        """A metric that knows which truths are missing."""
+        if metric in ("accuracy", "acc"):
+            if not self.label_kind.has_classes:
+                raise ConfigError("compile: metric 'accuracy' is for classes. For ratings write metrics=['mae'].")
+            metric = CrowdAccuracy(name=metric)
+        if self.crowd is None or not (isinstance(metric, (str, CrowdAccuracy)) or _is_from_keras(metric)):
+            return metric
+        keras_metric = keras.metrics.get(metric)
+        if not isinstance(keras_metric, keras.metrics.Metric):  # a function
+            keras_metric = keras.metrics.MeanMetricWrapper(keras_metric, name=keras_metric.__name__)
+        return GoldMetric(keras_metric, name=metric if isinstance(metric, str) else keras_metric.name)
+
+    def compute_metrics(
+        self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        """The compiled metrics; on annotators' labels without those that compare with gold."""
+        is_gold = self._is_gold(x, y, y_pred)
+        for metric in self._gold_metrics():
+            metric.counts = is_gold
+        values = super().compute_metrics(x, y, y_pred, sample_weight)
+        hidden = set() if is_gold else {metric.name for metric in self._gold_metrics()}
+        return {name: value for name, value in values.items() if name not in hidden}
+
+    @property
+    def label_kind(self) -> LabelKind:
+        """Kind of labels that the model estimates."""
+        if self.crowd is not None:
+            return self.crowd.label_kind
+        shape = self.bottleneck_shape or ()
+        kinds_by_rank = {3: SEQUENCE, 4: SEGMENTATION}
+        return kinds_by_rank.get(len(shape), REGRESSION if shape[-1:] == (1,) else CLASSIFICATION)
+
+    def _default_loss(self) -> keras.losses.Loss:
+        if self.crowd is not None:
+            return self.crowd.default_loss()
+        if not self.label_kind.has_classes:
+            return keras.losses.MeanSquaredError()
+        return MaskedCrossentropy() if self.label_kind.has_positions else keras.losses.CategoricalCrossentropy()
+
+    # Validation and evaluation may be on gold: then x is the instances alone, and y has no axis of classes
+
+    def compute_loss(
+        self,
+        x: Tensor | None = None,
+        y: Tensor | None = None,
+        y_pred: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+        training: bool = True,
+    ) -> Tensor:
+        """The compiled loss; on gold cross-entropy of the model's estimate, or its squared error.
+
+        Args:
+            x: a batch of the model's inputs.
+            y: labels, targets or gold of the batch.
+            y_pred: output of the model.
+            sample_weight: `[B]` or None.
+            training: whether the model is being trained.
+
+        Returns:
+            A scalar.
+        """
+        if self.crowd is not None and not (self.crowd.is_fitted_now or has_annotators(x)):
+            # Keras makes the loss from a batch as it came, before `train_step` sees one
+            x, y, _ = keras.utils.unpack_x_y_sample_weight(sparse_batch(self.crowd, (x, y)))
+            if has_annotators(x):
+                y_pred = self(x, training=training)
+            elif y is not None and len(y.shape) != self.label_kind.axes:
+                check_columns(self.crowd, tuple(y.shape))
+        if not self._is_gold(x, y, y_pred):
+            return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+        if not self.label_kind.has_classes:
+            loss = MaskedCrowdMeanSquaredError()(ops.expand_dims(y, axis=-1), y_pred, sample_weight)
+        else:
+            assert y_pred is not None  # gold is compared with predictions
+            truth = ops.one_hot(ops.cast(y, "int32"), y_pred.shape[-1])
+            loss = MaskedCrossentropy()(truth, y_pred, sample_weight)
+        return sum((ops.sum(ops.cast(term, loss.dtype)) for term in self.losses), start=loss)
+
+    def _is_gold(self, x: Tensor, y: Tensor, y_pred: Tensor) -> bool:
+        if self.crowd is None or y is None or has_annotators(x) or not hasattr(y_pred, "shape"):
+            return False
+        return len(y.shape) == len(y_pred.shape) - 1
+
+    # Keras' steps, which on JAX get a state before the batch
+
+    def train_step(self, *args: Any) -> dict[str, Tensor]:
+        """A step on a batch, whose labels may have a column an annotator; see `keras.Model.train_step`."""
+        batch = args[-1]
+        if self.crowd is not None and not self.crowd.is_fitted_now:  # a recipe's batches are as they should be
+            batch = sparse_batch(self.crowd, batch)
+            x, y, _ = keras.utils.unpack_x_y_sample_weight(batch)
+            if not has_annotators(x) and hasattr(y, "shape"):
+                check_columns(self.crowd, tuple(y.shape))
+        return super().train_step(*args[:-1], batch)
+
+    def test_step(self, *args: Any) -> dict[str, Tensor]:
+        """The same for evaluation, also on gold; see `keras.Model.test_step`."""
+        return super().test_step(*args[:-1], sparse_batch(self.crowd, args[-1]))
+
+    # === Training ===
 
     def fit(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: Examples | TrainingData | KerasBatches | None = None,
+        y: Labels | None = None,
         *,
-        tasks: Any = None,
+        tasks: ArrayLike | None = None,
         task: str | None = None,
         epochs: int = 1,
         batch_size: int = 32,
         seed: int = 0,
         shuffle: bool = True,
-        validation_data: Any = None,
+        validation_data: tuple | keras.utils.PyDataset | None = None,
         validation_split: float = 0.0,
         validation_batch_size: int | None = None,
-        sample_weight: Any = None,
-        class_weight: Any = None,
-        callbacks: Any = None,
+        sample_weight: ArrayLike | None = None,
+        class_weight: Mapping[int, float] | None = None,
+        callbacks: Sequence[keras.callbacks.Callback] | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
-        verbose: Any = "auto",
+        verbose: str | int = "auto",
         **kwargs: Any,
     ) -> keras.callbacks.History:
         """Trains on annotations.
@@ -220,7 +386,7 @@ class CrowdModel(AskedModel):
             x: instances `[N, ...]`; or what carries the ids of its rows, `{"instances": x, "tasks": ids}`,
                 `crowdzoo.instances.Instances` or a pandas frame with a column `task`; or
                 `{"instances": ..., "annotators": ids}` with ids int
-                `[N, M]`, -1 for padding, and y the labels beside them (`[N, M]`, sequences `[N, T, M]`, masks
+                `[N, M]`, -1 for padding, and y their labels (`[N, M]`, sequences `[N, T, M]`, masks
                 `[N, H, W, M]`); or, with
                 y None, a `tf.data.Dataset`, `keras.utils.PyDataset` or generator of
                 `({"instances": ..., "annotators": ids}, labels)` or of `(x, labels)` with a column an annotator; or
@@ -262,7 +428,7 @@ class CrowdModel(AskedModel):
             DataError: nothing says which row is which task, labelled tasks without a row, labels of another kind, or
                 another number of annotators or classes than the model has.
             ConfigError: weights for a method that cannot weigh tasks (`CrowdLayer.weighs_tasks`), weights or
-                `validation_split` for data that are no arrays; or a checkpoint of another training.
+                `validation_split` for data that are not arrays; or a checkpoint of another training.
 
         Warns:
             NotLearnedWarning: after five epochs or more the model gives one class to all tasks (tokens), or never gives
@@ -291,20 +457,24 @@ class CrowdModel(AskedModel):
             weights["sample_weight"] = task_weights(self.crowd, data, sample_weight)
             kept["sample_weight"] = digest_of(weights)
         if validation_split and validation_data is None:
-            data, validation_data = held_out(data, validation_split, held_order | weights)
+            data, validation_data = hold_out(data, validation_split, held_order | weights)
             weights = {name: values[: data.num_tasks] for name, values in weights.items()}
         elif isinstance(validation_data, (tuple, list)) and len(validation_data) in (2, 3):
             column = task if hasattr(validation_data[1], "columns") else None
             validation_data = evaluation_batches(self, *validation_data, task=column, line=VALIDATION, **held_order)
         arguments = {
-            "epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose, **kwargs
-        }  # fmt: skip
+            "epochs": epochs,
+            "validation_data": validation_data,
+            "callbacks": callbacks,
+            "verbose": verbose,
+            **kwargs,
+        }
         if self.crowd is not None and isinstance(data, TrainingData):
             first = next(iter(data.batches(1, seed, shuffle=False, **weights)))[0]
             if not self.built:  # a method looks at sizes before the first step
                 self(first)
             self.crowd.check_probabilities(self.base(first["instances"]))
-            with self.crowd.being_fitted(), kept_in(self, checkpoint, data, **kept, **order):
+            with self.crowd.being_fitted(), keep_checkpoint(self, checkpoint, data, **kept, **order):
                 history = recipe_of(self.crowd)(self, data, order | weights, **arguments)
             if is_judged(self):
                 look_for_lost_classes(self, data, batch_size, **weights)
@@ -317,10 +487,12 @@ class CrowdModel(AskedModel):
                 if shape is not None and shape.rank is not None:
                     check_columns(self.crowd, tuple(shape))
         batches = target_batches(data, **order) if isinstance(data, tuple) else data
-        with kept_in(self, checkpoint, data, **kept, **order):
+        with keep_checkpoint(self, checkpoint, data, **kept, **order):
             return self.fit_batches(batches, class_weight=class_weight, **arguments)
 
-    def fit_batches(self, data: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
+    def fit_batches(
+        self, data: KerasBatches, callbacks: Sequence[keras.callbacks.Callback] | None = None, **kwargs: Any
+    ) -> keras.callbacks.History:
         """Gradient descent on the compiled loss over batches as they come, as in `keras.Model.fit`.
 
         Args:
@@ -331,7 +503,7 @@ class CrowdModel(AskedModel):
         Returns:
             Keras' `History`.
         """
-        pinned = pinned_to_epochs(self, data)
+        pinned = epoch_callbacks(self, data)
         if pinned and not isinstance(callbacks, keras.callbacks.CallbackList):
             callbacks = [*pinned, *keras.tree.flatten(callbacks or [])]
         try:
@@ -348,15 +520,15 @@ class CrowdModel(AskedModel):
 
     def evaluate(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: Examples | KerasBatches | None = None,
+        y: Labels | None = None,
         *,
-        tasks: Any = None,
+        tasks: ArrayLike | None = None,
         task: str | None = None,
         batch_size: int | None = None,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> float | list[float] | dict[str, float]:
         """Loss and metrics, on annotators' labels or on gold.
 
         On gold, what is compared is the model's estimate of the truth, as `predict` gives it: the loss is its
@@ -376,7 +548,7 @@ class CrowdModel(AskedModel):
             As `keras.Model.evaluate`.
 
         Raises:
-            DataError: as in `fit`; gold that is no class of the model's, or says nothing.
+            DataError: as in `fit`; gold that is not a class of the model, or is empty.
         """
         if y is None:
             spec = repr(getattr(x, "element_spec", None))
@@ -385,11 +557,193 @@ class CrowdModel(AskedModel):
         else:
             order = {"batch_size": batch_size or 32, "seed": 0, "shuffle": False}
             x = evaluation_batches(self, x, y, sample_weight, tasks=tasks, task=task, line=EVALUATE, **order)
-        found = super().evaluate(x, **kwargs)  # TensorFlow's numbers where the layer has metrics of its own
-        return keras.tree.map_structure(lambda value: value if np.ndim(value) else float(value), found)
+        results = super().evaluate(x, **kwargs)  # TensorFlow's numbers where the layer has metrics of its own
+        return keras.tree.map_structure(lambda value: value if np.ndim(value) else float(value), results)
+
+    # === Predictions ===
+
+    def predict(self, x: Examples | KerasBatches, **kwargs: Any) -> np.ndarray:
+        """Estimates the truth; annotators, where x names any, are not looked at.
+
+        Args:
+            x: instances `[N, ...]`, or a `tf.data.Dataset` of batches: instances, or what `fit` takes.
+            **kwargs: as for `keras.Model.predict`.
+
+        Returns:
+            The base's output: `[N, K]` probabilities, `[N, T, K]` for sequences, `[N, H, W, K]` for masks, `[N, 1]`
+            for regression.
+        """
+        spec = getattr(x, "element_spec", None)  # of a tf.data.Dataset
+        if has_annotators(spec[0] if isinstance(spec, tuple) else spec):
+            x = cast("tf.data.Dataset", x).map(lambda inputs, *_: inputs["instances"])
+        x = keras.tree.map_structure(as_strings, token_ids(self, instances_of(x)))
+        if self.built:
+            check_shapes(self, x)
+        return super().predict(x, **kwargs)
+
+    def posteriors(
+        self,
+        x: Examples | TrainingData,
+        y: Labels | None = None,
+        *,
+        tasks: ArrayLike | None = None,
+        task: str | None = None,
+        batch_size: int = 256,
+    ) -> np.ndarray:
+        """What annotated tasks are, given their instances and the labels that they got.
+
+        `q_i(k) ~ p_i(k) prod_r P(r says y_ir | truth k)` (Bayes' rule with the model's own annotators).
+
+        Args:
+            x: instances, or `TrainingData`; as in `fit`.
+            y: annotations, as in `fit`.
+            tasks: ids of the rows of x, as in `fit`.
+            task: a frame's column, as in `fit`.
+            batch_size: tasks in a batch.
+
+        Returns:
+            float32 `[N, K]`, a row for each row of x, rows sum to one; where nobody labelled a task, the estimate from
+            its instance. For sequences `[N, T, K]`, T the longest labelled one; rows of zeros beyond a sentence's last
+            labelled token. For masks `[N, H, W, K]`, the estimate where a pixel has no label.
+
+        Raises:
+            ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
+            NotImplementedError: a crowd layer of your own that does not say how labels depend on the truth.
+        """
+        self._crowd()
+        if isinstance(x, TrainingData):
+            return self.e_step(x, batch_size=batch_size)[0]
+        data = crowd_arrays(self, x, y, tasks, task, POSTERIORS)
+        posteriors = self.e_step(data, batch_size=batch_size)[0]
+        if isinstance(data, MaskData):
+            labelled = posteriors.any(axis=-1, keepdims=True)
+            return posteriors if labelled.all() else np.where(labelled, posteriors, self.predict(data.x, verbose=0))
+        unlabelled = np.flatnonzero(data.annotations.redundancy == 0)
+        if len(unlabelled):
+            rest = keras.tree.map_structure(lambda array: np.asarray(array)[unlabelled], data.x)
+            estimates = self.predict(rest, verbose=0)
+            posteriors[unlabelled] = estimates if data.num_tokens is None else estimates[:, : data.num_tokens]
+        return posteriors
+
+    def e_step(self, data: TrainingData, *, batch_size: int = 256) -> tuple[np.ndarray, float]:
+        """Posteriors of the annotated tasks, and how likely their labels are.
+
+        Args:
+            data: annotated tasks.
+            batch_size: tasks in a batch.
+
+        Returns:
+            posteriors float32 `[N, K]` (sequences `[N, T, K]`, masks `[N, H, W, K]`, tokens and pixels taken one by
+            one), rows of zeros where nobody labelled; and the log-likelihood of all labels, in nats:
+            `sum_i log sum_k p_i(k) prod_r P(r says y_ir | truth k)`.
+        """
+        self._crowd()
+        return e_step(self, data, batch_size)
+
+    # === Annotators ===
+
+    def annotator_confusions(self) -> np.ndarray:
+        """The label distribution of every annotator for each certain truth, float64 `[R, K, K]`; rows sum to one.
+
+        For `CrowdsourcedLayer` this does not estimate how often an annotator is right: it applies a second softmax to
+        that of the base, so its diagonal is too low by design. See `calibrated_confusions`.
+        """
+        return self._crowd().annotator_confusions()
+
+    def calibrated_confusions(
+        self,
+        x: Examples | TrainingData,
+        y: Labels | None = None,
+        *,
+        tasks: ArrayLike | None = None,
+        task: str | None = None,
+        batch_size: int = 256,
+    ) -> np.ndarray:
+        """What every annotator said of tasks of each class, counted by the tasks' posteriors.
+
+        `sum_i q_i(k) 1[y_ir = l] / sum_i q_i(k) 1[r labelled i]`, q as `posteriors` gives it.
+
+        Args:
+            x: instances, or `TrainingData`; as in `fit`.
+            y: annotations, as in `fit`.
+            tasks: ids of the rows of x, as in `fit`.
+            task: a frame's column, as in `fit`.
+            batch_size: tasks in a batch.
+
+        Returns:
+            float64 `[R, K, K]`, `[annotator, true, said]`; rows sum to one, and are uniform where an annotator labelled
+            nothing.
+
+        Raises:
+            ValueError: as `posteriors`.
+        """
+        crowd = self._crowd()
+        data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks, task, CALIBRATED)
+        posteriors = self.e_step(data, batch_size=batch_size)[0]
+        rows = posteriors.reshape(-1, posteriors.shape[-1]).astype("float64")
+        counts = expected_counts(rows, *annotation_columns(data), crowd.num_annotators)
+        total = counts.sum(axis=2, keepdims=True)
+        return np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / counts.shape[2])
+
+    def log_confusions(self, x: Examples, annotators: np.ndarray) -> np.ndarray:
+        """Log-probabilities of what annotators would say of tasks, for every possible truth.
+
+        Methods that look at the instances (CoNAL, LIA) differ from task to task.
+
+        Args:
+            x: instances `[B, ...]`.
+            annotators: int `[B, M]`, annotator codes.
+
+        Returns:
+            float32 `[B, M, K, K]`, `[task, annotator, true, said]`.
+
+        Raises:
+            ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
+            NotImplementedError: a crowd layer of your own that does not say how labels depend on the truth.
+        """
+        crowd, codes = self._crowd(), ops.convert_to_tensor(np.asarray(annotators, dtype="int32"))
+        if not crowd.uses_features:
+            return ops.convert_to_numpy(crowd.log_confusions(codes))
+        return ops.convert_to_numpy(crowd.log_confusions(codes, self.features_of(x)))
+
+    def features_of(self, x: Examples) -> Tensor:
+        """What a crowd layer that looks at the instances sees of them.
+
+        Args:
+            x: instances `[B, ...]`.
+
+        Returns:
+            A tensor `[B, D]`, float32 or wider.
+
+        Raises:
+            ValueError: the crowd layer does not look at the instances.
+        """
+        if self._base_and_features is None:
+            raise ValueError(f"{type(self._crowd()).__name__} does not look at the instances, so it has no features")
+        return self._base_and_features(x)[1]
+
+    def annotator_scales(self) -> np.ndarray:
+        """Factor of every annotator of a regression, float64 `[R]`."""
+        return self._crowd().annotator_scales()
+
+    def annotator_biases(self) -> np.ndarray:
+        """Bias of every annotator of a regression, in the labels' unit, float64 `[R]`."""
+        return self._crowd().annotator_biases()
+
+    def _crowd(self) -> CrowdLayer:
+        if self.crowd is None:
+            raise ValueError("CrowdModel: there is no crowd layer, so nothing was learnt about the annotators")
+        return self.crowd
+
+    # === Export ===
 
     def export(self, path: str | Path, **kwargs: Any) -> Path:
         """Writes a TensorFlow SavedModel for serving; see `crowdzoo.export.export_model` for the arguments."""
         from crowdzoo.export.saved_model import export_model
 
         return export_model(self, path, **kwargs)
+
+
+def _is_from_keras(function: Any) -> bool:
+    """Whether a loss or a metric comes from Keras rather than from a user."""
+    return getattr(function, "__module__", type(function).__module__).startswith("keras.")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from crowdzoo.training.crowd_estimator import CrowdEstimator
+from crowdzoo.training.pair_rows import Labels
 
 
 class CrowdRegressor(RegressorMixin, CrowdEstimator):
@@ -25,16 +27,16 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
 
     kind: ClassVar[str] = "regression"
 
-    def fit(self, X: Any, y: Any, tasks: Any = None, task: str | None = None) -> CrowdRegressor:
+    def fit(self, X: ArrayLike, y: Labels, tasks: ArrayLike | None = None, task: str | None = None) -> CrowdRegressor:
         """Trains from new weights.
 
         Args:
             X: features `[N, D]`, finite numbers; an array, or a frame of numbers.
-            y: ratings of the annotators: a matrix `[N, R]`, one column an annotator, with NaN where there is none; or
+            y: ratings of the annotators: a matrix `[N, R]`, one column an annotator, with NaN where missing; or
                 `Annotations` of kind regression, or a frame with the columns task, annotator (or worker) and label. Or
                 plain numbers `[N]`, one a row, on which the base is trained alone.
             tasks: with a table, ids of the rows of X, `[N]`; see `CrowdModel.fit`.
-            task: name of the frame's column of the tasks' ids, where it is no usual name.
+            task: name of the frame's column of the tasks' ids, if it is not a usual one.
 
         Returns:
             The estimator itself.
@@ -44,13 +46,13 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
             ConfigError: a setting that is out of range, or a base that does not fit.
             ValueError: what scikit-learn says of other unusable data.
         """
-        X = self._checked(X, y, reset=True)
+        X = self._check_features(X, y, reset=True)
         annotations = self._table(X, y, tasks, task)
         if annotations is None:
-            return self._fitted(X, self._plain(X, y).astype("float64"), None)
-        return self._fitted(X, None, annotations)
+            return self._train(X, self._plain(X, y).astype("float64"), None)
+        return self._train(X, None, annotations)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Estimates of the true rating.
 
         Args:
@@ -59,9 +61,16 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
         Returns:
             float64 `[N]`, in the unit of the ratings.
         """
-        return self._estimates(self._checked(X))[:, 0]
+        return self._estimates(self._check_features(X))[:, 0]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None, task: str | None = None) -> float:
+    def score(
+        self,
+        X: ArrayLike,
+        y: Labels,
+        sample_weight: ArrayLike | None = None,
+        tasks: ArrayLike | None = None,
+        task: str | None = None,
+    ) -> float:
         """R²; against ratings of several annotators, that of all these ratings.
 
         Args:
@@ -74,7 +83,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
         Raises:
             DataError: weights for the annotators' ratings.
         """
-        annotations = self._scored(X, y, sample_weight, tasks, task)
+        annotations = self._annotations_to_score(X, y, sample_weight, tasks, task)
         if annotations is None:
             return super().score(X, y, sample_weight)
         return float(r2_score(annotations.labels, self.predict(X)[annotations.task_ids]))

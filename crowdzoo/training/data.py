@@ -2,15 +2,19 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import keras
 import numpy as np
 
+from crowdzoo.backend import KerasBatches
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.training.batches import CrowdBatches
 from crowdzoo.training.pair_rows import pair_rows
+
+# Arguments of `TrainingData.batches`: batch_size, seed, shuffle and sample_weight
+BatchOrder: TypeAlias = dict[str, Any]
 
 
 def split_row(rows: int, fraction: float) -> int:
@@ -35,7 +39,7 @@ class TrainingData(Protocol):
 
     Attributes:
         num_tasks: N, rows that `targets` need; tasks are numbered 0..N-1.
-        num_tokens: T, labelled tokens of the longest task, the second axis of `targets`; of masks their rows and
+        num_tokens: T, labelled tokens of the longest task, the second axis of `targets`; for masks their rows and
             columns; None where a task has one label.
     """
 
@@ -52,15 +56,15 @@ class TrainingData(Protocol):
         targets: np.ndarray | None = None,
         answers: np.ndarray | None = None,
         sample_weight: np.ndarray | None = None,
-    ) -> Any:
+    ) -> KerasBatches:
         """One pass over the tasks as Keras takes it; every pass has an order of its own.
 
         Args:
             batch_size: tasks in a batch.
             seed: seed of the order.
             shuffle: False keeps one order.
-            inputs: what goes into the model beside the instances: any of "annotators" (codes, int `[B, M]`,
-                -1 as padding), "labels" (int `[B, M]`, -1 where there is none), "tasks" (numbers, int `[B]`).
+            inputs: what goes into the model in addition to the instances: any of "annotators" (codes, int `[B, M]`,
+                -1 as padding), "labels" (int `[B, M]`, -1 where missing), "tasks" (numbers, int `[B]`).
                 With none of them the model gets the instances alone, and `targets` are needed.
             targets: what the model is compared with, `[N, ...]` (sequences `[N, T, ...]`), looked up when a batch is
                 made, so that they may be changed between passes; None is the labels `[B, M]`.
@@ -74,7 +78,7 @@ class TrainingData(Protocol):
         """
 
 
-def answer_shape(data: Any) -> tuple[int, ...]:
+def answer_shape(data: TrainingData) -> tuple[int, ...]:
     """Shape of an array with one answer for each place that is labelled: `[N]`, `[N, T]` or `[N, H, W]`.
 
     Args:
@@ -113,7 +117,7 @@ class ArrayData:
             self.num_tokens = int(annotations.positions.max(initial=-1)) + 1  # type: ignore[union-attr]  # has_positions says that they are there
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> tuple:
         """What is learned from: x and the annotations."""
         return self.x, self.annotations
 
@@ -139,7 +143,7 @@ class ArrayData:
             parts.append(ArrayData(x, annotations, annotations.tasks, encode=self.encode))
         return parts[0], parts[1]
 
-    def batches(self, batch_size: int, seed: int, **how: Any) -> Any:
+    def batches(self, batch_size: int, seed: int, **how: Any) -> KerasBatches:
         """See `TrainingData.batches`."""
         how |= {"batch_size": batch_size, "seed": seed, "encode": self.encode}
         return CrowdBatches(self.x, self.annotations, self.annotations.tasks, **how).for_keras()

@@ -15,7 +15,7 @@ ROWS = 256  # of texts and images, hashed at a time
 BYTES = 1 << 20  # of a file, read at a time
 
 
-def digest_of(data: Any) -> str:
+def digest_of(data: object) -> str:
     """A hash of arrays, `Annotations`, paths of files, and lists and dictionaries of them."""
     digest = hashlib.sha256()
     _add(digest, data)

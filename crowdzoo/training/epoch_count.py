@@ -1,15 +1,15 @@
 """Which epoch a data set is in, counted in Python, where a checkpoint and several devices can reach it."""
 
-from typing import Any
-
 import keras
+
+from crowdzoo.backend import KerasBatches
 
 
 class EpochCount:
     """Counts the epochs of a data set, each of which has an order of its own.
 
     An iteration is an epoch. On several devices Keras begins iterations that it gives up, and TensorFlow reads ahead in
-    them, so that Keras' epochs have to count; see `pinned_to_epochs`.
+    them, so that Keras' epochs have to count; see `epoch_callbacks`.
 
     Attributes:
         number: of the epoch; -1 before the first one.
@@ -31,7 +31,7 @@ class EpochCount:
         return max(self.number, 0)  # Keras looks at a first batch before the first epoch
 
 
-def pinned_to_epochs(model: Any, batches: Any) -> list[keras.callbacks.Callback]:
+def epoch_callbacks(model: keras.Model, batches: KerasBatches) -> list[keras.callbacks.Callback]:
     """Callbacks that let Keras' epochs count where several devices train; none are needed elsewhere.
 
     Args:

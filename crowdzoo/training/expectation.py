@@ -12,7 +12,7 @@ from crowdzoo.aggregation.engine.soft_answers import SoftAnswers, has_confidence
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
-from crowdzoo.training.data import answer_shape
+from crowdzoo.training.data import BatchOrder, TrainingData, answer_shape
 from crowdzoo.training.phases import answers_of_batch
 
 
@@ -23,8 +23,8 @@ class ExpectationStep(keras.callbacks.Callback):
 
     Args:
         data: `crowdzoo.models.TrainingData`.
-        posteriors: float `[N, K]` (sequences `[N, T, K]`), the targets of the training, changed in place; before the
-            first round they stand as they were given (the shares of the votes, which breaks the symmetry between
+        posteriors: float `[N, K]` (sequences `[N, T, K]`), the targets of the training, changed in place; until the
+            first round they keep the given values (the shares of the votes, which breaks the symmetry between
             classes).
         every: epochs in a round.
         after: called with the posteriors, and whether it is the first time, after each E-step and before the first
@@ -50,7 +50,7 @@ class ExpectationStep(keras.callbacks.Callback):
         self.log_likelihood = float("nan")
         self._epochs = 0
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """The E-step, every `every` epochs."""
         if self._epochs and self._epochs % self.every == 0:
             e_step = self.e_step or partial(self.model.e_step, self.data)
@@ -59,31 +59,31 @@ class ExpectationStep(keras.callbacks.Callback):
             self.after(self.posteriors, self._epochs == 0)
         self._epochs += 1
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Puts the likelihood of the last E-step beside the loss."""
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
+        """Logs the likelihood of the last E-step next to the loss."""
         if logs is not None and np.isfinite(self.log_likelihood):
             logs["log_likelihood"] = self.log_likelihood
 
 
-def e_step(model: Any, data: Any, batch_size: int = 256) -> tuple[np.ndarray, float]:
+def e_step(model: keras.Model, data: TrainingData, batch_size: int = 256) -> tuple[np.ndarray, float]:
     """Posteriors of the annotated tasks, and how likely their labels are; see `CrowdModel.e_step`."""
     counts_confidence = getattr(model.crowd, "confidence", False)
     soft = counts_confidence and has_confidence(getattr(data, "annotations", None))
     if soft and not model.crowd.uses_features:  # one matrix an annotator says all
         return _e_step_of_soft_answers(model, data, batch_size)
     posteriors, likelihood = np.zeros((*answer_shape(data), model.crowd.num_classes or 1), "float32"), 0.0
-    inputs, more = ("annotators", "labels", "tasks"), with_answers(model, data) if soft else {}
-    for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=inputs, **more):
+    inputs, answers = ("annotators", "labels", "tasks"), answer_inputs(model, data) if soft else {}
+    for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=inputs, **answers):
         parts = answers_of_batch(model, x, len(x["tasks"])).astype("float64")
         joint = parts.reshape(*parts.shape[:-1], -1, posteriors.shape[-1]).sum(axis=-2)
         place = (np.asarray(x["tasks"]), *(slice(width) for width in joint.shape[1:-1]))
-        given = np.asarray(x["annotators"] if soft else x["labels"]) >= 0
-        posteriors[place], of_batch = _normalised(joint, given.any(axis=-1))
+        labelled = np.asarray(x["annotators"] if soft else x["labels"]) >= 0
+        posteriors[place], of_batch = _normalise(joint, labelled.any(axis=-1))
         likelihood += of_batch
     return posteriors, likelihood
 
 
-def with_answers(model: Any, data: Any) -> dict[str, np.ndarray]:
+def answer_inputs(model: keras.Model, data: Any) -> BatchOrder:
     """What batches need in place of labels where a layer counts annotations by their confidence; else nothing.
 
     Args:
@@ -113,9 +113,9 @@ def padded_answers(annotations: Annotations, shares: np.ndarray) -> np.ndarray:
     """
     numbered = replace(annotations, labels=np.arange(len(annotations)))  # which annotation is where
     _, place = numbered.padded()
-    found = np.zeros((*place.shape, shares.shape[1]), "float32")
-    found[place >= 0] = shares[place[place >= 0]]
-    return found
+    padded = np.zeros((*place.shape, shares.shape[1]), "float32")
+    padded[place >= 0] = shares[place[place >= 0]]
+    return padded
 
 
 def _e_step_of_soft_answers(model: Any, data: Any, batch_size: int) -> tuple[np.ndarray, float]:
@@ -128,7 +128,7 @@ def _e_step_of_soft_answers(model: Any, data: Any, batch_size: int) -> tuple[np.
     return posteriors_given_answers(log_prior, answers, model.annotator_confusions())
 
 
-def _normalised(joint: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, float]:
+def _normalise(joint: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, float]:
     """Posteriors of log-joints `[..., K]`, zeros where nobody labelled, and the log-likelihood of all labels."""
     top = joint.max(axis=-1, keepdims=True)
     odds = np.exp(joint - top)
@@ -211,7 +211,7 @@ class Labels:
         self.num_classes = num_classes
 
     def mean(self, num_tasks: int) -> np.ndarray:
-        """Mean answer of each task, `[N, K]`, zeros where there is none."""
+        """Mean answer of each task, `[N, K]`, zeros where missing."""
         return vote_shares(self.tasks, self.labels, num_tasks, self.num_classes)
 
     def expected_counts(
@@ -229,7 +229,7 @@ class Labels:
 Answers = Labels | SoftAnswers
 
 
-def answers_of(data: Any, num_classes: int, confidence_for: str | None = None) -> Answers:
+def answers_of(data: TrainingData, num_classes: int, confidence_for: str | None = None) -> Answers:
     """The annotations of a training.
 
     Args:
@@ -245,7 +245,7 @@ def answers_of(data: Any, num_classes: int, confidence_for: str | None = None) -
     return soft_answers_of(data, confidence_for)
 
 
-def soft_answers_of(data: Any, layer: str) -> SoftAnswers:
+def soft_answers_of(data: TrainingData, layer: str) -> SoftAnswers:
     """The annotations of a training with their confidence.
 
     Args:
@@ -280,5 +280,5 @@ def posteriors_given_answers(
     """
     evidence = answers.log_evidence(confusions, len(log_prior))
     labelled = answers.mean(len(log_prior)).sum(axis=1) > 0
-    posteriors, likelihood = _normalised(np.float64(log_prior) + evidence, labelled)
+    posteriors, likelihood = _normalise(np.float64(log_prior) + evidence, labelled)
     return posteriors.astype("float32"), likelihood

@@ -1,6 +1,7 @@
-"""What can go wrong in training without an error of Keras': losses that are no numbers, models that learn nothing."""
+"""What can go wrong in training without an error in Keras: losses that are not numbers, models that learn nothing."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -8,10 +9,12 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.errors import DataError
+from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.metrics import lost_classes
+from crowdzoo.training.data import TrainingData
 from crowdzoo.training.phases import answers_of_batch
 
-JUDGED = 5  # epochs after which a model that never gives a class is no beginner
+JUDGED = 5  # epochs after which a model that never predicts a class is reported
 LOOKED_AT = 1024  # training examples whose predictions are looked at
 OTHERS = 0.01  # share of targets of other classes from which on one class for all is a fault
 MOVES = 0.01  # deviation of a regressor's answers, as a share of the ratings', below which they are one value
@@ -30,8 +33,8 @@ class StopAtNaN(keras.callbacks.Callback):
         DataError: at the end of such an epoch.
     """
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Looks at the mean loss of the epoch, which is no number if that of any batch is none."""
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
+        """Checks the mean loss of the epoch, which is NaN if that of any batch is."""
         loss = (logs or {}).get("loss")
         if loss is not None and not np.isfinite(float(loss)):
             raise DataError(
@@ -41,7 +44,7 @@ class StopAtNaN(keras.callbacks.Callback):
 
 
 def check_weights(model: keras.Model) -> None:
-    """Refuses a model with weights that are no finite numbers.
+    """Refuses a model with weights that are not finite.
 
     Raises:
         DataError: names the first layer and weight that holds NaN or infinity.
@@ -56,7 +59,12 @@ def check_weights(model: keras.Model) -> None:
             )
 
 
-def warn_if_one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any = None, what: str = "tasks") -> None:
+def warn_if_one_class(
+    predicted: np.ndarray,
+    targets: np.ndarray,
+    classes: Sequence[object] | np.ndarray | None = None,
+    what: str = "tasks",
+) -> None:
     """Warns where a classifier or tagger knows one class and the data have more.
 
     Args:
@@ -72,22 +80,24 @@ def warn_if_one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any =
         _warn(answers)
 
 
-def _one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any, what: str) -> str:
+def _one_class(
+    predicted: np.ndarray, targets: np.ndarray, classes: Sequence[object] | np.ndarray | None, what: str
+) -> str:
     """What a model gives that knows one class; empty where it knows more, or there are no others to know."""
     targets = targets[targets >= 0]
     if len(predicted) == 0 or len(targets) == 0 or (predicted != predicted[0]).any():
         return ""
-    others = float((targets != predicted[0]).mean())
-    if others < OTHERS:
+    other_share = float((targets != predicted[0]).mean())
+    if other_share < OTHERS:
         return ""
     name = predicted[0] if classes is None else classes[predicted[0]]
     return (
-        f"the one class {str(name)!r} to all {len(predicted):,} training {what} looked at, while {others:.1%} of the "
-        "labels are of other classes"
+        f"the one class {str(name)!r} to all {len(predicted):,} training {what} looked at, while {other_share:.1%} "
+        "of the labels are of other classes"
     )
 
 
-def is_judged(model: Any) -> bool:
+def is_judged(model: keras.Model) -> bool:
     """Whether a `CrowdModel` was just trained long enough for its `fit` to look for lost classes, by its kind too."""
     if model.crowd is None or len(getattr(getattr(model, "history", None), "epoch", ())) < JUDGED:
         return False
@@ -96,7 +106,7 @@ def is_judged(model: Any) -> bool:
     return of_classes or model.label_kind.has_tokens
 
 
-def look_for_lost_classes(model: Any, data: Any, batch_size: int, **weights: Any) -> None:
+def look_for_lost_classes(model: keras.Model, data: TrainingData, batch_size: int, **weights: Any) -> None:
     """Looks at some training tasks of a trained `CrowdModel`; see `warn_if_classes_are_lost`."""
     predicted, votes, left = [], [], LOOKED_AT
     for x, _, *weight in data.batches(batch_size, 0, inputs=("labels",), **weights):
@@ -114,7 +124,9 @@ def look_for_lost_classes(model: Any, data: Any, batch_size: int, **weights: Any
     warn_if_classes_are_lost(np.concatenate(predicted), np.concatenate(votes), model.crowd, classes)
 
 
-def warn_if_classes_are_lost(predicted: np.ndarray, votes: np.ndarray, layer: Any, classes: Any = None) -> None:
+def warn_if_classes_are_lost(
+    predicted: np.ndarray, votes: np.ndarray, layer: CrowdLayer, classes: Sequence[object] | np.ndarray | None = None
+) -> None:
     """Warns where a model never gives a class that a fair share of the votes is for, or gives one to everything.
 
     Args:
@@ -136,7 +148,7 @@ def warn_if_classes_are_lost(predicted: np.ndarray, votes: np.ndarray, layer: An
             votes_first = _votes_first(layer)
         way_out = f"{votes_first} Or t{_WAY_OUT[1:]}" if votes_first else _WAY_OUT
     else:
-        lost = lost_classes(predicted, votes, layer.num_classes)
+        lost = lost_classes(predicted, votes, layer.num_classes or 0)
         names = ", ".join(repr(str(code if classes is None else classes[code])) for code in lost)
         share = float(np.isin(votes[votes >= 0], lost).mean())
         seen = f"none of the {len(predicted):,} training {what} looked at"
@@ -147,7 +159,7 @@ def warn_if_classes_are_lost(predicted: np.ndarray, votes: np.ndarray, layer: An
         warnings.warn(f"The trained model gives {fault}. {way_out}", NotLearnedWarning, stacklevel=4)
 
 
-def _votes_first(layer: Any) -> str:
+def _votes_first(layer: CrowdLayer) -> str:
     """How to train the base on the votes first, or for longer; empty where the layer's recipe does not."""
     if not layer.votes_first:
         return ""
@@ -172,11 +184,11 @@ def warn_if_one_value(predicted: np.ndarray, targets: np.ndarray) -> None:
     targets = targets[np.isfinite(targets)]
     if len(predicted) < 2 or len(targets) < 2:
         return
-    deviation, found = float(np.std(targets.astype("float64"))), float(np.std(predicted.astype("float64")))
-    if deviation > 0 and found < MOVES * deviation:
+    deviation, spread = float(np.std(targets.astype("float64"))), float(np.std(predicted.astype("float64")))
+    if deviation > 0 and spread < MOVES * deviation:
         _warn(
             f"nearly one value, {float(np.mean(predicted)):.4g}, to all {len(predicted):,} training tasks looked at "
-            f"(deviation {found:.2g}), while the ratings have a deviation of {deviation:.2g}"
+            f"(deviation {spread:.2g}), while the ratings have a deviation of {deviation:.2g}"
         )
 
 

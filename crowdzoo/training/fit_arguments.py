@@ -5,17 +5,29 @@ from typing import Any
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
-from crowdzoo.backend import as_strings
+from crowdzoo.backend import KerasBatches, Tensor, as_strings
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.networks.preprocessed import Preprocessed
 from crowdzoo.training.batches import TargetBatches, checked_weights
-from crowdzoo.training.data import ArrayData, answer_shape, split_row
+from crowdzoo.training.data import ArrayData, BatchOrder, answer_shape, split_row
 from crowdzoo.training.gold_targets import gold_targets
 from crowdzoo.training.mask_data import MaskData
-from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, of_frame, pair_rows, shown, with_task_column
+from crowdzoo.training.pair_rows import (
+    FIT,
+    Examples,
+    Labels,
+    annotations_from_frame,
+    instances_of,
+    list_names,
+    num_rows,
+    pair_rows,
+    with_task_column,
+)
 from crowdzoo.training.sparse_batch import check_columns, has_annotators
 
 ROWS_AT_ONCE = 1024
@@ -23,11 +35,11 @@ SUM_TOLERANCE = 1e-3  # of a row of targets, also in half precision
 
 
 def crowd_arrays(
-    model: Any, x: Any, y: Any, tasks: Any = None, task: str | None = None, line: str = FIT
+    model: keras.Model, x: Examples, y: Labels, tasks: ArrayLike | None = None, task: str | None = None, line: str = FIT
 ) -> ArrayData | MaskData:
     """Instances and annotations out of what `fit` takes, paired and checked; `line` is what a message suggests."""
     crowd = model.crowd
-    x, y, line = _of_frame(model, x, y, task, line)
+    x, y, line = _read_frame(model, x, y, task, line)
     padded = has_annotators(x) and not isinstance(y, Annotations)
     if isinstance(y, Annotations):
         if y.kind != crowd.kind:
@@ -35,8 +47,8 @@ def crowd_arrays(
         x, annotations = pair_rows(x, y, tasks, line=line)
     elif tasks is not None and hasattr(y, "columns"):
         raise DataError(
-            f"the frame has no column of tasks, such as 'task'; its columns are {shown(np.array(y.columns))}. Name it: "
-            "task='NAME'."
+            f"the frame has no column of tasks, such as 'task'; its columns are "
+            f"{list_names(np.array(y.columns))}. Name it: task='NAME'."
         )
     elif tasks is not None:
         raise DataError(
@@ -51,8 +63,8 @@ def crowd_arrays(
             check_columns(crowd, np.shape(y))
         x, annotations = instances_of(x), Annotations.from_dense(y, kind=crowd.kind)
     if (rows := num_rows(x)) != annotations.num_tasks:
-        named = " If a row is an annotation, name the tasks' column: task='NAME'." if hasattr(y, "columns") else ""
-        raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.{named}")
+        advice = " If a row is an annotation, name the tasks' column: task='NAME'." if hasattr(y, "columns") else ""
+        raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.{advice}")
     _build_on(model, x)
     _check_finite(model, x)
     _check_codes(crowd, annotations)
@@ -66,7 +78,7 @@ def crowd_arrays(
     return ArrayData(ids, annotations, annotations.tasks)
 
 
-def token_ids(model: Any, x: Any) -> Any:
+def token_ids(model: keras.Model, x: Examples) -> Any:
     """Raw texts of a tagger as its preprocessor gives them, all at once: batches are cut to their tokens; else x."""
     base = model.base
     if not (isinstance(base, Preprocessed) and base.shape is None and model.label_kind.has_positions):
@@ -91,7 +103,7 @@ def _check_tokens(ids: np.ndarray, annotations: Annotations) -> None:
         )
 
 
-def _check_finite(model: Any, x: Any) -> None:
+def _check_finite(model: keras.Model, x: Any) -> None:
     """Refuses instances with NaN or infinity, unless the base makes numbers of them."""
     ops = keras.ops
     x = keras.tree.map_structure(lambda array: ops.convert_to_numpy(array) if ops.is_tensor(array) else array, x)
@@ -111,7 +123,7 @@ def _check_finite(model: Any, x: Any) -> None:
             )
 
 
-def _masks(model: Any, x: Any, y: Any) -> MaskData:
+def _masks(model: keras.Model, x: Any, y: Labels) -> MaskData:
     """Images and annotators' masks, as large as what the base gives."""
     x, ids = (x["instances"], x["annotators"]) if has_annotators(x) else (instances_of(x), None)
     _build_on(model, x)
@@ -122,30 +134,32 @@ def _masks(model: Any, x: Any, y: Any) -> MaskData:
     return data
 
 
-def _check_pixels(model: Any, drawn: tuple[int, ...]) -> None:
+def _check_pixels(model: keras.Model, drawn: tuple[int, ...]) -> None:
     """Refuses masks of another size than the base's output."""
-    given = model.bottleneck_shape[1:3]
-    if any(size not in (None, own) for size, own in zip(given, drawn, strict=True)):
+    output_size = model.bottleneck_shape[1:3]
+    if any(base_size not in (None, mask_size) for base_size, mask_size in zip(output_size, drawn, strict=True)):
         raise DataError(
-            f"masks have {drawn[0]} x {drawn[1]} pixels, the base gives {given[0]} x {given[1]}: scale the masks to "
-            "the base's output, classes unmixed (nearest neighbour)."
+            f"masks have {drawn[0]} x {drawn[1]} pixels, the base gives {output_size[0]} x {output_size[1]}: scale "
+            "the masks to the base's output, classes unmixed (nearest neighbour)."
         )
 
 
-def _of_frame(model: Any, x: Any, y: Any, task: str | None, line: str) -> tuple[Any, Any, str]:
+def _read_frame(model: keras.Model, x: Any, y: Labels, task: str | None, line: str) -> tuple[Any, Any, str]:
     """What is given, with a frame of annotations as `Annotations` by the model's names."""
-    found = of_frame(y, model.crowd.kind, task, line=line, annotators=model.annotators, classes=model.classes)
-    if found is y:
+    annotations = annotations_from_frame(
+        y, model.crowd.kind, task, line=line, annotators=model.annotators, classes=model.classes
+    )
+    if annotations is y:
         return x, y, line
     if model.annotators is None and line != FIT:
         raise DataError(
             "the model does not know the names of its annotators, which a frame has. Set model.annotators and "
             "model.classes to those of the annotations that it was trained on."
         )
-    return with_task_column(x, task), found, line.replace("annotations", f"frame, {task=}" if task else "frame")
+    return with_task_column(x, task), annotations, line.replace("annotations", f"frame, {task=}" if task else "frame")
 
 
-def _from_padded(crowd: Any, ids: Any, labels: Any) -> Annotations:
+def _from_padded(crowd: CrowdLayer, ids: Any, labels: Any) -> Annotations:
     """Annotations out of the sparse form's arrays."""
     ids, labels, kind = np.asarray(ids), np.asarray(labels), crowd.label_kind
     tokens = labels.shape[1:2] if kind.has_positions else ()
@@ -155,25 +169,25 @@ def _from_padded(crowd: Any, ids: Any, labels: Any) -> Annotations:
             f"annotators must have shape [tasks, M] and labels {written}, got {ids.shape} and {labels.shape}"
         )
     cells = np.nonzero(kind.observed(labels))
-    task, said = cells[0], labels[cells]
+    task, values = cells[0], labels[cells]
     annotator = ids[task, cells[-1]]
     if (annotator < 0).any():
         row = task[annotator < 0][0]
-        raise DataError(f"row {row} of annotators has padding (-1) where a label stands in row {row} of the labels")
+        raise DataError(f"row {row} of annotators has padding (-1) where row {row} of the labels has a label")
     highest = int(annotator.max(initial=-1))
     return Annotations(
         kind.name,
         task,
         annotator,
-        said,
+        values,
         tasks=np.arange(len(ids)),
         annotators=np.arange(max(highest + 1, crowd.num_annotators)),
-        classes=np.arange(int(said.max(initial=0)) + 1) if kind.has_classes else None,
+        classes=np.arange(int(values.max(initial=0)) + 1) if kind.has_classes else None,
         positions=cells[1] if kind.has_positions else None,
     )
 
 
-def _check_codes(crowd: Any, annotations: Annotations) -> None:
+def _check_codes(crowd: CrowdLayer, annotations: Annotations) -> None:
     """Codes that are out of range would crash one backend and be misread by another."""
     num_annotators = crowd.num_annotators
     codes = annotations.annotator_ids
@@ -192,20 +206,20 @@ def _check_codes(crowd: Any, annotations: Annotations) -> None:
         )
 
 
-def _check_annotators(crowd: Any, annotations: Annotations) -> None:
-    """Where the numbers differ, codes may stand for other annotators than the layer's."""
+def _check_annotators(crowd: CrowdLayer, annotations: Annotations) -> None:
+    """Where the numbers differ, codes may mean other annotators than the layer's."""
     num_annotators = crowd.num_annotators
     if annotations.num_annotators != num_annotators:
         raise DataError(
             f"the crowd layer has {num_annotators:,} annotators, the annotations have "
-            f"{annotations.num_annotators:,}, {shown(annotations.annotators)}. Make the layer for them, "
+            f"{annotations.num_annotators:,}, {list_names(annotations.annotators)}. Make the layer for them, "
             f"{type(crowd).__name__}(annotations.num_annotators, ...); or read annotations of other tasks "
             "with annotators=TRAINED.annotators, TRAINED being those that the model was trained on."
         )
 
 
-def _check_classes(crowd: Any, annotations: Annotations) -> None:
-    """Where the numbers differ, codes may stand for other classes than the base's outputs."""
+def _check_classes(crowd: CrowdLayer, annotations: Annotations) -> None:
+    """Where the numbers differ, codes may mean other classes than the base's outputs."""
     num_classes = crowd.num_classes
     if annotations.classes is None or num_classes == annotations.num_classes:
         return
@@ -214,12 +228,12 @@ def _check_classes(crowd: Any, annotations: Annotations) -> None:
         way_out = f"Write {type(crowd).__name__}(annotations.num_annotators, annotations.num_classes, ...)"
     raise DataError(
         f"the model has {num_classes} classes, the annotations have {annotations.num_classes}, "
-        f"{shown(annotations.classes)}. {way_out}; or name all classes where annotations are read, classes=[...], "
+        f"{list_names(annotations.classes)}. {way_out}; or name all classes where annotations are read, classes=[...], "
         "in the order of the outputs."
     )
 
 
-def target_arrays(model: Any, x: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any]:
+def target_arrays(model: keras.Model, x: Examples, y: Labels, sample_weight: ArrayLike | None) -> tuple:
     """Arrays to train a base alone on; class codes become one-hot where the loss takes distributions."""
     if isinstance(y, Annotations):
         raise DataError(
@@ -241,40 +255,40 @@ def target_arrays(model: Any, x: Any, y: Any, sample_weight: Any) -> tuple[Any, 
 
 
 def _check_distributions(y: np.ndarray) -> None:
-    """Refuses targets that are no distributions: on TensorFlow, Keras' gradient is wrong for them, even of zeros."""
+    """Refuses targets that are not distributions: on TensorFlow, Keras' gradient is wrong for them, even of zeros."""
     totals = y.sum(axis=-1)
     wrong = np.argwhere(~(np.abs(totals - 1) <= SUM_TOLERANCE) | (y < 0).any(axis=-1))
     if len(wrong):
         row = tuple(wrong[0])
         raise DataError(
-            f"row {row[0]} of the targets, {shown(y[row])}, is no distribution over classes; its sum is "
+            f"row {row[0]} of the targets, {list_names(y[row])}, is not a distribution over classes; its sum is "
             f"{totals[row]:.4g} ({len(wrong):,} of {len(y):,} rows). Divide each row by its sum, and leave out rows of "
             "zeros, of x as well: keep = y.any(axis=1); fit(x[keep], y[keep])."
         )
 
 
 def evaluation_batches(
-    model: Any,
-    x: Any,
-    y: Any,
-    sample_weight: Any = None,
+    model: keras.Model,
+    x: Examples,
+    y: Labels,
+    sample_weight: ArrayLike | None = None,
     *,
-    tasks: Any = None,
+    tasks: ArrayLike | None = None,
     task: str | None = None,
     line: str,
     **order: Any,
-) -> Any:
+) -> KerasBatches:
     """Batches of what `evaluate` takes; `line` is what a message suggests."""
     if model.crowd is None:
         return target_batches(target_arrays(model, x, y, sample_weight), **order)
     gold, crowd = None, model.crowd
-    more = {} if sample_weight is None else {"sample_weight": sample_weight}
-    x, y, line = _of_frame(model, x, y, task, line)
+    weights: BatchOrder = {} if sample_weight is None else {"sample_weight": sample_weight}
+    x, y, line = _read_frame(model, x, y, task, line)
     if not isinstance(y, Annotations) and not has_annotators(x):
         _build_on(model, instances_of(x))
         gold = gold_targets(y, crowd.kind, crowd.num_classes or 0, crowd.num_annotators)
     if gold is None:
-        return crowd_arrays(model, x, y, tasks, line=line).batches(**order, **more)
+        return crowd_arrays(model, x, y, tasks, line=line).batches(**order, **weights)
     if crowd.label_kind.has_pixels:
         _check_pixels(model, gold.shape[1:])
     x = instances_of(x)
@@ -285,11 +299,11 @@ def evaluation_batches(
     arrays = ids, gold, sample_weight
     if gold.ndim == 1 and num_rows(arrays[0]) == len(gold):  # Keras weighs a batch by all of its rows
         known = crowd.label_kind.observed(gold)
-        arrays = keras.tree.map_structure(lambda each: None if each is None else np.asarray(each)[known], arrays)
+        arrays = keras.tree.map_structure(lambda array: None if array is None else np.asarray(array)[known], arrays)
     return target_batches(arrays, **order)
 
 
-def held_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, Any]:
+def hold_out(data: Any, fraction: float, order: BatchOrder) -> tuple[Any, KerasBatches]:
     """What is left to train on, and batches of the last rows."""
     if isinstance(data, (ArrayData, MaskData)):
         kept, held = data.split(fraction)
@@ -297,14 +311,14 @@ def held_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, An
             order = order | {"sample_weight": order["sample_weight"][kept.num_tasks :]}
         return kept, held.batches(**order)
     if not isinstance(data, tuple):
-        raise ConfigError("fit: validation_split is for arrays; of a dataset write validation_data=ANOTHER_DATASET")
+        raise ConfigError("fit: validation_split is for arrays; with a dataset write validation_data=ANOTHER_DATASET")
     place = split_row(num_rows(data[0]), fraction)
     kept = keras.tree.map_structure(lambda array: None if array is None else array[:place], data)
     held = keras.tree.map_structure(lambda array: None if array is None else array[place:], data)
     return kept, target_batches(held, **order)
 
 
-def refuse_class_weight(class_weight: Any) -> None:
+def refuse_class_weight(class_weight: object) -> None:
     """A class weight is for tasks whose class is known."""
     if class_weight is not None:
         raise ConfigError(
@@ -313,7 +327,7 @@ def refuse_class_weight(class_weight: Any) -> None:
         )
 
 
-def task_weights(crowd: Any, data: Any, sample_weight: Any) -> np.ndarray:
+def task_weights(crowd: CrowdLayer | None, data: object, sample_weight: ArrayLike) -> np.ndarray:
     """The weights of the tasks that a model with a crowd layer is trained on, `[N]`.
 
     Raises:
@@ -322,7 +336,7 @@ def task_weights(crowd: Any, data: Any, sample_weight: Any) -> np.ndarray:
     """
     if not isinstance(data, (ArrayData, MaskData)):
         raise ConfigError("fit: sample_weight is for arrays. Batches of your own hold the weights: (x, y, weights).")
-    if not crowd.weighs_tasks:
+    if crowd is not None and not crowd.weighs_tasks:
         raise ConfigError(
             f"fit: sample_weight is not for {type(crowd).__name__}, which compares tasks with each other. Leave tasks "
             "out, fit(x, annotations.select_tasks(kept), tasks=ids), or use another layer, such as ConfusionMatrices."
@@ -330,7 +344,7 @@ def task_weights(crowd: Any, data: Any, sample_weight: Any) -> np.ndarray:
     return checked_weights(sample_weight, data.num_tasks)
 
 
-def _build_on(model: Any, x: Any) -> None:
+def _build_on(model: keras.Model, x: Any) -> None:
     """Makes the weights of a base that learns its input's shape from the first data; or looks at the shape."""
     if model.built:
         return check_shapes(model, x)
@@ -338,7 +352,7 @@ def _build_on(model: Any, x: Any) -> None:
     model(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
 
 
-def check_shapes(model: Any, x: Any) -> None:
+def check_shapes(model: keras.Model, x: Examples) -> None:
     """Refuses arrays that the base of a built `CrowdModel` cannot take, before a graph is made of them.
 
     Raises:
@@ -347,28 +361,30 @@ def check_shapes(model: Any, x: Any) -> None:
     parts = keras.tree.flatten(x)
     if not all(hasattr(part, "shape") for part in parts):
         return
-    given = [list(part.shape) for part in parts]
+    shapes = [list(part.shape) for part in parts]
     known = [[None, *symbol.shape[1:]] for symbol in keras.tree.flatten(symbols(model.instances_shape))]
-    if len(given) != len(known) or not all(map(_fits, given, known)):
+    if len(shapes) != len(known) or not all(map(_fits, shapes, known)):
         try:  # a base may take other sizes, too
-            if len(given) != len(known) and not isinstance(x, Mapping):
+            if len(shapes) != len(known) and not isinstance(x, Mapping):
                 raise ValueError("Keras 3.15 would take the first of the arrays")
             model.base(keras.tree.map_structure(lambda part: part[:1], x))
         except Exception as error:
-            one = given == [shape[1:] for shape in known]
+            is_single = shapes == [shape[1:] for shape in known]
             raw = getattr(model.base, "preprocessor", None) is not None  # a task of Keras Hub
             raise DataError(
-                f"x has the shape {', '.join(map(str, given))}, the model takes {', '.join(map(str, known))}, with any "
-                f"number of rows for None.{' For a single instance write x[None].' if one else ''}"
+                f"x has the shape {', '.join(map(str, shapes))}, the model takes {', '.join(map(str, known))}, with "
+                f"any number of rows for None.{' For a single instance write x[None].' if is_single else ''}"
                 f"{' Raw strings or images need crowdzoo.models.Preprocessed(base) as base.' if raw else ''}"
             ) from error
 
 
 def _fits(shape: list[int], known: list[int | None]) -> bool:
-    return len(shape) == len(known) and all(size in (None, own) for own, size in zip(shape, known, strict=True))
+    return len(shape) == len(known) and all(
+        expected in (None, size) for size, expected in zip(shape, known, strict=True)
+    )
 
 
-def symbols(shape: Any) -> Any:
+def symbols(shape: Any) -> Tensor:
     """Symbolic tensors of a structure of shapes; a shape is a tuple, or a list out of JSON."""
     if isinstance(shape, Mapping):
         return {name: symbols(part) for name, part in shape.items()}
@@ -377,6 +393,6 @@ def symbols(shape: Any) -> Any:
     return [symbols(part) for part in shape]
 
 
-def target_batches(arrays: tuple[Any, ...], **order: Any) -> Any:
+def target_batches(arrays: tuple, **order: Any) -> KerasBatches:
     """Batches of instances, targets and weights, as Keras takes them."""
     return TargetBatches(*arrays, **order).for_keras()

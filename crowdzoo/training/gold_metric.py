@@ -5,20 +5,22 @@ from typing import Any
 import keras
 from keras import ops
 
+from crowdzoo.backend import Config, Tensor
+
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class CrowdAccuracy(keras.metrics.Mean):
     """Share of the labels that are the most probable ones; what is not labelled does not count.
 
-    `CrowdModel.compile(metrics=["accuracy"])` makes it. Of annotators' labels it says how many of them the crowd layer
-    predicts; of gold, how often the model's estimate is right.
+    `CrowdModel.compile(metrics=["accuracy"])` makes it. On annotators' labels it is the share that the crowd layer
+    predicts; on gold the share of correct estimates.
 
     Args:
         name: the metric's name.
         dtype: dtype of its state.
 
     Call arguments:
-        y_true: class codes of the shape of y_pred without its last axis, -1 where there is none; or distributions,
+        y_true: class codes of the shape of y_pred without its last axis, -1 where missing; or distributions,
             shaped as y_pred, zeros where nothing is known. Targets of another shape do not count.
         y_pred: probabilities, log-probabilities or logits, the last axis K at least 2.
         sample_weight: `[B]` or None.
@@ -29,7 +31,7 @@ class CrowdAccuracy(keras.metrics.Mean):
     def __init__(self, name: str = "accuracy", dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
         """Counts a batch; see the class."""
         y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
         if y_pred.shape[-1] == 1:
@@ -43,8 +45,8 @@ class CrowdAccuracy(keras.metrics.Mean):
             return
         weight = ops.cast(known, self.dtype)
         if sample_weight is not None:
-            own = ops.cast(ops.convert_to_tensor(sample_weight), self.dtype)
-            weight = weight * ops.reshape(own, (-1, *(1 for _ in weight.shape[1:])))
+            weights = ops.cast(ops.convert_to_tensor(sample_weight), self.dtype)
+            weight = weight * ops.reshape(weights, (-1, *(1 for _ in weight.shape[1:])))
         super().update_state(ops.cast(right == truth, self.dtype), weight)
 
 
@@ -75,7 +77,7 @@ class GoldMetric(keras.metrics.Metric):
         if hasattr(metric, "_direction"):
             self._direction = metric._direction  # for callbacks that monitor it
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
         """Counts a batch; see the class."""
         if not self.counts:
             return
@@ -85,8 +87,8 @@ class GoldMetric(keras.metrics.Metric):
         known = y_true >= 0 if size > 1 else ~ops.isnan(y_true)
         weight = ops.cast(known, self.dtype)
         if sample_weight is not None:
-            own = ops.cast(ops.convert_to_tensor(sample_weight), self.dtype)
-            weight = weight * ops.reshape(own, (-1, *(1 for _ in weight.shape[1:])))
+            weights = ops.cast(ops.convert_to_tensor(sample_weight), self.dtype)
+            weight = weight * ops.reshape(weights, (-1, *(1 for _ in weight.shape[1:])))
         truth = ops.reshape(ops.where(known, y_true, ops.zeros_like(y_true)), (-1,))
         names = f"{type(self.metric).__name__} {self.name}".lower()
         if size == 1:
@@ -95,7 +97,7 @@ class GoldMetric(keras.metrics.Metric):
             truth = ops.one_hot(ops.cast(truth, "int32"), size)
         self.metric.update_state(truth, ops.reshape(y_pred, (-1, size)), ops.reshape(weight, (-1,)))
 
-    def result(self) -> Any:
+    def result(self) -> Tensor:
         """The metric's; 0 before the first gold, as some metrics do not know its shape."""
         # not by `counts`, which is set where a graph is traced
         return self.metric.result() if self._knows_shape else 0.0
@@ -104,11 +106,11 @@ class GoldMetric(keras.metrics.Metric):
         """Forgets what was counted."""
         self.metric.reset_state()
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> Config:
         """The metric, serialised."""
         return {"metric": keras.saving.serialize_keras_object(self.metric), "name": self.name}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "GoldMetric":
+    def from_config(cls, config: Config) -> "GoldMetric":
         """From `get_config`'s result."""
         return cls(keras.saving.deserialize_keras_object(config["metric"]), name=config["name"])

@@ -1,14 +1,13 @@
 """What a model is compared with where the truth is known."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.label_kinds import LAYER_KINDS, label_kind
 from crowdzoo.errors import DataError
 
 
-def gold_targets(y: Any, kind: str, num_classes: int, num_annotators: int) -> np.ndarray | None:
+def gold_targets(y: ArrayLike, kind: str, num_classes: int, num_annotators: int) -> np.ndarray | None:
     """The truth of every row, or None where `y` is annotators' labels instead.
 
     Args:
@@ -30,8 +29,8 @@ def gold_targets(y: Any, kind: str, num_classes: int, num_annotators: int) -> np
     axes = facts.axes
     if array.dtype.kind not in "biuf":
         raise DataError(
-            f"gold must be numbers, got type {array.dtype}. Of names in sorted classes write "
-            "np.searchsorted(classes, gold), of instances from a file instances.gold_codes(classes)."
+            f"gold must be numbers, got type {array.dtype}. For names in sorted classes write "
+            "np.searchsorted(classes, gold), for instances from a file instances.gold_codes(classes)."
         )
     if array.ndim == axes + 1 and array.shape[-1] == 1 != num_annotators:
         array = array[..., 0]

@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.registry import create
+from crowdzoo.backend import Config, KerasBatches
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, short_repr
+from crowdzoo.training.pair_rows import Examples
 
 FEWEST = 20  # labelled tasks
 SHARE = 10  # one task of so many is held out
@@ -18,7 +20,7 @@ ANNOTATORS = "hierarchical-dawid-skene"  # whose confusion matrices say what ann
 MONITORED = "held_out_log_likelihood"
 
 
-def held_out_tasks(labelled: NDArray[Any], seed: int) -> NDArray[Any]:
+def held_out_tasks(labelled: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
     """A tenth of the labelled tasks, drawn at random, sorted.
 
     Args:
@@ -46,12 +48,14 @@ def log_likelihoods(annotations: Annotations, rows: NDArray[np.bool_] | None = N
     confusions = create(ANNOTATORS).fit(annotations).confusions
     logs = np.log(np.maximum(confusions, FLOOR))
     annotations = annotations if rows is None else annotations.select_rows(rows)
-    tasks, who, said = annotations.task_ids, annotations.annotator_ids, annotations.labels
+    tasks, annotators, labels = annotations.task_ids, annotations.annotator_ids, annotations.labels
     # a class at a time: an array [A, K] of many annotations is larger than they are
-    return np.stack([np.bincount(tasks, one[who, said], annotations.num_tasks) for one in logs.swapaxes(0, 1)], axis=1)
+    number = annotations.num_tasks
+    columns = [np.bincount(tasks, class_logs[annotators, labels], number) for class_logs in logs.swapaxes(0, 1)]
+    return np.stack(columns, axis=1)
 
 
-def scores(answers: NDArray[Any], likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
+def scores(answers: np.ndarray, likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log-probability of each task's annotations, with the temperature that suits them best.
 
     Args:
@@ -73,7 +77,7 @@ def scores(answers: NDArray[Any], likelihoods: NDArray[np.float64]) -> NDArray[n
 
 
 def early_stopping(
-    patience: int, x: Any, likelihoods: NDArray[np.float64], num_annotations: int
+    patience: int, x: Examples | KerasBatches, likelihoods: NDArray[np.float64], num_annotations: int
 ) -> list[keras.callbacks.Callback]:
     """Callbacks that end a training when held-out annotations are not predicted better any more.
 
@@ -99,11 +103,11 @@ class _HeldOut(keras.callbacks.Callback):
         self._likelihoods = likelihoods
         self._num_annotations = num_annotations
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Config:
         """Nothing: it counts nothing; see `crowdzoo.training.training_state.state_of`."""
         return {}
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """Asks the model about the held-out tasks."""
         if logs is not None:
             answers = np.asarray(self.model.predict(self.x, verbose=0), dtype=np.float64)
@@ -118,8 +122,8 @@ class _HeldOut(keras.callbacks.Callback):
 class HeldOutAnnotations(_HeldOut):
     """A score without gold for callbacks and tuners: how well the model's estimate predicts held-out annotations.
 
-    After each epoch `held_out_log_likelihood` stands beside the loss, the mean log-probability of a held-out annotation
-    in nats, given the model's class probabilities and confusion matrices that the annotations alone tell
+    After each epoch `held_out_log_likelihood` is logged next to the loss: the mean log-probability of a held-out
+    annotation in nats, given the model's class probabilities and confusion matrices that the annotations alone tell
     (`hierarchical-dawid-skene`). Higher is better. It is the score of `patience`. Unlike `val_loss` it does not let the
     annotators' layer make up for a base that has lost a class, and it means the same for every method.
 

@@ -1,6 +1,6 @@
 """How well a regressor predicts ratings that it does not learn from."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ class RatingEvidence(NamedTuple):
     constant: NDArray[np.float64]
     unit: float
 
-    def of(self, tasks: NDArray[Any]) -> "RatingEvidence":
+    def of(self, tasks: np.ndarray) -> "RatingEvidence":
         """That of some tasks."""
         return RatingEvidence(self.weight[tasks], self.mean[tasks], self.constant[tasks], self.unit)
 
@@ -39,19 +39,19 @@ def rating_evidence(annotations: Annotations, rows: NDArray[np.bool_] | None = N
         annotations: ratings.
         rows: those that are asked for, bool `[A]`; None is all.
     """
-    found = create(ANNOTATORS, kind="regression").fit(annotations)
+    aggregation = create(ANNOTATORS, kind="regression").fit(annotations)
     unit = float(np.std(annotations.labels)) or 1.0
     annotations = annotations if rows is None else annotations.select_rows(rows)
-    tasks, who, number = annotations.task_ids, annotations.annotator_ids, annotations.num_tasks
-    precision = found.precisions[who]
-    corrected = annotations.labels - found.biases[who]
+    tasks, annotators, number = annotations.task_ids, annotations.annotator_ids, annotations.num_tasks
+    precision = aggregation.precisions[annotators]
+    corrected = annotations.labels - aggregation.biases[annotators]
     weight = np.bincount(tasks, precision, number).astype(np.float64)
     mean = np.bincount(tasks, precision * corrected, number) / np.where(weight > 0, weight, 1.0)
     logs = (np.log(precision / (2 * np.pi)) - precision * (corrected - mean[tasks]) ** 2) / 2
     return RatingEvidence(weight, mean, np.bincount(tasks, logs, number).astype(np.float64), unit)
 
 
-def rating_scores(answers: NDArray[Any], evidence: RatingEvidence) -> NDArray[np.float64]:
+def rating_scores(answers: np.ndarray, evidence: RatingEvidence) -> NDArray[np.float64]:
     """Log-probability of each task's ratings, with the spread and the level that suit them best.
 
     The truth of a task is drawn from a normal distribution around the prediction plus a level d, which annotators'

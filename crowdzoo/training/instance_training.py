@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import VECTORS
@@ -22,15 +23,15 @@ from crowdzoo.training.batches import TargetBatches
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.data import ArrayData
-from crowdzoo.training.encoded import encoded
+from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.pair_rows import of_frame, pair_sides
+from crowdzoo.training.pair_rows import Examples, annotations_from_frame, pair_sides
 from crowdzoo.training.rating_units import rating_targets, rating_unit
 from crowdzoo.training.settings import InstanceSettings, TableSettings
-from crowdzoo.training.training_loop import check_answers, compiled_model, crowd_of, fit_and_check, paired
+from crowdzoo.training.training_loop import check_answers, compile_model, crowd_of, fit_and_check, pair_with_tasks
 from crowdzoo.training.training_scope import in_training_scope
 
 # What a message tells to write; see `pair_rows`
@@ -49,7 +50,7 @@ def build_model(
         base: what makes the base model; None is the one that the settings name.
 
     Returns:
-        A model of what the base takes; without a crowd layer for method "aggregated". Of pairs a `RewardModel`
+        A model of what the base takes; without a crowd layer for method "aggregated". For pairs a `RewardModel`
         on the base. The base is not adapted to the instances yet: call `BASES[settings.base].adapt`.
 
     Raises:
@@ -64,21 +65,21 @@ def build_model(
     base = base or BASES[settings.base]
     model = base.build(settings, sizes, encoder)
     if label_kind(settings.kind).has_pairs:
-        return compiled_model(settings, RewardModel(model, name="pairs"), crowd)
-    return compiled_model(settings, model, crowd, sizes.unit, features=base.features(model))
+        return compile_model(settings, RewardModel(model, name="pairs"), crowd)
+    return compile_model(settings, model, crowd, sizes.unit, features=base.features(model))
 
 
 @in_training_scope
 def train(
     settings: InstanceSettings,
-    x: Any,
+    x: Examples,
     *,
     annotations: Annotations | None = None,
-    tasks: Any = None,
+    tasks: ArrayLike | None = None,
     label_distribution: np.ndarray | None = None,
     ratings: np.ndarray | None = None,
     base: Base | None = None,
-    verbose: Any = 0,
+    verbose: str | int = 0,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
 ) -> tuple[CrowdModel, InstanceEncoder | None]:
@@ -93,7 +94,7 @@ def train(
         annotations: for every method but "aggregated", also a frame with a row an annotation; those of pairs for every
             method.
         tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
-        label_distribution: `[N, K]`, rows sum to one, for method "aggregated"; of pairs `[P, 3]`, a row for each
+        label_distribution: `[N, K]`, rows sum to one, for method "aggregated"; for pairs `[P, 3]`, a row for each
             of `annotations.pairs()`, in their order.
         ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of task "regression".
         base: what makes the base model; None is the one that the settings name.
@@ -103,7 +104,7 @@ def train(
             killed goes on from it and ends with the same weights. It is not removed. None keeps nothing.
 
     Returns:
-        The trained model, and what turns texts into its input (None for features). Of pairs its base is a
+        The trained model, and what turns texts into its input (None for features). For pairs its base is a
         `RewardModel`, whose `scorer` takes single instances. Ratings are standardised by their
         own mean and deviation inside, which the model undoes: it speaks in the labels' unit.
 
@@ -117,14 +118,14 @@ def train(
     """
     if not (base is None or hasattr(base, "encoder")):
         raise ConfigError("train: a model of your own is trained by CrowdClassifier(base=model).fit(x, annotations).")
-    annotations = of_frame(annotations, settings.kind, line=TRAIN)
+    annotations = annotations_from_frame(annotations, settings.kind, line=TRAIN)
     if annotations is not None and annotations.kind != settings.kind:
         raise DataError(f"the settings are of task {settings.kind}, the annotations of kind {annotations.kind}")
-    given = annotations
-    x, annotations, tasks = paired(settings, given_values(settings, x), annotations, tasks, TRAIN)
+    all_annotations = annotations
+    x, annotations, tasks = pair_with_tasks(settings, prepare_instances(settings, x), annotations, tasks, TRAIN)
     sides: dict[str, np.ndarray] = {}  # rows of x
-    if given is not None and given.label_kind.has_pairs:
-        sides, annotations = pair_sides(given, annotations)
+    if all_annotations is not None and all_annotations.label_kind.has_pairs:
+        sides, annotations = pair_sides(all_annotations, annotations)
         tasks = annotations.tasks
     targets, sizes = _targets(settings, annotations, label_distribution, ratings)
     if settings.instances == VECTORS:
@@ -150,7 +151,7 @@ def train(
         data: Any
         if isinstance(targets, Annotations):
             if settings.patience is not None:
-                held, targets = _held_out(settings, x, targets, encode)
+                held, targets = _hold_out_annotations(settings, x, targets, encode)
                 callbacks = [*callbacks, *held]
             data, labels = ArrayData(x, targets, tasks, encode=encode), targets.labels
         else:
@@ -163,7 +164,7 @@ def train(
     return model, encoder
 
 
-def _held_out(
+def _hold_out_annotations(
     settings: InstanceSettings, x: Any, annotations: Annotations, encode: Any
 ) -> tuple[list[keras.callbacks.Callback], Annotations]:
     """Callbacks that look at held-out annotations, and the others, of the same tasks and annotators."""
@@ -171,7 +172,7 @@ def _held_out(
     held[held_out_tasks(np.flatnonzero(annotations.redundancy > 0), settings.seed)] = True
     hidden = held[annotations.task_ids]
     likelihoods = log_likelihoods(annotations)[held]
-    stop = early_stopping(settings.patience or 1, encoded(x, held, encode), likelihoods, int(hidden.sum()))
+    stop = early_stopping(settings.patience or 1, encode_rows(x, held, encode), likelihoods, int(hidden.sum()))
     return stop, annotations.select_rows(~hidden)
 
 
@@ -180,7 +181,7 @@ def _each_side(encoder: Any) -> Any:
     return lambda values: {side: encoder(part) for side, part in values.items()}
 
 
-def given_values(settings: InstanceSettings, x: Any) -> Any:
+def prepare_instances(settings: InstanceSettings, x: Any) -> Any:
     """Instances that can be indexed by rows: a list of texts becomes an array, a table its columns."""
     if isinstance(settings, TableSettings) and not isinstance(x, Instances):
         if isinstance(x, Mapping) and {*x} == {"instances", "tasks"}:

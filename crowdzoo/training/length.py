@@ -1,16 +1,27 @@
 """Epochs and batch size where the settings of a training leave them open."""
 
+from __future__ import annotations
+
 import dataclasses
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
+
+from crowdzoo.training.settings import Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from crowdzoo.data.annotations import Annotations
 
 STEPS = 10  # gradient steps an epoch, at least
 SMALLEST, LARGEST = 4, 64  # batch size, a power of two
 
+SettingsT = TypeVar("SettingsT", bound=Settings)
+
 _log = logging.getLogger(__name__)
 
 
-def with_length(settings: Any, num_examples: int) -> Any:
+def with_length(settings: SettingsT, num_examples: int) -> SettingsT:
     """Chooses epochs and batch size by the number of training examples, where they are None.
 
     The batch size is the largest power of two from 4 to 64 with which an epoch has 10 gradient steps or more: 64 from
@@ -38,16 +49,16 @@ def with_length(settings: Any, num_examples: int) -> Any:
     return dataclasses.replace(settings, epochs=epochs, batch_size=batch_size)
 
 
-def num_labelled(annotations: Any = None, targets: Any = None) -> int:
+def num_labelled(annotations: Annotations | None = None, targets: np.ndarray | None = None) -> int:
     """How many tasks, or pairs of them, there are to learn from.
 
     Args:
-        annotations: `Annotations`, whose tasks without labels do not count; of two tasks at a time
-            pairs count. Or None.
+        annotations: `Annotations`, whose tasks without labels do not count; for preferences the
+            pairs are counted. Or None.
         targets: one row a task, where there are no annotations.
     """
     if annotations is None:
-        return len(targets)
+        return 0 if targets is None else len(targets)
     if annotations.label_kind.has_pairs:
         return len(annotations.pairs()[0])
     return int((annotations.redundancy > 0).sum())

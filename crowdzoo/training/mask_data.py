@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from crowdzoo.backend import KerasBatches
 from crowdzoo.errors import DataError
 from crowdzoo.training.batches import INPUTS, TargetBatches
 from crowdzoo.training.data import split_row
@@ -53,7 +54,7 @@ class MaskData:
                 raise DataError(
                     f"masks have {labels.shape[-1]} columns of annotators, the crowd layer has {num_annotators} "
                     "annotators. To give only the masks there are, write x as "
-                    '{"instances": x, "annotators": ids}, ids [N, M] beside masks [N, H, W, M].'
+                    '{"instances": x, "annotators": ids}, ids [N, M] and masks [N, H, W, M].'
                 )
             # the columns of those who drew the image, first
             order = np.argsort(~drawn, axis=1, kind="stable")[:, : max(1, int(drawn.sum(axis=1).max(initial=0)))]
@@ -63,7 +64,7 @@ class MaskData:
         elif ids.shape != drawn.shape or ids.max(initial=-1) >= num_annotators or (ids[drawn] < 0).any():
             raise DataError(
                 f"annotators must be codes {list(drawn.shape)} of 0 to {num_annotators - 1}, one for each mask, -1 "
-                f"where there is none; got shape {list(ids.shape)}, codes {ids.min(initial=0)} to {ids.max(initial=0)}."
+                f"where missing; got shape {list(ids.shape)}, codes {ids.min(initial=0)} to {ids.max(initial=0)}."
             )
         if not drawn.any():
             raise DataError("there is no mask to learn from: all labels are -1.")
@@ -74,7 +75,7 @@ class MaskData:
         self.num_annotators, self.num_classes = num_annotators, num_classes
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> tuple:
         """What is learned from: x, labels and annotators."""
         return self.x, self.labels, self.annotators
 
@@ -90,7 +91,7 @@ class MaskData:
 
     def batches(
         self, batch_size: int, seed: int, *, inputs: Sequence[str] = ("annotators",), targets: Any = None, **how: Any
-    ) -> Any:
+    ) -> KerasBatches:
         """See `TrainingData.batches`."""
         known = dict(zip(INPUTS, (self.annotators, self.labels, np.arange(self.num_tasks, dtype="int32")), strict=True))
         x = {"instances": self.x, **{name: known[name] for name in inputs}} if inputs else self.x

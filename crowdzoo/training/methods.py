@@ -1,13 +1,18 @@
 """The deep methods by the names that configurations and the command line use."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdzoo.data.label_kinds import LABEL_KINDS, LabelKind, label_kind
 from crowdzoo.errors import ConfigError, short_repr, unknown
 from crowdzoo.plugins import Table, package_of
+
+if TYPE_CHECKING:
+    from crowdzoo.layers.crowd_layer import CrowdLayer
 
 # Trains on one label distribution a task, which an aggregation made: no crowd layer
 AGGREGATED = "aggregated"
@@ -79,14 +84,14 @@ def methods_of(kind: str) -> Table:
         kind: of labels, "classification", "regression", "sequence" or "preference".
 
     Returns:
-        Name -> class of the layer; of crowdzoo's own its name in `crowdzoo.layers`, of "aggregated" None.
+        Name -> class of the layer; for crowdzoo's own its name in `crowdzoo.layers`, for "aggregated" None.
 
     Raises:
         ConfigError: another one.
     """
     facts = label_kind(kind)
-    own = {**_layers_of(facts), AGGREGATED: None} if facts.trained else {}
-    return Table("layer", own, partial(_for_kind, kind))
+    own_methods = {**_layers_of(facts), AGGREGATED: None} if facts.trained else {}
+    return Table("layer", own_methods, partial(_for_kind, kind))
 
 
 def _layers_of(kind: LabelKind) -> Mapping[str, str | None]:
@@ -172,7 +177,7 @@ def create_crowd_layer(
     center: float = 0.0,
     unit: float = 1.0,
     num_annotations: int | None = None,
-) -> Any:
+) -> CrowdLayer | None:
     """A method's crowd layer for given data.
 
     Args:
@@ -204,23 +209,27 @@ def create_crowd_layer(
             raise ConfigError(unknown(f"setting of {method}", name, known))
     if layer is None:
         return None
-    sizes: dict[str, Any] = {"num_annotators": num_annotators, "num_classes": num_classes,
-                             "kind": facts.learned.name, "num_annotations": num_annotations or 1}  # fmt: skip
+    sizes: dict[str, Any] = {
+        "num_annotators": num_annotators,
+        "num_classes": num_classes,
+        "kind": facts.learned.name,
+        "num_annotations": num_annotations or 1,
+    }
     if not facts.has_classes:
         sizes |= {"center": center, "unit": unit}
     parameters = inspect.signature(layer.__init__).parameters
-    given = {name: value for name, value in sizes.items() if name in parameters}
+    layer_sizes = {name: value for name, value in sizes.items() if name in parameters}
     if not facts.has_classes and "connection" in parameters:
         arguments = {"connection": "B", **arguments}
     try:
-        return layer(**given, **arguments, name="crowd")
+        return layer(**layer_sizes, **arguments, name="crowd")
     except ValueError as error:
         raise ConfigError(str(error)) from error
     except TypeError as error:  # such as a word where a number belongs
         raise ConfigError(f"method {method} cannot use {dict(arguments)}: {error}") from error
 
 
-def check_method(method: str, arguments: Mapping[str, Any], kind: str = "classification") -> None:
+def check_method(method: str, arguments: Mapping[str, object], kind: str = "classification") -> None:
     """Raises ConfigError where a method or its hyperparameters cannot be used; only the latter need Keras."""
     if not isinstance(arguments, Mapping) or arguments or method not in methods_of(kind):
         create_crowd_layer(method, 2, 2, arguments, kind=kind)

@@ -1,7 +1,5 @@
 """label_pairs: tasks of which several labels may hold, as one question of yes or no for each task and label."""
 
-from typing import Any
-
 import keras
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,29 +43,29 @@ def label_pairs(
     Source:
         E. A. Platanios et al.: Learning from Imperfect Annotations. arXiv:2004.03473, 2020 (LIA-ML).
     """
-    tasks, who, said = np.asarray(task), np.asarray(annotator), np.asarray(chosen).astype("int64")
-    if said.ndim != 2 or tasks.shape != said.shape[:1] or who.shape != said.shape[:1]:
+    tasks, annotators, choices = np.asarray(task), np.asarray(annotator), np.asarray(chosen).astype("int64")
+    if choices.ndim != 2 or tasks.shape != choices.shape[:1] or annotators.shape != choices.shape[:1]:
         raise DataError(
             "label_pairs: task and annotator have the shape [annotations] and chosen [annotations, labels], got "
-            f"{tasks.shape}, {who.shape} and {said.shape}"
+            f"{tasks.shape}, {annotators.shape} and {choices.shape}"
         )
-    if not np.isin(said, (-1, 0, 1)).all():
+    if not np.isin(choices, (-1, 0, 1)).all():
         raise DataError("label_pairs: chosen holds 1 for yes, 0 for no and -1 for not asked")
     number = int(tasks.max(initial=-1)) + 1 if num_tasks is None else num_tasks
     if len(tasks) and not 0 <= tasks.min() <= tasks.max() < number:
         raise DataError(f"label_pairs: task codes must be 0 to {number - 1}, got {tasks.min()} to {tasks.max()}")
-    rows, labels = np.nonzero(said >= 0)
-    num_labels = said.shape[1]
+    rows, labels = np.nonzero(choices >= 0)
+    num_labels = choices.shape[1]
     return Annotations.from_arrays(
         tasks[rows] * num_labels + labels,
-        who[rows],
-        said[rows, labels],
+        annotators[rows],
+        choices[rows, labels],
         tasks=np.arange(number * num_labels),
         classes=[0, 1],
     )
 
 
-def pair_instances(x: Any, num_labels: int) -> dict[str, Any]:
+def pair_instances(x: ArrayLike, num_labels: int) -> dict[str, np.ndarray]:
     """Instances of the pairs of a task and a label, in the order of `label_pairs`.
 
     Args:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, Union
 
 import keras
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.vocabulary import names_array
@@ -17,13 +18,23 @@ from crowdzoo.reading.instances.table import BESIDE
 from crowdzoo.reading.tables.frames import TableSource
 from crowdzoo.reading.tables.layout import Layout
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+# Instances as training takes them: arrays with one row per task, or an object that also has the ids of its rows
+Examples: TypeAlias = Union[ArrayLike, Mapping[str, Any], Instances, "pd.DataFrame", "pl.DataFrame"]
+# Annotations, a frame with one row per annotation, or an array with one row per task
+Labels: TypeAlias = Union[Annotations, ArrayLike, "pd.DataFrame", "pl.DataFrame"]
 # The line that a message asks for; {} is what `tasks` should be
 FIT = "fit(x, annotations, tasks={})"
 SHOWN = 3
 SHOWN_CHARACTERS = 80
 
 
-def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str = FIT) -> tuple[Any, Annotations]:
+def pair_rows(
+    x: Examples, annotations: Annotations, tasks: ArrayLike | None = None, *, line: str = FIT
+) -> tuple[Any, Annotations]:
     """Instances and annotations such that row i is task code i.
 
     The instances stay as they are; the annotations are renumbered where the rows have another order, or more tasks.
@@ -36,7 +47,7 @@ def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str 
         tasks: ids of the rows of x, `[N']`, distinct, in any order, tasks without labels among them; matched by their
             text. None takes the ids that x carries; without any, x must have N rows, and the tasks must be named
             0..N-1.
-        line: what to write instead, for messages; `{}` stands for the value of `tasks`.
+        line: what to write instead, for messages; `{}` is replaced by the value of `tasks`.
 
     Returns:
         The instances alone, and annotations of N' tasks, named by the ids.
@@ -72,14 +83,14 @@ def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str 
     if len(missing):
         raise DataError(
             f"{len(missing):,} of the {len(labelled):,} labelled tasks have no row in x, such as "
-            f"{shown(annotations.tasks[missing])}; the ids of the rows are such as {shown(ids)}. Give their instances, "
-            "or leave them out: annotations.select_tasks(np.isin(annotations.tasks, ids))."
+            f"{list_names(annotations.tasks[missing])}; the ids of the rows are such as {list_names(ids)}. Give their "
+            "instances, or leave them out: annotations.select_tasks(np.isin(annotations.tasks, ids))."
         )
     sides = {} if right is None else {"right_ids": row_of[right]}
     return x, replace(annotations, tasks=ids, task_ids=row_of[annotations.task_ids], **sides)
 
 
-def of_frame(y: Any, kind: str, task: str | None = None, *, line: str = FIT, **names: Any) -> Any:
+def annotations_from_frame(y: Labels, kind: str, task: str | None = None, *, line: str = FIT, **names: Any) -> Any:
     """Annotations out of a pandas or polars frame with a row an annotation; anything else as it is.
 
     Args:
@@ -91,7 +102,7 @@ def of_frame(y: Any, kind: str, task: str | None = None, *, line: str = FIT, **n
         **names: `annotators` and `classes` of `Annotations.from_frame`.
 
     Raises:
-        DataError: `task` of what is no frame; or as `Annotations.from_frame`.
+        DataError: `task` for something that is not a frame; or as `Annotations.from_frame`.
     """
     if not _is_frame(y):
         if task is not None:
@@ -131,8 +142,8 @@ def pair_sides(annotations: Annotations, in_rows: Annotations) -> tuple[dict[str
     return {"left": in_rows.task_ids[first], "right": in_rows.right_ids[first]}, table
 
 
-def instances_of(x: Any) -> Any:
-    """The instances alone, of what may carry ids beside them; see `pair_rows`."""
+def instances_of(x: Examples) -> Any:
+    """The instances alone, without the ids that come with them; see `pair_rows`."""
     if isinstance(x, Mapping) and "instances" in x and {*x} <= {"instances", "annotators", "labels", "tasks"}:
         return x["instances"]
     if isinstance(x, Instances):
@@ -147,7 +158,7 @@ def instances_of(x: Any) -> Any:
     return x.to_numpy() if _is_polars(x) else x
 
 
-def num_rows(x: Any) -> int:
+def num_rows(x: Examples) -> int:
     """Rows of an array, or of every array of a structure.
 
     Raises:
@@ -157,35 +168,35 @@ def num_rows(x: Any) -> int:
     counts = {len(part) if np.ndim(part) else 0 for part in parts}
     if len(counts) != 1 or 0 in counts:
         shapes = ", ".join(str(np.shape(part)) for part in parts[:SHOWN])
-        way_out = ". Of a list of rows write np.array(x)" if isinstance(x, list) and counts == {0} else ""
+        way_out = ". For a list of rows write np.array(x)" if isinstance(x, list) and counts == {0} else ""
         raise DataError(f"x must hold arrays with one row a task, as many rows in each, got shapes {shapes}{way_out}")
     return counts.pop()
 
 
-def shown(names: np.ndarray) -> str:
+def list_names(names: np.ndarray) -> str:
     """The first few names, for a message."""
     parts = [repr(name) for name in names[:SHOWN].tolist()]
     parts = [part if len(part) <= SHOWN_CHARACTERS else part[:SHOWN_CHARACTERS] + "…" for part in parts]
     return ", ".join(parts) + (", …" if len(names) > SHOWN else "")
 
 
-def _is_frame(x: Any) -> bool:
+def _is_frame(x: object) -> TypeGuard["pd.DataFrame"]:
     return hasattr(x, "columns") and (hasattr(x, "iloc") or _is_polars(x))
 
 
-def _is_polars(x: Any) -> bool:
+def _is_polars(x: object) -> TypeGuard["pl.DataFrame"]:
     return type(x).__module__.partition(".")[0] == "polars"
 
 
-def with_task_column(x: Any, task: str | None) -> Any:
-    """Instances; of a frame whose ids stand in the column `task`, with that column named "task"."""
+def with_task_column(x: Examples, task: str | None) -> Examples:
+    """Instances; if a frame's ids are in the column `task`, that column is renamed to "task"."""
     if task in (None, "task") or not _is_frame(x) or task not in x.columns:
         return x
     return x.rename({task: "task"}) if _is_polars(x) else x.rename(columns={task: "task"})
 
 
 def _carried_tasks(x: Any) -> Any:
-    """Ids that stand beside the instances, or None."""
+    """Ids that come with the instances, or None."""
     if isinstance(x, Mapping):
         return x["tasks"] if {*x} == {"instances", "tasks"} else None
     if isinstance(x, Instances):
@@ -213,7 +224,7 @@ def _ids(tasks: Any) -> np.ndarray:
 
 
 def _places(names: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """Where each name stands among the ids, int64, -1 where nowhere; by their text."""
+    """Position of each name among the ids, int64, -1 if missing; compared as text."""
     if names.dtype.kind == ids.dtype.kind == "i":
         parts = [pa.array(values) for values in (names, ids)]
     else:
@@ -235,5 +246,5 @@ def _unknown_rows(rows: int, annotations: Annotations, line: str) -> str:
         ways.append(f"where row i of x is annotations.tasks[i], {line.format('annotations.tasks')}")
     return (
         f"nothing says which row of x is which task: x has {rows:,} rows, the annotations are of {len(names):,} tasks, "
-        f"{shown(names)}. Write {'; or, '.join(ways)}."
+        f"{list_names(names)}. Write {'; or, '.join(ways)}."
     )

@@ -7,14 +7,18 @@ from typing import Any
 import keras
 import numpy as np
 
-from crowdzoo.backend import flattened_layers
+from crowdzoo.backend import Tensor, flattened_layers
 
 
 @contextmanager
-def compiled_with(
-    model: Any, *, frozen: Sequence[Any] = (), trained: Sequence[Any] = (), **changes: Any
+def compile_temporarily(
+    model: keras.Model,
+    *,
+    frozen: Sequence[keras.Layer | keras.Variable] = (),
+    trained: Sequence[keras.Layer | keras.Variable] = (),
+    **changes: Any,
 ) -> Iterator[None]:
-    """A model compiled otherwise for a while; afterwards it is compiled as before, its optimizer going on as it stands.
+    """Compiles a model with other arguments for a while, then as before; its optimizer keeps its state.
 
     Loss and metrics are taken down and put back by their configuration, so they must be registered with Keras.
 
@@ -44,7 +48,9 @@ def compiled_with(
         model.compile(**settings)
 
 
-def joined(model: Any, first: keras.callbacks.History, second: keras.callbacks.History) -> keras.callbacks.History:
+def join_histories(
+    model: keras.Model, first: keras.callbacks.History, second: keras.callbacks.History
+) -> keras.callbacks.History:
     """The history of two phases, one after the other; it becomes the model's.
 
     Args:
@@ -62,7 +68,7 @@ def joined(model: Any, first: keras.callbacks.History, second: keras.callbacks.H
     return first
 
 
-def answers_of_batch(model: Any, x: Any, rows: int) -> np.ndarray:
+def answers_of_batch(model: keras.Model, x: Tensor, rows: int) -> np.ndarray:
     """What a model answers to a batch, one row an instance on any number of devices.
 
     Under `tf.distribute` every replica answers the whole batch of `predict_on_batch`, one below the other.

@@ -3,13 +3,14 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.training.methods import AGGREGATED
 
 
-def rating_unit(ratings: Any) -> tuple[float, float]:
+def rating_unit(ratings: ArrayLike) -> tuple[float, float]:
     """Center and unit of ratings for models and crowd layers: of the ratings themselves, never of gold.
 
     Args:
@@ -44,7 +45,7 @@ def rating_targets(settings: Any, annotations: Any, ratings: np.ndarray | None) 
     Args:
         settings: with `method`, `low` and `high`.
         annotations: needed by every method but "aggregated".
-        ratings: `[N]`, one number a task, NaN where there is none; for method "aggregated".
+        ratings: `[N]`, one number a task, NaN where missing; for method "aggregated".
 
     Returns:
         The annotations, or float32 `[N, 1]`.

@@ -63,7 +63,7 @@ class Settings(Checked, ABC):
         patience: for classes: hold out the annotations of a tenth of the tasks, and end the training when so many
             epochs have not predicted them better; the best epoch's weights are kept
             (`crowdzoo.training.held_out_annotations`).
-        devices: devices that each batch is spread over, GPUs, or CPUs where there are none.
+        devices: devices that each batch is spread over, GPUs, or CPUs without GPUs.
 
     Raises:
         ConfigError: a value out of its range, or settings that do not go together; it names the setting.
@@ -254,8 +254,8 @@ class ImageSettings(InstanceSettings):
         if not self.stages:
             raise ConfigError("training: stages must be a list of at least one number of filters, such as [32, 64]")
         if self.backbone is None:
-            given = {"backbone_weights": self.backbone_weights, "pixel_scale": self.pixel_scale}
-            for name in (name for name, value in given.items() if value is not None):
+            backbone_settings = {"backbone_weights": self.backbone_weights, "pixel_scale": self.pixel_scale}
+            for name in (name for name, value in backbone_settings.items() if value is not None):
                 raise ConfigError(f"training: {name} belongs to a backbone, and none is given")
 
 
@@ -315,9 +315,14 @@ class TableSettings(TrainingSettings):
         for name, kind in self.inputs.items():
             if kind not in INPUT_TYPES:
                 raise ConfigError(f"training: inputs: column {name!r} is {unknown('type', kind, INPUT_TYPES)}")
-        for key, given, own in (("texts", self.texts, TextSettings), ("images", self.images, ImageSettings)):
-            known = sorted({field.name for field in fields(own)} - {field.name for field in fields(InstanceSettings)})
-            for name in given:
+        for key, values, settings_class in (
+            ("texts", self.texts, TextSettings),
+            ("images", self.images, ImageSettings),
+        ):
+            known = sorted(
+                {field.name for field in fields(settings_class)} - {field.name for field in fields(InstanceSettings)}
+            )
+            for name in values:
                 if name not in known:
                     raise ConfigError(f"training: {key}: {unknown('setting', name, known)}")
         _ = self.text_settings, self.image_settings
@@ -376,7 +381,7 @@ class TaggerSettings(Settings):
         filters: number of filters of the convolution.
         units: number of units of the GRU (in each direction).
         bidirectional: whether a second GRU reads backwards.
-        characters: whether the tagger sees characters beside words and their shapes.
+        characters: whether the tagger sees characters as well as words and their shapes.
         crf: whether tags are those of a linear-chain CRF's best path, which keeps the scheme.
 
     Other attributes: see `Settings`; `dropout` is the share of the convolution's outputs.

@@ -1,20 +1,21 @@
 """Batches made elsewhere whose labels have a column an annotator, in the form that names the annotators."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import keras
 from keras import ops
 
 from crowdzoo.errors import DataError
+from crowdzoo.layers.crowd_layer import CrowdLayer
 
 
-def has_annotators(inputs: Any) -> bool:
-    """Whether inputs of a model name annotators beside the instances."""
+def has_annotators(inputs: object) -> TypeGuard[Mapping[str, Any]]:
+    """Whether inputs of a model have annotators as well as instances."""
     return isinstance(inputs, Mapping) and {"instances", "annotators"} <= {*inputs}
 
 
-def sparse_batch(crowd: Any, batch: Any) -> Any:
+def sparse_batch(crowd: CrowdLayer | None, batch: tuple) -> tuple:
     """A batch as a model with a crowd layer trains on it.
 
     Args:
@@ -44,7 +45,7 @@ def sparse_batch(crowd: Any, batch: Any) -> Any:
     return (x, y) if weight is None else (x, y, weight)
 
 
-def check_columns(crowd: Any, shape: tuple[int | None, ...]) -> None:
+def check_columns(crowd: CrowdLayer, shape: tuple[int | None, ...]) -> None:
     """Refuses labels that do not have a column for each annotator.
 
     Args:
@@ -66,6 +67,6 @@ def check_columns(crowd: Any, shape: tuple[int | None, ...]) -> None:
         raise DataError(
             f"labels of shape {shape} do not have a column for each of the crowd layer's {crowd.num_annotators:,} "
             f"annotators, [{written}]. To give only the labels there are, write x as "
-            '{"instances": x, "annotators": ids}, ids [N, M] beside labels [N, M]; gold is given as class codes, '
+            '{"instances": x, "annotators": ids}, ids [N, M] and labels [N, M]; gold is given as class codes, '
             f"[{written[:-3]}]."
         )

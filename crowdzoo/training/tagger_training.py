@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.tags import TagSet
@@ -21,7 +22,7 @@ from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.pair_rows import pair_rows
 from crowdzoo.training.settings import TaggerSettings
-from crowdzoo.training.training_loop import compiled_model, crowd_of, fit_and_check
+from crowdzoo.training.training_loop import compile_model, crowd_of, fit_and_check
 from crowdzoo.training.training_scope import in_training_scope
 
 # What a message tells to write; see `pair_rows`
@@ -34,10 +35,10 @@ def train_tagger(
     tokens: Sequence[Sequence[str]],
     annotations: Annotations,
     *,
-    tasks: Any = None,
+    tasks: ArrayLike | None = None,
     scheme: str = "BIO",
     tag_distribution: Sequence[np.ndarray] | None = None,
-    verbose: Any = 0,
+    verbose: str | int = 0,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
 ) -> tuple[CrowdModel, TokenEncoder]:
@@ -92,11 +93,11 @@ def train_tagger(
         allowed=allowed,
         name="base",
     )
-    model = compiled_model(settings, base, crowd)
+    model = compile_model(settings, base, crowd)
     encoded = encoder(tokens)
     data: Any = ArrayData(encoded, annotations, annotations.tasks)
     if crowd is None:
-        targets = _padded(tag_distribution or (), tokens, num_classes, int(data.num_tokens or 1))
+        targets = _pad(tag_distribution or (), tokens, num_classes, int(data.num_tokens or 1))
         data = data.batches(settings.batch_size, settings.seed, inputs=(), targets=targets)
     keep = checkpoint_of(checkpoint, (encoded, annotations, tag_distribution), settings)
     fit_and_check(model, settings, data, callbacks=callbacks, checkpoint=keep, verbose=verbose)
@@ -110,23 +111,23 @@ def _warn_if_one_tag(model: CrowdModel, x: dict[str, np.ndarray], annotations: A
     if model.crowd is None or not model.crowd.stands_on_hidden_layer:
         tags = model.base.tag(x)
     else:
-        there = x["words"] != 0
-        tags = [model.predict(x, verbose=0).argmax(axis=-1)[there]]
+        is_token = x["words"] != 0
+        tags = [model.predict(x, verbose=0).argmax(axis=-1)[is_token]]
     warn_if_one_class(np.concatenate(tags), annotations.labels, annotations.classes, "tokens")
 
 
-def _padded(
+def _pad(
     distributions: Sequence[np.ndarray], tokens: Sequence[Sequence[str]], num_classes: int, width: int
 ) -> np.ndarray:
     """Distributions of all sentences, float32 [N, T, K], zeros as padding."""
     if len(distributions) != len(tokens):
         raise DataError(f"there are {len(tokens):,} sentences, but {len(distributions):,} tag distributions")
     padded = np.zeros((len(tokens), width, num_classes), "float32")
-    for task, (rows, own) in enumerate(zip(distributions, tokens, strict=True)):
-        if np.shape(rows) != (len(own), num_classes):
+    for task, (rows, words) in enumerate(zip(distributions, tokens, strict=True)):
+        if np.shape(rows) != (len(words), num_classes):
             raise DataError(
-                f"the tag distribution of sentence {task} must have shape {[len(own), num_classes]}, got "
+                f"the tag distribution of sentence {task} must have shape {[len(words), num_classes]}, got "
                 f"{list(np.shape(rows))}"
             )
-        padded[task, : min(len(own), width)] = rows[:width]
+        padded[task, : min(len(words), width)] = rows[:width]
     return padded

@@ -1,17 +1,21 @@
 """What every training shares: putting a model together, and the fit with its checks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
+from numpy.typing import ArrayLike
 
+from crowdzoo.backend import KerasBatches
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import DataError
+from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.training.checkpoint import Checkpoint
 from crowdzoo.training.crowd_model import CrowdModel
+from crowdzoo.training.data import TrainingData
 from crowdzoo.training.faults import (
     StopAtNaN,
     check_weights,
@@ -21,10 +25,13 @@ from crowdzoo.training.faults import (
     warn_if_one_value,
 )
 from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
-from crowdzoo.training.pair_rows import instances_of, pair_rows
+from crowdzoo.training.pair_rows import Examples, instances_of, pair_rows
+from crowdzoo.training.settings import Settings
 
 
-def paired(settings: Any, x: Any, annotations: Annotations | None, tasks: Any, line: str) -> tuple[Any, Any, Any]:
+def pair_with_tasks(
+    settings: Settings, x: Examples, annotations: Annotations | None, tasks: ArrayLike | None, line: str
+) -> tuple[Any, Any, Any]:
     """Instances, annotations of their rows, and the rows' ids; without ids where annotations are not learned from.
 
     Those of pairs are needed by every method: they say which pairs there are.
@@ -37,7 +44,7 @@ def paired(settings: Any, x: Any, annotations: Annotations | None, tasks: Any, l
         line: what to write instead, for messages.
 
     Raises:
-        DataError: the method needs annotations, and there are none; or see `pair_rows`.
+        DataError: the method needs annotations that are missing; or see `pair_rows`.
     """
     if settings.method == AGGREGATED and not label_kind(settings.kind).has_pairs:
         return instances_of(x), annotations, None
@@ -47,13 +54,15 @@ def paired(settings: Any, x: Any, annotations: Annotations | None, tasks: Any, l
     return x, annotations, annotations.tasks
 
 
-def crowd_of(settings: Any, num_annotators: int, num_classes: int, **scale: Any) -> Any:
+def crowd_of(settings: Any, num_annotators: int, num_classes: int, **scale: Any) -> CrowdLayer | None:
     """The crowd layer of the settings' method; see `create_crowd_layer`."""
     sizes = num_annotators, num_classes
     return create_crowd_layer(settings.method, *sizes, settings.arguments, kind=settings.kind, **scale)
 
 
-def compiled_model(settings: Any, base: Any, crowd: Any, unit: float = 1.0, features: str | None = None) -> CrowdModel:
+def compile_model(
+    settings: Settings, base: keras.Model, crowd: CrowdLayer | None, unit: float = 1.0, features: str | None = None
+) -> CrowdModel:
     """A model out of its parts, ready to be trained.
 
     Args:
@@ -75,16 +84,16 @@ def compiled_model(settings: Any, base: Any, crowd: Any, unit: float = 1.0, feat
 def fit_and_check(
     model: CrowdModel,
     settings: Any,
-    data: Any,
+    data: TrainingData | KerasBatches,
     *,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     checkpoint: Checkpoint | None = None,
-    verbose: Any = 0,
+    verbose: str | int = 0,
 ) -> keras.callbacks.History:
     """Trains a compiled model.
 
     Args:
-        model: of `compiled_model`.
+        model: of `compile_model`.
         settings: with `epochs`, `batch_size` and `seed`.
         data: `TrainingData`, or batches.
         callbacks: Keras callbacks.
@@ -98,20 +107,27 @@ def fit_and_check(
         DataError: the loss or a weight became NaN or infinite.
     """
     history = model.fit(
-        data, epochs=settings.epochs, batch_size=settings.batch_size, seed=settings.seed,
-        callbacks=[*callbacks, StopAtNaN()], checkpoint=checkpoint, verbose=verbose,
-    )  # fmt: skip
+        data,
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+        callbacks=[*callbacks, StopAtNaN()],
+        checkpoint=checkpoint,
+        verbose=verbose,
+    )
     check_weights(model)
     return history
 
 
-def check_answers(model: CrowdModel, kind: str, x: Any, labels: np.ndarray, classes: Any = None) -> None:
+def check_answers(
+    model: CrowdModel, kind: str, x: Examples, labels: np.ndarray, classes: Sequence[object] | np.ndarray | None = None
+) -> None:
     """Tries a trained model on a few instances.
 
     Args:
         model: the model.
         kind: of label.
-        x: as the model takes them; of pairs single instances, as the scorer takes them.
+        x: as the model takes them; for pairs single instances, as the scorer takes them.
         labels: what it learned from: class codes or ratings, of any shape.
         classes: names of the classes, or None.
 

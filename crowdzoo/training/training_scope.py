@@ -8,12 +8,13 @@ from typing import Any, TypeVar, cast
 import keras
 
 from crowdzoo.errors import ConfigError
+from crowdzoo.training.settings import Settings
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @contextmanager
-def training_scope(settings: Any) -> Iterator[None]:
+def training_scope(settings: Settings) -> Iterator[None]:
     """What is made and trained here computes in the settings' precision, on as many devices as they say.
 
     Args:
@@ -37,7 +38,7 @@ def in_training_scope(function: _Function) -> _Function:
     """Runs a function in the `training_scope` of its first argument, the settings."""
 
     @functools.wraps(function)
-    def wrapper(settings: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(settings: Settings, *args: Any, **kwargs: Any) -> Any:
         if not hasattr(settings, "devices"):
             raise ConfigError(f"{function.__name__}: settings are an object, such as TrainingSettings(epochs=10).")
         with training_scope(settings):
@@ -47,7 +48,7 @@ def in_training_scope(function: _Function) -> _Function:
 
 
 def _spread(devices: int) -> Any:
-    """A scope in which batches are cut into equal parts, one a device; GPUs, or CPUs where there are none."""
+    """A scope in which batches are cut into equal parts, one per device; GPUs, or CPUs without GPUs."""
     backend = keras.backend.backend()
     if backend == "torch":
         raise ConfigError(
@@ -59,8 +60,8 @@ def _spread(devices: int) -> Any:
     else:
         import tensorflow as tf
 
-        found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-        names = [device.name for device in found]
+        logical_devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        names = [device.name for device in logical_devices]
     if len(names) < devices:
         raise ConfigError(
             f"training: devices is {devices}, and this machine has {len(names)} ({', '.join(names)}). Set devices to "

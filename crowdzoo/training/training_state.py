@@ -1,19 +1,26 @@
 """What a training changes: weights, the optimizer's numbers, what callbacks have counted, the order of batches."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from keras import ops
+
+from crowdzoo.backend import Config, KerasBatches
+
+if TYPE_CHECKING:
+    import keras
 
 # Of callbacks: what Keras sets in each training anew. The sign of EarlyStopping's min_delta goes with a function of it;
 # CSVLogger looks whether its file has a header
 SET_BY_KERAS = {"_model", "params", "validation_data", "min_delta", "append_header"}
 
 
-def replay(batches: Any, epochs: int) -> None:
-    """Brings the order of batches to where it stands after some epochs.
+def replay(batches: KerasBatches, epochs: int) -> None:
+    """Advances the order of batches to what it is after some epochs.
 
     Args:
         batches: of `TrainingData`, with an `EpochCount` as `epochs`.
@@ -23,7 +30,7 @@ def replay(batches: Any, epochs: int) -> None:
         batches.epochs.on_epoch_begin()
 
 
-def variables_of(model: Any) -> list[np.ndarray]:
+def variables_of(model: keras.Model) -> list[np.ndarray]:
     """All that a training changes in a compiled model, as copies: weights, states of random numbers, the optimizer's.
 
     Args:
@@ -32,13 +39,13 @@ def variables_of(model: Any) -> list[np.ndarray]:
     return [exact_array(np.array(ops.convert_to_numpy(variable))) for variable in _variables(model)]
 
 
-def restore_variables(model: Any, values: Iterable[np.ndarray]) -> None:
+def restore_variables(model: keras.Model, values: Iterable[np.ndarray]) -> None:
     """Puts back what `variables_of` gave."""
     for variable, value in zip(_variables(model), values, strict=True):
         variable.assign(value)
 
 
-def state_of(callback: Any) -> dict[str, Any]:
+def state_of(callback: keras.callbacks.Callback) -> Config:
     """What a callback has counted and kept: those of its attributes that are numbers, texts, arrays, or lists of them.
 
     A callback with more to say has methods `state()` and `restore_state(state)`.
@@ -46,23 +53,23 @@ def state_of(callback: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(callback).items() if name not in SET_BY_KERAS and _is_plain(value)}
 
 
-def restore_state(callback: Any, state: Mapping[str, Any]) -> None:
+def restore_state(callback: keras.callbacks.Callback, state: Mapping[str, object]) -> None:
     """Puts back what `state_of` gave; arrays are changed in place, as others hold them, too."""
     for name, value in state.items():
-        own = getattr(callback, name, None)
-        if isinstance(own, np.ndarray) and isinstance(value, np.ndarray) and own.shape == value.shape:
-            own[...] = value
+        current = getattr(callback, name, None)
+        if isinstance(current, np.ndarray) and isinstance(value, np.ndarray) and current.shape == value.shape:
+            current[...] = value
         else:
             setattr(callback, name, value)
 
 
-def _variables(model: Any) -> list[Any]:
+def _variables(model: keras.Model) -> list[Any]:
     if not model.optimizer.built:  # LossScaleOptimizer makes new variables when it is built again
         strategy = getattr(model, "distribute_strategy", None)  # TensorFlow makes variables of all devices in its scope
         with contextlib.nullcontext() if strategy is None else strategy.scope():
             model.optimizer.build(model.trainable_variables)
     counted = {id(variable) for variable in model.metrics_variables}  # begin anew in every epoch
-    return [*(each for each in model.variables if id(each) not in counted), *model.optimizer.variables]
+    return [*(variable for variable in model.variables if id(variable) not in counted), *model.optimizer.variables]
 
 
 def exact_array(array: np.ndarray) -> np.ndarray:
@@ -72,7 +79,7 @@ def exact_array(array: np.ndarray) -> np.ndarray:
         array: any numbers.
 
     Returns:
-        The array; float32 for bfloat16, which is none of NumPy's own types.
+        The array; float32 for bfloat16, which NumPy does not have.
     """
     return array.astype("float32") if array.dtype.kind == "V" else array
 

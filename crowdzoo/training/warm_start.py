@@ -1,13 +1,17 @@
 """Weights of a model that was trained before, for a model of the same kind on a table that has grown."""
 
 from collections.abc import Sequence
-from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.layers.crowd_layer import CrowdLayer
 
-def warm_start(model: Any, before: Any, annotators_before: Sequence[str], annotators: Sequence[str]) -> int | None:
+
+def warm_start(
+    model: keras.Model, before: keras.Model, annotators_before: Sequence[str], annotators: Sequence[str]
+) -> int | None:
     """Puts the weights of a trained model into one that is about to be trained.
 
     Annotators are matched by their names. One whom the earlier model has never seen begins with the common answers: the
@@ -24,8 +28,7 @@ def warm_start(model: Any, before: Any, annotators_before: Sequence[str], annota
         The number of annotators that the earlier model has never seen; None if the models differ otherwise, such as in
         their classes or layers, and nothing was changed.
     """
-    shapes, shapes_before = ([tuple(weight.shape) for weight in each.base.weights] for each in (model, before))
-    if shapes != shapes_before or type(model.crowd) is not type(before.crowd):
+    if _shapes(model.base) != _shapes(before.base) or type(model.crowd) is not type(before.crowd):
         return None
     values = list(zip(model.base.weights, map(ops.convert_to_numpy, before.base.weights), strict=True))
     place = {name: row for row, name in enumerate(annotators_before)}
@@ -34,25 +37,28 @@ def warm_start(model: Any, before: Any, annotators_before: Sequence[str], annota
         if len(model.crowd.weights) != len(before.crowd.weights):
             return None
         of_annotators = _of_annotators(model.crowd)
-        for weight, old, own in zip(model.crowd.weights, before.crowd.weights, of_annotators, strict=True):
-            given = np.array(ops.convert_to_numpy(old))
-            if own and given.shape[1:] == tuple(weight.shape[1:]):
-                found = np.array(ops.convert_to_numpy(weight))
+        for weight, old, is_per_annotator in zip(model.crowd.weights, before.crowd.weights, of_annotators, strict=True):
+            value = before_value = np.array(ops.convert_to_numpy(old))
+            if is_per_annotator and before_value.shape[1:] == tuple(weight.shape[1:]):
+                value = np.array(ops.convert_to_numpy(weight))
                 if not model.crowd.unseen_as_made:
-                    found[:] = given.mean(axis=0)
-                found[rows >= 0] = given[rows[rows >= 0]]
-                given = found
-            if given.shape != tuple(weight.shape):
+                    value[:] = before_value.mean(axis=0)
+                value[rows >= 0] = before_value[rows[rows >= 0]]
+            if value.shape != tuple(weight.shape):
                 return None
-            values.append((weight, given))
+            values.append((weight, value))
     for weight, value in values:
         weight.assign(value)
     return int((rows < 0).sum())
 
 
-def _of_annotators(crowd: Any) -> list[bool]:
+def _of_annotators(crowd: CrowdLayer) -> list[bool]:
     """Which weights of a crowd layer have a row for each annotator: those that a layer of one more has larger."""
     config = crowd.get_config()
     probe = type(crowd).from_config({**config, "num_annotators": config["num_annotators"] + 1})
     probe.build_from_config(crowd.get_build_config())
-    return [tuple(one.shape) != tuple(two.shape) for one, two in zip(crowd.weights, probe.weights, strict=True)]
+    return [shape != larger for shape, larger in zip(_shapes(crowd), _shapes(probe), strict=True)]
+
+
+def _shapes(layer: keras.Layer) -> list[tuple[int, ...]]:
+    return [tuple(weight.shape) for weight in layer.weights]

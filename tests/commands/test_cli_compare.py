@@ -26,7 +26,7 @@ def folder(tmp_path, here):
     return tmp_path
 
 
-TRAINED = "crowdzoo.comparison.deep.trained_answers"  # what a model says of the tasks that it has not seen
+TRAINED = "crowdzoo.comparison.deep.train_and_predict"  # what a model says of the tasks that it has not seen
 GOLD = ("--gold", "gold.csv", "--gold-columns", "task=item,gold=truth")
 
 

@@ -7,7 +7,7 @@ import pytest
 from crowdzoo.checks.option_types import setting_value
 from crowdzoo.commands import main as cli
 from crowdzoo.commands.options import settings_of
-from crowdzoo.comparison.setup import _named
+from crowdzoo.comparison.setup import _parse_method
 from crowdzoo.pipelines.yaml_files import read_value
 from crowdzoo.report.report_page import Condition
 
@@ -21,7 +21,7 @@ def test_a_setting_may_leave_out_the_zero_of_a_number(text):
     assert settings_of([f"least={text}"]) == {"least": TEXTS[text]}
     assert read_value(text, "x") == TEXTS[text]
     if " " not in text:
-        assert _named(f"dawid-skene prior={text}") == ("dawid-skene", {"prior": TEXTS[text]})
+        assert _parse_method(f"dawid-skene prior={text}") == ("dawid-skene", {"prior": TEXTS[text]})
 
 
 @pytest.mark.parametrize("text", ["mean", "a.b", "v.5", "..", "1.2.3", "x=.5", "", "5.x"])

@@ -12,7 +12,7 @@ from crowdzoo.aggregation import GLAD, Aggregation, Aggregator, DawidSkene, Majo
 from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.metrics import expected_calibration_error
 
-TRAINED = "crowdzoo.comparison.deep.trained_answers"  # what a model says of the tasks that it has not seen
+TRAINED = "crowdzoo.comparison.deep.train_and_predict"  # what a model says of the tasks that it has not seen
 # twenty tasks of two annotators who are right, and gold
 ODD_AND_EVEN = Annotations.from_arrays([*range(20)] * 2, [0] * 20 + [1] * 20, [0, 1] * 20), np.arange(20) % 2
 
@@ -450,7 +450,7 @@ def test_a_method_of_ones_own_that_fails_is_named_and_the_others_go_on():
     frame = compare(table, gold=gold, methods=methods).frame.set_index("method")
     assert frame.index[:2].tolist() == ["majority-vote", "wawa"]
     assert frame.loc["fails", "notes"] == "failed: ValueError: boom"
-    assert frame.loc["no-numbers", "notes"] == "failed: some of its answers are no numbers"
+    assert frame.loc["no-numbers", "notes"] == "failed: some of its answers are not numbers"
     assert "fit must return a result, such as Aggregation.of(...), got a ndarray" in frame.loc["no-result", "notes"]
     assert "posteriors must have shape (20, 2), got (20, 3)" in frame.loc["nothing-said", "notes"]
 

@@ -150,7 +150,7 @@ def test_intervals_of_trainings_hold_the_difference_of_the_models_that_were_trai
         share = 1 / (1 + np.exp(-inputs[hidden] @ weights))
         return np.stack([1 - share, share], axis=1)
 
-    monkeypatch.setattr(deep, "trained_answers", trained)
+    monkeypatch.setattr(deep, "train_and_predict", trained)
     covered = []
     for seed in range(DRAWS):
         draw = np.random.default_rng(1000 + seed)

@@ -106,7 +106,7 @@ def test_taggers_learn_from_sentences_that_are_not_hidden(monkeypatch):
         wrong = np.zeros(6) if settings.method == "deep-em" else None
         return np.concatenate([measure.gold[task] if wrong is None else wrong for task in hidden])[:, None]
 
-    monkeypatch.setattr("crowdzoo.comparison.deep.trained_answers", trained)
+    monkeypatch.setattr("crowdzoo.comparison.deep.train_and_predict", trained)
     held_out = np.arange(75) >= 40
     found = compare(crowd, settings=TaggerSettings(epochs=1), held_out=held_out, methods=["deep-em", "gold"])
     assert [method for method, *_ in given] == ["aggregated", "deep-em", "aggregated"]

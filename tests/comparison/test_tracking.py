@@ -67,7 +67,7 @@ def test_what_cannot_be_tracked_is_said_before_the_work(crowd, tmp_path, monkeyp
     annotations, gold = crowd
     with pytest.raises(ConfigError, match="unknown track 'wandb': choose one of mlflow, tensorboard"):
         compare(annotations, gold=gold, track="wandb")
-    with pytest.raises(ConfigError, match="writes beside the runs: name their folder"):
+    with pytest.raises(ConfigError, match="writes next to the runs: name their folder"):
         compare(annotations, gold=gold, track="tensorboard")
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(ConfigError, match=r"needs mlflow: pip install 'crowdzoo\[mlflow\]'"):

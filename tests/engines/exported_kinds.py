@@ -92,7 +92,7 @@ def texts(form):
 
 
 def table(path):
-    encoder = TableColumns.adapted([TABLE])
+    encoder = TableColumns.from_batches([TABLE])
     width = np.asarray(encoder(TABLE)).shape[1]
     model = classifier(FeatureClassifier(width, len(CLASSES), hidden=(6,)))
     export_model(model, path, classes=CLASSES, annotators=ANNOTATORS, encoder=encoder, warmup_instances=TABLE)
@@ -115,7 +115,7 @@ def reward(path):
 
 
 def reward_of_table(path):
-    encoder = TableColumns.adapted([TABLE])
+    encoder = TableColumns.from_batches([TABLE])
     width = np.asarray(encoder(TABLE)).shape[1]
     model = randomized(CrowdModel(RewardModel(FeatureRegressor(width, hidden=(6,))), PairAnnotators(3, 10)))
     classes = ["left", "right", "equal"]

@@ -110,12 +110,12 @@ def test_inputs_at_uris_are_copied_checked_and_removed(client, tmp_path):
 def test_a_checkpoint_is_kept_in_the_store_and_removed_from_it(client):
     """That a training goes on from it is told in components/test_trainer.py."""
     first, later = (PipelineCheckpoint("s3://crowd/runs/checkpoint", np.zeros((4, 2)), {}) for _ in range(2))
-    first.found({"epochs": 4})
+    first.on_begin({"epochs": 4})
     first.folder.mkdir(parents=True)
     for name in ("checkpoint.json", "phase-0.npz"):
         (first.folder / name).write_text(name)
-        first.written(first.folder / name)
-    later.found({"epochs": 4})
+        first.on_write(first.folder / name)
+    later.on_begin({"epochs": 4})
     assert {path.name: path.read_text() for path in later.folder.iterdir()} == {
         name: name for name in ("checkpoint.json", "phase-0.npz")
     }

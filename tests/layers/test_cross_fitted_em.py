@@ -12,7 +12,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import CrossFittedEM, DeepEM
 from crowdzoo.models import CrowdModel, FeatureClassifier
-from crowdzoo.training.recipes.cross_fitted_em import _copies_of
+from crowdzoo.training.recipes.cross_fitted_em import _copy_base
 
 D, K, R = 4, 3, 5
 # Task 1 is a tie, task 3 has no label; one label of annotator 3, none of annotator 4. Class 2 nobody says.
@@ -84,7 +84,7 @@ def test_bases_of_every_kind_are_copied():
         base.compile("sgd", loss=lambda y, p: p)  # a loss that no file could hold
         with warnings.catch_warnings():
             warnings.simplefilter("error", UserWarning)
-            copies = _copies_of(base, 2)
+            copies = _copy_base(base, 2)
         for copy in copies:
             copy(x)
             copy.set_weights(base.get_weights())
@@ -117,7 +117,7 @@ def test_a_base_without_a_configuration_is_refused_with_the_lines_to_write():
     outputs = base(inputs)
     for silent in (base, keras.Model(inputs, outputs)):
         with pytest.raises(ValueError, match="SilentBase cannot be made again from its configuration") as caught:
-            _copies_of(silent, 2)
+            _copy_base(silent, 2)
         assert 'def get_config(self):\n        return {**super().get_config(), "dense": self.dense}' in str(
             caught.value
         )

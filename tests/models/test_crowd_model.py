@@ -148,7 +148,7 @@ def test_compile_chooses_the_right_loss():
     quick(
         ([0, 0, 0], r"row 2 of the targets, 0\.0, 0\.0, 0\.0, .* its sum is 0 \(1 of 8 rows\).* leave out rows of z"),
         ([np.nan, 0, 0], "row 2 .* its sum is nan"),
-        slow=[([2, 1, 0], "row 2 .* its sum is 3"), ([1.5, -0.5, 0], "row 2 .* is no distribution")],
+        slow=[([2, 1, 0], "row 2 .* its sum is 3"), ([1.5, -0.5, 0], "row 2 .* is not a distribution")],
     ),
 )
 @pytest.mark.usefixtures("eager")

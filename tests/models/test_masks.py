@@ -149,7 +149,7 @@ SPARSE = {"instances": X, "annotators": IDS}
         (X, DENSE.astype("float32"), r"masks must be integers \[images, rows, columns, annotators\].*got float32"),
         (X[:5], DENSE, r"here \[5, ...\], got int8 of shape \[12, 6, 8, 5\]"),
         (X, DENSE[:, :4], "masks have 4 x 8 pixels, the base gives 6 x 8: scale the masks"),
-        (SPARSE, np.where(MASKS < 0, 0, MASKS), "-1 where there is none; got"),
+        (SPARSE, np.where(MASKS < 0, 0, MASKS), "-1 where missing; got"),
         ({**SPARSE, "annotators": IDS + 2}, MASKS, r"codes \[12, 3\] of 0 to 4"),
     ],
 )  # fmt: skip

@@ -28,7 +28,7 @@ EXPECTED = [[0, 1, 0, 0, 0, 1], [5 / AGE, 0, 0, 0, 1, 0]]
 
 
 def test_vectors_are_those_worked_out_by_hand():
-    encoder = TableColumns.adapted([COLUMNS])
+    encoder = TableColumns.from_batches([COLUMNS])
     assert encoder.columns["city"] == {"categories": ["Porto", "", "Lisbon"]}
     assert encoder.num_features == 6
     found = encoder(COLUMNS)
@@ -46,14 +46,14 @@ def test_statistics_of_many_batches_are_those_of_one():
     x[rng.random(1000) < 0.1] = NAN
     letters = rng.choice(list("abcdefgh"), 1000).astype(object)
     parts = [{"x": x[cut], "c": letters[cut]} for cut in np.array_split(np.arange(1000), 7)]
-    found = TableColumns.adapted(iter(parts)).columns
+    found = TableColumns.from_batches(iter(parts)).columns
     assert found["x"] == pytest.approx({"mean": np.nanmean(x), "deviation": np.nanstd(x), "missing": True}, rel=1e-9)
-    assert found["c"] == TableColumns.adapted([{"c": letters}]).columns["c"]
+    assert found["c"] == TableColumns.from_batches([{"c": letters}]).columns["c"]
 
 
 def test_vectors_are_standardised_by_place_and_stand_beside_other_columns():
     batches = [{"v": np.float32([[1, 5], [3, 5]]), "c": ["a", "a"]}, {"v": np.float32([[5, 5]]), "c": ["a"]}]
-    encoder = TableColumns.adapted(batches)
+    encoder = TableColumns.from_batches(batches)
     assert encoder.inputs["v"].shape.as_list() == [None, 2]
     # 1, 3, 5 have mean 3 and variance 8 / 3; what never varies is only centred
     expected = [[-2 / np.sqrt(8 / 3), 0, 1], [0, 0, 1]]
@@ -64,13 +64,13 @@ def test_vectors_are_standardised_by_place_and_stand_beside_other_columns():
 
 def test_the_most_frequent_categories_are_kept_and_bytes_are_text():
     batch = {"c": np.array(["é".encode(), b"b", "é".encode(), b"a"], object)}
-    encoder = TableColumns.adapted([batch], max_categories=2)
+    encoder = TableColumns.from_batches([batch], max_categories=2)
     assert encoder.columns == {"c": {"categories": ["é", "a"]}}
     np.testing.assert_array_equal(encoder(batch), [[1, 0], [0, 0], [1, 0], [0, 1]])
 
 
 def test_the_same_vectors_come_out_of_a_saved_graph_and_of_the_saved_settings(tmp_path):
-    first = TableColumns.adapted([{"size (cm)": COLUMNS["age"], "city": COLUMNS["city"]}])
+    first = TableColumns.from_batches([{"size (cm)": COLUMNS["age"], "city": COLUMNS["city"]}])
     encoder = TableColumns(**json.loads(json.dumps(first.get_config())))
     assert {name: spec.dtype.name for name, spec in encoder.inputs.items()} == {
         "size__cm_": "float32",
@@ -87,9 +87,9 @@ def test_the_same_vectors_come_out_of_a_saved_graph_and_of_the_saved_settings(tm
 
 def test_columns_that_make_no_sense_are_refused():
     with pytest.raises(DataError, match="column 'x' has no value in any training row"):
-        TableColumns.adapted([{"x": np.array([NAN])}])
+        TableColumns.from_batches([{"x": np.array([NAN])}])
     with pytest.raises(DataError, match="there are no rows"):
-        TableColumns.adapted([])
+        TableColumns.from_batches([])
     with pytest.raises(ConfigError, match="at least one column, and no two"):
         TableColumns({"a b": {"categories": ["x"]}, "a_b": {"categories": ["x"]}})
     with pytest.raises(ConfigError, match="column 'a' has mean, deviation and missing, or categories"):
@@ -99,7 +99,7 @@ def test_columns_that_make_no_sense_are_refused():
 
 
 def test_a_category_is_known_whether_it_is_written_as_an_integer_or_as_a_float():
-    encoder = TableColumns.adapted([{"code": np.array(["1.0", "2.0", "1", "1.5", "v1.0"], object)}])
+    encoder = TableColumns.from_batches([{"code": np.array(["1.0", "2.0", "1", "1.5", "v1.0"], object)}])
     assert encoder.columns["code"] == {"categories": ["1", "1.5", "2", "v1.0"]}
     found = encoder({"code": tf.constant(["2", "2.0", "-2.0"])})
     np.testing.assert_array_equal(found, [[0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]])

@@ -25,7 +25,7 @@ VECTORS = [[-10 / AGE, 0, 1, 0, 0], [0, 1, 0, 1, 0], [10 / AGE, 0, 0, 0, 1], [0,
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """A server of a model that answers with the vectors of `TableColumns`."""
-    encoder = TableColumns.adapted([COLUMNS])
+    encoder = TableColumns.from_batches([COLUMNS])
     module = tf.Module()
     module.tables = encoder.resources
     serve = tf.function(lambda values: {"vectors": encoder(values)}).get_concrete_function(encoder.inputs)

@@ -19,7 +19,7 @@ from crowdzoo.reading.instances.gold import read_gold
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
-from crowdzoo.training.encoded import encoded
+from crowdzoo.training.encode_rows import encode_rows
 
 ENOUGH_GOLD = 50  # tasks, with which a gap between probability and accuracy is worth a note
 LEAST_GAP = 0.05
@@ -125,7 +125,7 @@ class Classification(Kind):
         for name, chosen in (("training", data.training), ("held-out", ~data.training)):
             known = chosen & (data.gold >= 0)
             if known.any():
-                found = model.predict(encoded(data.x, known, encoder), verbose=0)
+                found = model.predict(encode_rows(data.x, known, encoder), verbose=0)
                 correct = found.argmax(axis=1) == data.gold[known]
                 rows.append((f"{name} accuracy against gold", f"{correct.mean():.3f} ({known.sum():,} tasks)"))
         return rows

@@ -18,7 +18,7 @@ from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
-from crowdzoo.training.encoded import encoded
+from crowdzoo.training.encode_rows import encode_rows
 
 
 class _Gold(NamedTuple):
@@ -155,7 +155,7 @@ class Preferences(Kind):
         from crowdzoo.training.crowd_model import CrowdModel
 
         everything = np.ones(len(data.training), bool)
-        found = CrowdModel(model.base.scorer).predict(encoded(data.x, everything, encoder), verbose=0)[:, 0]
+        found = CrowdModel(model.base.scorer).predict(encode_rows(data.x, everything, encoder), verbose=0)[:, 0]
         scores, rows = found.astype(np.float64), []
         held = ~data.training
         if data.gold.pairs is not None:

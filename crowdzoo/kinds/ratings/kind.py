@@ -19,7 +19,7 @@ from crowdzoo.reading.instances.gold import read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
-from crowdzoo.training.encoded import encoded
+from crowdzoo.training.encode_rows import encode_rows
 
 
 class Ratings(Kind):
@@ -101,7 +101,7 @@ class Ratings(Kind):
         for name, chosen in (("training ", data.training), ("held-out ", ~data.training)):
             known = chosen & ~np.isnan(data.gold)
             if known.any():
-                found = model.predict(encoded(data.x, known, encoder), verbose=0)
+                found = model.predict(encode_rows(data.x, known, encoder), verbose=0)
                 rows += self._gold_rows(name, data.gold[known], found[:, 0])
         return rows
 

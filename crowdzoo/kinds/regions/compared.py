@@ -10,7 +10,7 @@ from crowdzoo.data.regions import MarkedImage, dice
 from crowdzoo.kinds.compared import Compared, Scores, Summed
 from crowdzoo.kinds.regions.kind import KIND
 from crowdzoo.kinds.regions.masks import texts_of
-from crowdzoo.training.encoded import encoded
+from crowdzoo.training.encode_rows import encode_rows
 
 
 class ComparedRegions(Compared):
@@ -44,7 +44,7 @@ class ComparedRegions(Compared):
     def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
         """As `answers`, of masks in the size of their image; without gold with all answers to it."""
         said, asked = self.annotations, np.isin(np.arange(self.num_tasks), tasks)
-        masks = model.predict(encoded(x, asked, encoder), verbose=0).argmax(axis=-1)
+        masks = model.predict(encode_rows(x, asked, encoder), verbose=0).argmax(axis=-1)
         answer = np.zeros(self.num_tasks, np.int64)
         answer[said.task_ids] = said.labels
         like = np.asarray(said.classes)[answer[tasks]]

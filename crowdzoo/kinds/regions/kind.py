@@ -25,7 +25,7 @@ from crowdzoo.reading.platforms.export_file import ExportFile, export_files
 from crowdzoo.reading.platforms.png_masks import read_mask
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
-from crowdzoo.training.encoded import encoded
+from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.methods import AGGREGATED
 
 
@@ -177,7 +177,7 @@ class Regions(Kind):
         rows = []
         for name, chosen in (("training", data.training), ("held-out", ~data.training)):
             if data.gold is not None and (known := chosen & (data.gold != "")).any():
-                gold, x = data.gold[known], encoded(data.x, known, encoder)
+                gold, x = data.gold[known], encode_rows(data.x, known, encoder)
                 masks = model.predict(x, verbose=0).argmax(axis=-1)
                 found = self.scores(gold, {"regions": texts_of(masks, self.class_names(data.annotations), gold)})
                 rows.append((f"{name} Dice against gold", f"{found['dice']:.4f} (on {known.sum():,} images)"))

@@ -14,7 +14,7 @@ __all__ = ["ADDED", "BASES", "Base", "BaseContext", "Sizes", "is_own", "own_file
 
 
 class _Bases(dict[str, Base]):
-    """Of what is no name in the table but `is_own`, a base of the user's own."""
+    """A table that also makes a base for names that are not in it but are a user's own (`is_own`)."""
 
     def __missing__(self, name: str) -> Base:
         if not is_own(name):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from crowdzoo.training.settings import Settings
 
 if TYPE_CHECKING:
+    import keras
+
     from crowdzoo.networks.instance_encoder import InstanceEncoder
 
 Batches = Callable[[], Iterable[Any]]
@@ -25,7 +27,7 @@ class Sizes:
         center: mean of the ratings; see `rating_unit`.
         unit: their standard deviation.
         num_features: D, of feature vectors; None for other instances.
-        head: whether the base ends in the estimate. False: in its last hidden layer, for crowd layers that stand on
+        head: whether the base ends in the estimate. False: in its last hidden layer, for crowd layers that use
             one (`DoctorNet`).
         num_annotations: A, of pairs that are learned from; None for other labels.
     """
@@ -46,16 +48,16 @@ class BaseContext:
     Attributes:
         kind: of label, a key of `LABEL_KINDS`.
         instances: kind of instances: "feature vectors", "texts" and so on.
-        shapes: shape of one instance as the model gets it, such as `(20,)`; None for an open axis. Of several inputs a
+        shapes: shape of one instance as the model gets it, such as `(20,)`; None for an open axis. For several inputs a
             dictionary by their names.
         dtypes: their types, such as "float32", in the same form.
-        encoder: what makes the model's input out of instances as files hold them; None for feature vectors. Of texts
+        encoder: what makes the model's input out of instances as files hold them; None for feature vectors. For texts
             `encoder.num_words` is the number of word ids.
         num_classes: K; 0 for ratings and pairs.
         num_annotators: R; None where no annotations are learned from.
         head: whether the model ends in the estimate: probabilities `[B, K]`, a rating `[B, 1]`, or of
             pairs the score of one instance `[B, 1]`. False: in its last
-            hidden layer, `[B, D]`, for methods that stand on one (`doctor-net`).
+            hidden layer, `[B, D]`, for methods that use one (`doctor-net`).
         center: mean of the ratings that are learned from, in their unit.
         unit: their standard deviation.
     """
@@ -71,8 +73,8 @@ class BaseContext:
     center: float = 0.0
     unit: float = 1.0
 
-    def inputs(self) -> Any:
-        """`keras.Input`s of the shapes; of several inputs a dictionary of them."""
+    def inputs(self) -> keras.KerasTensor | dict[str, keras.KerasTensor]:
+        """`keras.Input`s of the shapes; for several inputs a dictionary of them."""
         import keras
 
         if isinstance(self.shapes, dict):
@@ -80,7 +82,7 @@ class BaseContext:
         return keras.Input(self.shapes, dtype=self.dtypes, name="instances")
 
 
-def fields_of(settings: Any, *names: str) -> dict[str, Any]:
+def fields_of(settings: Settings, *names: str) -> dict[str, Any]:
     """Some fields of settings, which go by the same names where a network is made."""
     return {name: getattr(settings, name) for name in names}
 
@@ -97,16 +99,16 @@ class Base(ABC):
 
     settings: ClassVar[type[Settings]]
 
-    def make_settings(self, **given: Any) -> Settings:
+    def make_settings(self, **values: Any) -> Settings:
         """Settings of a training.
 
         Args:
-            **given: fields of `settings`, lists where YAML has lists.
+            **values: fields of `settings`, lists where YAML has lists.
 
         Raises:
             ConfigError: a value out of its range.
         """
-        return self.settings(**given)
+        return self.settings(**values)
 
     def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
         """Makes what encodes the instances, from the training instances; None where they are the input.
@@ -117,17 +119,17 @@ class Base(ABC):
         return None
 
     @abstractmethod
-    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """Makes the Keras model, named "base"; it follows `keras.utils.set_random_seed`."""
 
-    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:  # noqa: B027  most have nothing to adapt
+    def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:  # noqa: B027  most have nothing to adapt
         """Gives the model what it takes from the training instances, such as their mean and variance.
 
         Raises:
             DataError: instances that cannot be learned from.
         """
 
-    def features(self, model: Any) -> str | None:
+    def features(self, model: keras.Model) -> str | None:
         """Name of the layer whose output crowd layers take for an instance's features (LIA, CoNAL); see `CrowdModel`.
 
         None gives them the base's input.

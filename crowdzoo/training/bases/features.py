@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
 from crowdzoo.training.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    import keras
 
 
 class FeatureBase(Base):
@@ -13,7 +16,7 @@ class FeatureBase(Base):
 
     settings = TrainingSettings
 
-    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """See `Base.build`."""
         from crowdzoo.networks.feature_network import FeatureClassifier, FeatureRegressor
 
@@ -25,10 +28,10 @@ class FeatureBase(Base):
             return FeatureClassifier(sizes.num_features, sizes.num_classes, **network)
         return FeatureRegressor(sizes.num_features, center=sizes.center, unit=sizes.unit, **network)
 
-    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
+    def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
         """Mean and variance of each feature."""
         model.standardize.adapt_batches(batches())
 
-    def features(self, model: Any) -> str:
+    def features(self, model: keras.Model) -> str:
         """The standardised features."""
         return "standardize"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
 from crowdzoo.training.settings import ImageSettings, MaskSettings, Settings
+
+if TYPE_CHECKING:
+    import keras
+
+    from crowdzoo.networks.instance_encoder import InstanceEncoder
 
 
 class ImageBase(Base):
@@ -13,13 +18,13 @@ class ImageBase(Base):
 
     settings: ClassVar[type[Settings]] = ImageSettings
 
-    def encoder(self, settings: Any, batches: Batches) -> Any:
+    def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
         """Pixels of the wanted size; nothing depends on the training images."""
         from crowdzoo.networks.image_pixels import ImagePixels
 
         return ImagePixels(settings.height, settings.width, settings.fit)
 
-    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """See `Base.build`."""
         from crowdzoo.networks.image_backbone import load_backbone, pixel_scale_of
         from crowdzoo.networks.image_network import ImageClassifier, ImageRegressor
@@ -35,7 +40,7 @@ class ImageBase(Base):
             return ImageClassifier(num_classes=sizes.num_classes if sizes.head else None, **network)
         return ImageRegressor(center=sizes.center, unit=sizes.unit, head=sizes.head, **network)
 
-    def features(self, model: Any) -> str:
+    def features(self, model: keras.Model) -> str:
         """What the convolutions, or the backbone, make of an image."""
         return "features"
 
@@ -45,7 +50,7 @@ class MaskBase(ImageBase):
 
     settings = MaskSettings
 
-    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """See `Base.build`."""
         from crowdzoo.networks.unet import UNet
 

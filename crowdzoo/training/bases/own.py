@@ -1,18 +1,24 @@
-"""A base model that a function of the user's makes."""
+"""Base models of the user: a function that makes one, or a Keras model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crowdzoo.data.instance_kinds import TEXTS, instance_kind
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.errors import ConfigError, short_repr, unknown
 from crowdzoo.training.bases.base import Base, BaseContext, Batches, Sizes
-from crowdzoo.training.bases.own_source import called, own_function
+from crowdzoo.training.bases.own_source import call_own, own_function
 from crowdzoo.training.settings import OwnSettings, Settings
+
+if TYPE_CHECKING:
+    import keras
+
+    from crowdzoo.networks.instance_encoder import InstanceEncoder
 
 
 class OwnBase(Base):
@@ -33,15 +39,15 @@ class OwnBase(Base):
         self.reference = reference
         self._standard = standard
 
-    def make_settings(self, **given: Any) -> Settings:
-        """See `Base.make_settings`; of what encodes the instances only that is set which the base's own kind has."""
-        for name in given:
-            if name == "dropout" or name not in {each.name for each in fields(OwnSettings)}:
+    def make_settings(self, **values: Any) -> Settings:
+        """See `Base.make_settings`; encoder settings are those of the base for these instances."""
+        for name in values:
+            if name == "dropout" or name not in {field.name for field in fields(OwnSettings)}:
                 raise ConfigError(
                     f"{name}: is not for a base of your own. Give it to the function, as an argument: --base-set "
                     f"{name}=…, or in a configuration model.arguments."
                 )
-        settings: Any = super().make_settings(reference=self.reference, **given)
+        settings: Any = super().make_settings(reference=self.reference, **values)
         standard = self._standard[settings.instances.bases[settings.kind]]
         for name in settings.encoder:
             if not standard.settings.encoder_fields:
@@ -51,31 +57,33 @@ class OwnBase(Base):
         standard.make_settings(task=settings.kind, method=settings.method, **settings.encoder)
         return settings
 
-    def encoder(self, settings: Any, batches: Batches) -> Any:
-        """That of crowdzoo's own base for such instances; of texts none that a model of strings needs."""
+    def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
+        """That of crowdzoo's own base for such instances; for texts none that a model of strings needs."""
         kind = instance_kind(settings.instance_kind)
         base = self._standard[kind.bases[settings.kind]]
         encoder = base.encoder(
             base.make_settings(task=settings.kind, method=settings.method, **settings.encoder), batches
         )
-        inputs = getattr(self._made(settings, Sizes(num_classes=2), encoder), "inputs", None) if kind == TEXTS else ()
+        inputs = (
+            getattr(self._build_model(settings, Sizes(num_classes=2), encoder), "inputs", None) if kind == TEXTS else ()
+        )
         if inputs and all(tensor.dtype == "string" for tensor in inputs):
             from crowdzoo.networks.raw_texts import RawTexts
 
             return RawTexts()
         return encoder
 
-    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """Calls the function, and tries what it gives on a batch.
 
         Raises:
             ConfigError: the function raises an exception, or gives what does not fit; it says what.
         """
-        model = self._made(settings, sizes, encoder)
+        model = self._build_model(settings, sizes, encoder)
         try_on_batch(model, self.reference, own_context(settings, sizes, encoder))
         return model
 
-    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
+    def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
         """Layers that standardise features."""
         import keras
 
@@ -97,8 +105,8 @@ class OwnBase(Base):
                 )
                 layer.adapt(parts)
 
-    def features(self, model: Any) -> str | None:
-        """The layer named "features", else the one before the last; of feature vectors the input itself."""
+    def features(self, model: keras.Model) -> str | None:
+        """The layer named "features", else the one before the last; for feature vectors the input itself."""
         names = [layer.name for layer in model.layers]
         if "features" in names:
             return "features"
@@ -106,11 +114,11 @@ class OwnBase(Base):
         takes_vectors = len(inputs) == 1 and len(inputs[0].shape) == 2 and inputs[0].dtype.startswith("float")
         return None if takes_vectors or len(names) < 2 or not inputs else names[-2]
 
-    def _made(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def _build_model(self, settings: Any, sizes: Sizes, encoder: InstanceEncoder | None) -> Any:
         import keras
 
         context = own_context(settings, sizes, encoder)
-        model = called(self.reference, own_function(self.reference), context, **settings.base_arguments)
+        model = call_own(self.reference, own_function(self.reference), context, **settings.base_arguments)
         if not isinstance(model, keras.Model):
             raise ConfigError(
                 f"base {self.reference}: returns {type(model).__name__}, and a keras.Model is needed (of the package "
@@ -119,52 +127,95 @@ class OwnBase(Base):
         return model
 
 
-def own_context(settings: Any, sizes: Sizes, encoder: Any = None) -> BaseContext:
+class ObjectBase(OwnBase):
+    """A Keras model, which is copied with new weights for each training, or a function that makes one.
+
+    Args:
+        made_by: the model; or a function of a `BaseContext`, as `crowdzoo train --base` takes it.
+    """
+
+    def __init__(self, made_by: Any | Callable[[BaseContext], Any]):
+        super().__init__("the base", {})
+        self.made_by = made_by
+
+    def encoder(self, settings: Any, batches: Any) -> None:
+        """None: feature vectors are the input."""
+
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
+        """Copies the model, or calls the function.
+
+        Raises:
+            ConfigError: there is no Keras model, or its input or output does not fit the instances and labels.
+        """
+        import keras
+
+        if isinstance(self.made_by, keras.Model):
+            model = keras.models.clone_model(self.made_by)
+        else:
+            model = self.made_by(own_context(settings, sizes))
+        if not isinstance(model, keras.Model):
+            raise ConfigError(f"base: a keras.Model, or a function that makes one, is needed, got {short_repr(model)}.")
+        try_on_batch(model, "given", own_context(settings, sizes), str(sizes.num_classes))
+        return model
+
+
+def own_context(settings: OwnSettings, sizes: Sizes, encoder: Any = None) -> BaseContext:
     """What the function is told."""
     shapes: Any = (sizes.num_features,)
     dtypes: Any = "float32"
     if encoder is not None:
-        shapes, dtypes = _encoded(encoder)
+        shapes, dtypes = _encoded_spec(encoder)
     return BaseContext(
-        settings.kind, settings.instances.name, shapes, dtypes, encoder, sizes.num_classes, sizes.num_annotators,
-        sizes.head, sizes.center, sizes.unit,
-    )  # fmt: skip
+        settings.kind,
+        settings.instances.name,
+        shapes,
+        dtypes,
+        encoder,
+        sizes.num_classes,
+        sizes.num_annotators,
+        sizes.head,
+        sizes.center,
+        sizes.unit,
+    )
 
 
-def _encoded(encoder: Any) -> tuple[Any, Any]:
+def _encoded_spec(encoder: Any) -> tuple[Any, Any]:
     """Shapes and types of one encoded instance."""
     import tensorflow as tf
 
     specs = encoder.inputs
-    given = specs["instances"] if {*specs} == {"instances"} else specs
-    made = tf.function(lambda values: encoder(values)).get_concrete_function(given).structured_outputs
+    input_spec = specs["instances"] if {*specs} == {"instances"} else specs
+    outputs = tf.function(lambda values: encoder(values)).get_concrete_function(input_spec).structured_outputs
 
-    def shape(spec: Any) -> tuple[int | None, ...]:
+    def shape(spec: tf.TensorSpec) -> tuple[int | None, ...]:
         return tuple(spec.shape.as_list()[1:])
 
-    if isinstance(made, dict):
-        return {name: shape(one) for name, one in made.items()}, {name: one.dtype.name for name, one in made.items()}
-    return shape(made), made.dtype.name
+    if isinstance(outputs, dict):
+        dtypes = {name: spec.dtype.name for name, spec in outputs.items()}
+        return {name: shape(spec) for name, spec in outputs.items()}, dtypes
+    return shape(outputs), outputs.dtype.name
 
 
-def try_on_batch(model: Any, reference: str, context: BaseContext, size_name: str = "context.num_classes") -> None:
+def try_on_batch(
+    model: keras.Model, reference: str, context: BaseContext, size_name: str = "context.num_classes"
+) -> None:
     """Refuses a model that does not take a batch of instances, or does not give what it should of it."""
     x = _batch(context)
-    answers = np.asarray(called(reference, lambda: _answers(model, x, reference, context)), dtype="float64")
+    answers = np.asarray(call_own(reference, lambda: _answers(model, x, reference, context)), dtype="float64")
     has_classes = context.num_classes > 0
     if not context.head:
         if answers.ndim != 2:
             raise ConfigError(
-                f"base {reference}: gives shape {list(answers.shape)} for {len(answers)} instances; the method stands "
-                "on the last hidden layer, [batch, units] (context.head is False)."
+                f"base {reference}: gives shape {list(answers.shape)} for {len(answers)} instances; the method uses "
+                "the last hidden layer, [batch, units] (context.head is False)."
             )
         return
     size = context.num_classes if has_classes else 1
     axes = label_kind(context.kind).learned.axes + 1
     if answers.ndim != axes or answers.shape[-1] != size:
-        wanted = f"{size} classes: end it in Dense({size_name}, activation='softmax')"
-        wanted = wanted if has_classes else "one number: end it in Dense(1)"
-        raise ConfigError(f"base {reference}: gives shape {list(answers.shape)} for 2 instances, not {wanted}.")
+        needed = f"{size} classes: end it in Dense({size_name}, activation='softmax')"
+        needed = needed if has_classes else "one number: end it in Dense(1)"
+        raise ConfigError(f"base {reference}: gives shape {list(answers.shape)} for 2 instances, not {needed}.")
     if not np.isfinite(answers).all():
         raise ConfigError(f"base {reference}: gives NaN or infinity for a batch of zeros.")
     if has_classes and (np.abs(answers.sum(axis=-1) - 1) > 0.01).any():
@@ -174,7 +225,7 @@ def try_on_batch(model: Any, reference: str, context: BaseContext, size_name: st
         )
 
 
-def _answers(model: Any, x: Any, reference: str, context: BaseContext) -> Any:
+def _answers(model: keras.Model, x: Any, reference: str, context: BaseContext) -> Any:
     import keras
 
     try:

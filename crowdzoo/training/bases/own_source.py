@@ -1,4 +1,4 @@
-"""The user's function that makes a base model: found, and hashed with the modules beside it. Loads no Keras."""
+"""The user's function that makes a base model: its import, and a hash of it and its modules. Does not load Keras."""
 
 import ast
 import contextlib
@@ -24,7 +24,7 @@ ADDED = Table("base", {})  # functions that packages and scripts give a name
 
 
 def is_own(base: str) -> bool:
-    """Whether a base stands for a function of somebody else's than crowdzoo.
+    """Whether a base names a function that is not crowdzoo's.
 
     It is `package.module:function`, `file.py:function`, or the name that a package or script gives the function.
     """
@@ -43,36 +43,36 @@ def own_function(reference: str) -> Callable[..., Any]:
     if ADDED.is_added(reference):
         return ADDED[reference]
     where, name = _split(reference)
-    own: dict[str, ModuleType] = {}
-    module = called(reference, _imported, where, reference, own)
+    own_modules: dict[str, ModuleType] = {}
+    module = call_own(reference, _import_module, where, reference, own_modules)
     function = getattr(module, name, None)
     if not callable(function):
-        found = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise ConfigError(f"base {reference}: {where} has no function {name!r}.{did_you_mean(name, found)}")
+        functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise ConfigError(f"base {reference}: {where} has no function {name!r}.{did_you_mean(name, functions)}")
     if not where.endswith(".py"):
         return function
 
     @functools.wraps(function)
-    def with_own_modules(*arguments: Any, **named: Any) -> Any:
-        with _beside(_file_of(where, reference), reference, own):  # it may import when it is called
-            return function(*arguments, **named)
+    def with_own_modules(*arguments: Any, **keywords: Any) -> Any:
+        with _beside(_file_of(where, reference), reference, own_modules):  # it may import when it is called
+            return function(*arguments, **keywords)
 
     return with_own_modules
 
 
-def called(reference: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+def call_own(reference: str, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """Calls what is the user's code; an error of it names its last line there.
 
     Raises:
         ConfigError: the code raises an exception.
     """
     try:
-        return function(*arguments, **named)
+        return function(*arguments, **keywords)
     except ConfigError:
         raise
     except Exception as error:
-        own = {str(file) for file in own_files(reference)}
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in own]
+        files = {str(file) for file in own_files(reference)}
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
         place = f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
         reason = str(error).strip() or "no message"
         raise ConfigError(f"base {reference}: {place}{type(error).__name__}: {reason[:1000]}") from error
@@ -113,20 +113,20 @@ def own_files(reference: str) -> list[Path]:
     where, _ = _split(reference)
     first = _file_of(where, reference)
     top = _folder_of(first, where)
-    # of a package its own modules, of a single file those beside it; nothing beside a file that was installed
+    # modules of the same package; for a single file those in its folder, unless the file was installed
     alone = "." not in where and not where.endswith(".py") and top.name in _INSTALLED
     package = where.partition(".")[0] if "." in where and not where.endswith(".py") else None
-    found: list[Path] = []
+    files: list[Path] = []
     waiting = [*(_modules(top, where.split(".")[:-1]) if package else ()), first]
     while waiting:
         file = waiting.pop()
-        if file in found:
+        if file in files:
             continue
-        found.append(file)
+        files.append(file)
         for names in () if alone else _imports(file, top):
             if package is None or names[0] == package:
                 waiting += _modules(top, names)
-    return found
+    return files
 
 
 def _split(reference: str) -> tuple[str, str]:
@@ -166,8 +166,8 @@ def _folder_of(file: Path, where: str) -> Path:
     return file.parents[up]
 
 
-def _imported(where: str, reference: str, own: dict[str, ModuleType]) -> ModuleType:
-    """The function's module; of a file a new one each time, as are the modules beside it, which come into `own`."""
+def _import_module(where: str, reference: str, own_modules: dict[str, ModuleType]) -> ModuleType:
+    """The function's module; a file and the modules of its folder, in `own_modules`, are imported each time."""
     if not where.endswith(".py"):
         _file_of(where, reference)
         return importlib.import_module(where)
@@ -179,7 +179,7 @@ def _imported(where: str, reference: str, own: dict[str, ModuleType]) -> ModuleT
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # as `import` does: dataclasses and pickle look there
     try:
-        with _beside(path, reference, own):
+        with _beside(path, reference, own_modules):
             spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
@@ -187,23 +187,23 @@ def _imported(where: str, reference: str, own: dict[str, ModuleType]) -> ModuleT
     return module
 
 
-_last_own: dict[str, ModuleType] = {}  # modules beside files of bases, as they were imported last
+_last_own: dict[str, ModuleType] = {}  # modules from folders of bases, as they were imported last
 
 
 @contextlib.contextmanager
-def _beside(path: Path, reference: str, own: dict[str, ModuleType]) -> Iterator[None]:
-    """Has modules beside a file imported from there, whatever modules of the same names others have imported.
+def _beside(path: Path, reference: str, own_modules: dict[str, ModuleType]) -> Iterator[None]:
+    """Imports modules from a file's folder, even if modules of the same names were imported from elsewhere.
 
     Args:
         path: the file.
         reference: the base that it makes.
-        own: modules beside it that are imported already, by name; those that are imported here are added.
+        own_modules: modules of the folder that are imported already, by name; those that are imported here are added.
     """
     files = (file.relative_to(path.parent).with_suffix("") for file in own_files(reference) if file != path)
     parts = (file.parts[:-1] if file.name == "__init__" else file.parts for file in files)
     names = {".".join(part) for part in parts if part and part[0] not in sys.stdlib_module_names}
-    others = {name: sys.modules.pop(name) for name in names & {*sys.modules}}
-    sys.modules.update(own)
+    displaced = {name: sys.modules.pop(name) for name in names & {*sys.modules}}
+    sys.modules.update(own_modules)
     sys.path.insert(0, str(path.parent))
     importlib.invalidate_caches()
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # compiled files know seconds only
@@ -212,10 +212,10 @@ def _beside(path: Path, reference: str, own: dict[str, ModuleType]) -> Iterator[
     finally:
         sys.dont_write_bytecode = kept
         sys.path.remove(str(path.parent))
-        own.update({name: sys.modules[name] for name in names & {*sys.modules}})
+        own_modules.update({name: sys.modules[name] for name in names & {*sys.modules}})
         # those of an earlier base make room, as Keras looks here for classes of a saved model
-        sys.modules.update({name: other for name, other in others.items() if other is not _last_own.get(name)})
-        _last_own.update(own)
+        sys.modules.update({name: module for name, module in displaced.items() if module is not _last_own.get(name)})
+        _last_own.update(own_modules)
 
 
 def _imports(file: Path, top: Path) -> Iterator[list[str]]:
@@ -235,7 +235,7 @@ def _imports(file: Path, top: Path) -> Iterator[list[str]]:
 
 
 def _modules(top: Path, names: list[str]) -> list[Path]:
-    """Files that importing a module runs: those of its packages and its own; a name that is none is left out."""
+    """Files that importing a module runs: those of its packages and its own; other names are left out."""
     files = []
     for number in range(1, len(names) + 1):
         place = top.joinpath(*names[:number])

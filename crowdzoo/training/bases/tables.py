@@ -1,9 +1,9 @@
-"""Bases on tables: columns of numbers and categories, and of texts and images beside them."""
+"""Bases on tables: columns of numbers, categories, texts and images."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdzoo.data.instance_kinds import IMAGE, TEXT
 from crowdzoo.errors import DataError
@@ -14,17 +14,22 @@ from crowdzoo.training.bases.images import ImageBase
 from crowdzoo.training.bases.texts import TextBase
 from crowdzoo.training.settings import InstanceSettings, TableSettings
 
+if TYPE_CHECKING:
+    import keras
+
+    from crowdzoo.networks.instance_encoder import InstanceEncoder
+
 
 class TableBase(Base):
     """The network of `FeatureClassifier` on columns of numbers and categories (`TableColumns`).
 
     Where columns are of texts or images, each has a network of its own (`TextClassifier` or `ImageClassifier` without
-    its softmax). The last hidden layers of all networks stand side by side, and one layer on them makes the estimate.
+    its softmax). The last hidden layers of all networks are concatenated, and one layer on them makes the estimate.
     """
 
     settings = TableSettings
 
-    def encoder(self, settings: Any, batches: Batches) -> Any:
+    def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
         """Statistics and categories of the columns, the words of those of texts, and pixels of images."""
         from crowdzoo.networks.named_inputs import NamedInputs
         from crowdzoo.networks.table_columns import TableColumns
@@ -33,21 +38,23 @@ class TableBase(Base):
         if not first:
             raise DataError("there are no rows to learn from")
         types = {name: input_type(name, first[name], settings.inputs) for name in first}
-        others = [name for name in first if types[name] not in _OWN]
+        table_columns = [name for name in first if types[name] not in _OWN]
         table = None
-        if others:
-            parts = ({name: batch[name] for name in others} for batch in batches())
-            table = TableColumns.adapted(parts, max_categories=settings.max_categories)
-        if len(others) == len(types):
+        if table_columns:
+            parts = ({name: batch[name] for name in table_columns} for batch in batches())
+            table = TableColumns.from_batches(parts, max_categories=settings.max_categories)
+        if len(table_columns) == len(types):
             return table
         columns = {}
         for name in types:
             if types[name] in _OWN:
-                own: Any = _OWN[types[name]].encoder(_settings_of(settings, types[name]), _column(batches, name))
-                columns[name] = {own.key: own.get_config()}
+                column_encoder: Any = _OWN[types[name]].encoder(
+                    _settings_of(settings, types[name]), _column(batches, name)
+                )
+                columns[name] = {column_encoder.key: column_encoder.get_config()}
         return NamedInputs(None if table is None else table.get_config(), columns)
 
-    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """See `Base.build`."""
         import keras
 
@@ -72,7 +79,7 @@ class TableBase(Base):
             output = LabelUnit(sizes.center, sizes.unit, name="label_unit")(output)
         return keras.Model(inputs, output, name="base")
 
-    def _network(self, settings: Any, sizes: Sizes, name: str, encoder: Any) -> Any:
+    def _network(self, settings: Any, sizes: Sizes, name: str, encoder: InstanceEncoder | None) -> Any:
         """The network of one part, to its last hidden layer."""
         from crowdzoo.networks.image_pixels import ImagePixels
         from crowdzoo.networks.table_columns import TableColumns
@@ -86,7 +93,7 @@ class TableBase(Base):
         network.name = _network_name(name)
         return network
 
-    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
+    def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
         """The weights of words; columns of numbers and categories were adapted to with the encoder."""
         from crowdzoo.networks.image_pixels import ImagePixels
         from crowdzoo.networks.named_inputs import NamedInputs, part_name
@@ -94,10 +101,10 @@ class TableBase(Base):
         if isinstance(encoder, NamedInputs):
             for name in encoder.columns:
                 part = encoder.parts[part_name(name)]
-                own = _OWN[IMAGE if isinstance(part, ImagePixels) else TEXT]
-                own.adapt(model.get_layer(_network_name(part_name(name))), part, _column(batches, name))
+                base = _OWN[IMAGE if isinstance(part, ImagePixels) else TEXT]
+                base.adapt(model.get_layer(_network_name(part_name(name))), part, _column(batches, name))
 
-    def features(self, model: Any) -> str:
+    def features(self, model: keras.Model) -> str:
         """The vector of numbers and categories; with texts the last hidden layers of all networks."""
         return _JOINED if isinstance(model.input, dict) else _FEATURES.features(model)
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdzoo.errors import ConfigError
 from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
 from crowdzoo.training.settings import Settings, TextSettings
+
+if TYPE_CHECKING:
+    import keras
+
+    from crowdzoo.networks.instance_encoder import InstanceEncoder
 
 
 class TextBase(Base):
@@ -15,16 +20,16 @@ class TextBase(Base):
 
     settings = TextSettings
 
-    def make_settings(self, **given: Any) -> Settings:
-        """See `Base.make_settings`; of hidden layers there is one: a number, or a list of one."""
-        if isinstance(hidden := given.get("hidden"), (list, tuple)):
+    def make_settings(self, **values: Any) -> Settings:
+        """See `Base.make_settings`; there is one hidden layer: `hidden` is a number, or a list of one."""
+        if isinstance(hidden := values.get("hidden"), (list, tuple)):
             if len(hidden) != 1:
                 raise ConfigError("hidden: a model of texts has one hidden layer: give one number, or a list of one.")
-            given["hidden"] = hidden[0]
-        return super().make_settings(**given)
+            values["hidden"] = hidden[0]
+        return super().make_settings(**values)
 
-    def encoder(self, settings: Any, batches: Batches) -> Any:
-        """Ids of the words of the training texts; of characters, if the form says so or most texts have no spaces."""
+    def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
+        """Ids of the words of the training texts, or of characters if the form says so or most texts have no spaces."""
         from crowdzoo.networks.text_ids import TextIds, build_vocabulary, mostly_without_spaces
 
         known: dict[str, Any] = {"max_words": settings.max_words, "min_texts": settings.min_texts}
@@ -38,7 +43,7 @@ class TextBase(Base):
             splitting, vocabulary = "characters", words("characters")
         return TextIds(vocabulary, settings.max_length, splitting)
 
-    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """See `Base.build`."""
         from crowdzoo.networks.text_network import TextClassifier, TextRegressor
 
@@ -49,11 +54,11 @@ class TextBase(Base):
             return TextClassifier(encoder.num_words, sizes.num_classes if sizes.head else None, **network)
         return TextRegressor(encoder.num_words, center=sizes.center, unit=sizes.unit, head=sizes.head, **network)
 
-    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
+    def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
         """The words' weights of a bag of words."""
         if model.weigh is not None:
             model.weigh.adapt_batches(encoder.to_numpy(batch) for batch in batches())
 
-    def features(self, model: Any) -> str:
+    def features(self, model: keras.Model) -> str:
         """The last hidden layer."""
         return "hidden"

@@ -9,18 +9,19 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.backend import flattened_layers
+from crowdzoo.backend import Config, Tensor, flattened_layers
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
-from crowdzoo.training.epoch_count import pinned_to_epochs
+from crowdzoo.training.data import BatchOrder, TrainingData
+from crowdzoo.training.epoch_count import epoch_callbacks
 from crowdzoo.training.expectation import Answers, ExpectationStep, posteriors_given_answers
 from crowdzoo.training.phases import answers_of_batch
 from crowdzoo.training.recipes.deep_em import fit_rounds, maximisation
 from crowdzoo.training.training_state import replay, restore_state, restore_variables, state_of, variables_of
 
 
-def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+def fit(model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
     """Cross-fitted EM; see `crowdzoo.layers.CrossFittedEM`, and `descend` for the arguments."""
     layer = model.crowd
     if data.num_tasks < layer.folds:
@@ -31,14 +32,14 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
 
     def rounds(answers: Answers, posteriors: np.ndarray) -> ExpectationStep:
         layer.task_posteriors = posteriors  # changed in place from round to round
-        copies = _compiled_copies(model, data, posteriors, order["seed"])
+        copies = _compile_copies(model, data, posteriors, order["seed"])
         learning = data.batches(**{**order, "seed": order["seed"] + 1}, inputs=("tasks",), targets=posteriors)
 
         step = maximisation(layer, answers, order.get("sample_weight"))
 
         def maximise(posteriors: np.ndarray, first: bool) -> None:
             step(posteriors, first)
-            pinned = pinned_to_epochs(copies, learning)
+            pinned = epoch_callbacks(copies, learning)
             copies.fit(learning, epochs=layer.epochs_per_round, shuffle=False, verbose=0, callbacks=pinned)
 
         def estimate() -> tuple[np.ndarray, float]:
@@ -54,11 +55,11 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
     return fit_rounds(model, data, order, rounds, **kwargs)
 
 
-def _compiled_copies(model: Any, data: Any, posteriors: np.ndarray, seed: int) -> "_Copies":
+def _compile_copies(model: keras.Model, data: TrainingData, posteriors: np.ndarray, seed: int) -> "_Copies":
     """Copies of the model's base with its weights, and each with a fold of the tasks to leave out."""
     folds = model.crowd.folds
     fold_of = np.random.default_rng([seed, folds]).permutation(data.num_tasks) % folds
-    copies = _Copies(_copies_of(model.base, folds), fold_of)
+    copies = _Copies(_copy_base(model.base, folds), fold_of)
     for x, _ in data.batches(1, 0, shuffle=False, inputs=("tasks",), targets=posteriors):
         copies(x)  # makes the weights
         break
@@ -69,7 +70,7 @@ def _compiled_copies(model: Any, data: Any, posteriors: np.ndarray, seed: int) -
     return copies
 
 
-def _copies_of(base: Any, number: int) -> list[Any]:
+def _copy_base(base: keras.Model, number: int) -> list[keras.Model]:
     """Models like the base, with weights of their own and its vocabularies.
 
     Raises:
@@ -87,19 +88,19 @@ def _copies_of(base: Any, number: int) -> list[Any]:
                     warnings.filterwarnings("ignore", message="The object being serialized includes a `lambda`")
                     settings = keras.saving.serialize_keras_object(base)  # again: making a functional model empties it
                 settings.pop("compile_config", None)
-                made = keras.saving.deserialize_keras_object(settings, custom_objects=classes, safe_mode=False)
+                model = keras.saving.deserialize_keras_object(settings, custom_objects=classes, safe_mode=False)
             except (TypeError, ValueError, NotImplementedError) as error:
                 raise ValueError(_how_to_be_copied(base)) from error
-        for layer, same in zip(layers, flattened_layers(made), strict=True):
+        for layer, same in zip(layers, flattened_layers(model), strict=True):
             if hasattr(layer, "get_vocabulary"):
                 with tempfile.TemporaryDirectory() as folder:
                     layer.save_assets(folder)
                     same.load_assets(folder)
-        copies.append(made)
+        copies.append(model)
     return copies
 
 
-def _how_to_be_copied(base: Any) -> str:
+def _how_to_be_copied(base: keras.Model) -> str:
     """What to add to the class that cannot be made again: a part of the base that has no configuration, or the base."""
     kind = type(base)
     for layer in flattened_layers(base):
@@ -136,11 +137,11 @@ class _CopiesStep(ExpectationStep):
         self._copies = copies
         self._learning = learning
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Config:
         """See `state_of`."""
         return {"own": state_of(self), "copies": variables_of(self._copies)}
 
-    def restore_state(self, state: dict[str, Any]) -> None:
+    def restore_state(self, state: Config) -> None:
         """Puts back what `state` gave, in a training that has just begun."""
         restore_state(self, state["own"])
         restore_variables(self._copies, state["copies"])
@@ -162,12 +163,12 @@ class _Copies(keras.Model):
         does not.
     """
 
-    def __init__(self, bases: list[Any], fold_of: np.ndarray):
+    def __init__(self, bases: list[keras.Model], fold_of: np.ndarray):
         super().__init__(autocast=False, name="copies")
         self.bases = bases
         self.fold_of = fold_of.astype("int32")
 
-    def call(self, inputs: Any, training: bool = False) -> Any:
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         p = ops.stack([base(inputs["instances"], training=training) for base in self.bases], axis=1)
         logs = ops.log(ops.maximum(ops.cast(p, keras.backend.result_type(self.variable_dtype, "float32")), SMALLEST))
         folds = ops.take(ops.convert_to_tensor(self.fold_of), ops.cast(inputs["tasks"], "int32"))
@@ -180,5 +181,5 @@ class _Copies(keras.Model):
 class _LearningTasks(ExpectedLogLikelihood):
     """`ExpectedLogLikelihood` of the first of the two."""
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> Any:
         return super().__call__(y_true, y_pred[:, 0], sample_weight)

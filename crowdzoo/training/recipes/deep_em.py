@@ -6,12 +6,13 @@ from typing import Any
 import keras
 import numpy as np
 
-from crowdzoo.training.data import answer_shape
+from crowdzoo.layers.deep_em import DeepEM
+from crowdzoo.training.data import BatchOrder, TrainingData, answer_shape
 from crowdzoo.training.expectation import Answers, ExpectationStep, annotation_columns, answers_of
 from crowdzoo.training.phases import answers_of_batch
 
 
-def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+def fit(model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
     """EM; see `descend`. The history holds `log_likelihood`, of all labels before the round, in nats."""
     layer = model.crowd
 
@@ -22,7 +23,9 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
     return fit_rounds(model, data, order, rounds, **kwargs)
 
 
-def maximisation(layer: Any, answers: Answers, weights: Any = None) -> Callable[[np.ndarray, bool], None]:
+def maximisation(
+    layer: DeepEM, answers: Answers, weights: np.ndarray | None = None
+) -> Callable[[np.ndarray, bool], None]:
     """The M-step of the matrices, with weights of the tasks `[N]` or None; see `after` of `ExpectationStep`."""
 
     def maximise(posteriors: np.ndarray, first: bool) -> None:
@@ -37,7 +40,7 @@ def maximisation(layer: Any, answers: Answers, weights: Any = None) -> Callable[
 
 
 def fit_rounds(
-    model: Any, data: Any, order: dict[str, Any], rounds: Callable[..., ExpectationStep], **kwargs: Any
+    model: keras.Model, data: TrainingData, order: BatchOrder, rounds: Callable[..., ExpectationStep], **kwargs: Any
 ) -> keras.callbacks.History:
     """Epochs on posteriors that start as the shares of the votes.
 
@@ -57,7 +60,7 @@ def fit_rounds(
     return model.fit_batches(batches, callbacks=callbacks, **kwargs)
 
 
-def fit_ratings(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+def fit_ratings(model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
     """EM of ratings, whose network learns posterior means; see `descend`.
 
     The history holds `log_likelihood`, of all ratings before the round given the network, in nats of standardised
@@ -69,11 +72,11 @@ def fit_ratings(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> 
     targets = layer.start_from(data.num_tasks, *columns)
 
     def e_step() -> tuple[np.ndarray, float]:
-        found = np.zeros(data.num_tasks)
+        means = np.zeros(data.num_tasks)
         for x, _ in data.batches(256, 0, shuffle=False, inputs=("tasks",)):
             rows = np.asarray(x["tasks"])
-            found[rows] = answers_of_batch(model, x["instances"], len(rows))[:, 0]
-        return layer.update(found, *columns)
+            means[rows] = answers_of_batch(model, x["instances"], len(rows))[:, 0]
+        return layer.update(means, *columns)
 
     step = ExpectationStep(data, targets, every=layer.epochs_per_round, e_step=e_step)
     callbacks = [step, *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from crowdzoo.losses import MaskedCrossentropy
-from crowdzoo.training.data import answer_shape
+from crowdzoo.training.data import BatchOrder, TrainingData, answer_shape
 from crowdzoo.training.expectation import (
     annotation_columns,
     expected_counts,
@@ -14,10 +14,10 @@ from crowdzoo.training.expectation import (
     soft_answers_of,
     vote_shares,
 )
-from crowdzoo.training.phases import compiled_with
+from crowdzoo.training.phases import compile_temporarily
 
 
-def descend(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+def descend(model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
     """Compares the annotators' answers with their labels, after `votes_first`.
 
     Args:
@@ -30,7 +30,7 @@ def descend(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> kera
     return model.fit_batches(data.batches(**order), **kwargs)
 
 
-def votes_first(model: Any, data: Any, order: dict[str, Any], verbose: Any = "auto") -> None:
+def votes_first(model: keras.Model, data: TrainingData, order: BatchOrder, verbose: str | int = "auto") -> None:
     """Trains the base alone on the votes, for the layer's `majority_epochs`.
 
     With a fresh optimizer of the same settings and without the callbacks; its loss is not in the history. It is left
@@ -45,12 +45,12 @@ def votes_first(model: Any, data: Any, order: dict[str, Any], verbose: Any = "au
     changes = {"optimizer": optimizer, "loss": MaskedCrossentropy(), "metrics": [], "weighted_metrics": []}
     votes = data.batches(**order, inputs=(), targets=_votes(data, layer.num_classes or 1))
     # no loss reaches the layer's own weights, but a weight decay would
-    with compiled_with(model, frozen=layer.trainable_variables, **changes):
+    with compile_temporarily(model, frozen=layer.trainable_variables, **changes):
         model.fit_batches(votes, epochs=epochs, verbose=verbose)
 
 
-def _votes(data: Any, num_classes: int) -> np.ndarray:
-    """Shares of the votes `[N, K]`; of places `[N, T, K]`, one for the class with most votes, shared by several."""
+def _votes(data: TrainingData, num_classes: int) -> np.ndarray:
+    """Shares of the votes `[N, K]`; for places `[N, T, K]`, one for the class with most votes, shared by several."""
     tasks, _, labels = annotation_columns(data)
     shape = answer_shape(data)
     shares = vote_shares(tasks, labels, int(np.prod(shape)), num_classes)
@@ -64,7 +64,7 @@ def _votes(data: Any, num_classes: int) -> np.ndarray:
 # === Near it ===
 
 
-def descend_on_matrices(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+def descend_on_matrices(model: keras.Model, data: Any, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
     """The recipe of `ConfusionMatrices` and its kin: with `confidence` the annotators' distributions are compared."""
     layer = model.crowd
     if not layer.confidence:
@@ -74,7 +74,9 @@ def descend_on_matrices(model: Any, data: Any, order: dict[str, Any], **kwargs: 
     return model.fit_batches(data.batches(**order, targets=padded_answers(data.annotations, shares)), **kwargs)
 
 
-def descend_and_anchor(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+def descend_and_anchor(
+    model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any
+) -> keras.callbacks.History:
     """The recipe of `CrowdsourcedLayer`: with `anchor` the biases of ratings are anchored at the end."""
     history = descend(model, data, order, **kwargs)
     if model.crowd.anchor:
@@ -84,7 +86,9 @@ def descend_and_anchor(model: Any, data: Any, order: dict[str, Any], **kwargs: A
     return history
 
 
-def descend_from_votes(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+def descend_from_votes(
+    model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any
+) -> keras.callbacks.History:
     """The recipe of `MaxMIG`: its matrices start from the votes."""
     layer = model.crowd
     tasks, annotators, labels = annotation_columns(data)
@@ -93,7 +97,9 @@ def descend_from_votes(model: Any, data: Any, order: dict[str, Any], **kwargs: A
     return model.fit_batches(data.batches(**order, inputs=("annotators", "labels")), **kwargs)
 
 
-def descend_with_counts(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+def descend_with_counts(
+    model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any
+) -> keras.callbacks.History:
     """The recipe of `PooledConfusions`: its penalty weighs annotators by their number of labels."""
     model.crowd.set_counts(np.bincount(annotation_columns(data)[1], minlength=model.crowd.num_annotators))
     return descend(model, data, order, **kwargs)

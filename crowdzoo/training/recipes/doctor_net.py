@@ -7,14 +7,14 @@ import keras
 import numpy as np
 
 from crowdzoo.layers.doctor_net import VoteShareCrossentropy
-from crowdzoo.training.data import answer_shape
+from crowdzoo.training.data import BatchOrder, TrainingData, answer_shape
 from crowdzoo.training.expectation import annotation_columns
-from crowdzoo.training.phases import compiled_with, joined
+from crowdzoo.training.phases import compile_temporarily, join_histories
 from crowdzoo.training.recipes.descent import descend
 
 
 def fit(
-    model: Any, data: Any, order: dict[str, Any], *, epochs: int = 1, initial_epoch: int = 0, **kwargs: Any
+    model: keras.Model, data: TrainingData, order: BatchOrder, *, epochs: int = 1, initial_epoch: int = 0, **kwargs: Any
 ) -> keras.callbacks.History:
     """Trains the heads, then, where they are wanted, the weights; see `descend`.
 
@@ -34,9 +34,9 @@ def fit(
     if layer.log_weight is None:
         return history
     start = initial_epoch + len(history.epoch)
-    more = epochs - initial_epoch if layer.weight_epochs is None else layer.weight_epochs
-    settings = {**kwargs, "callbacks": callbacks, "epochs": start + more, "initial_epoch": start}
+    weight_epochs = epochs - initial_epoch if layer.weight_epochs is None else layer.weight_epochs
+    settings = {**kwargs, "callbacks": callbacks, "epochs": start + weight_epochs, "initial_epoch": start}
     weights_alone = {"frozen": (model.base, layer.kernel, layer.bias), "trained": (layer.log_weight,)}
-    with compiled_with(model, **weights_alone, optimizer=optimizer, loss=VoteShareCrossentropy()):
+    with compile_temporarily(model, **weights_alone, optimizer=optimizer, loss=VoteShareCrossentropy()):
         second = model.fit_batches(data.batches(**order), **settings)
-    return joined(model, history, second)
+    return join_histories(model, history, second)

@@ -7,12 +7,13 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
-from crowdzoo.training.expectation import ExpectationStep, annotation_columns, answers_of, with_answers
-from crowdzoo.training.phases import compiled_with, joined
+from crowdzoo.training.data import ArrayData, BatchOrder, TrainingData
+from crowdzoo.training.expectation import ExpectationStep, annotation_columns, answer_inputs, answers_of
+from crowdzoo.training.phases import compile_temporarily, join_histories
 from crowdzoo.training.recipes.descent import descend_on_matrices
 
 
-def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+def fit(model: keras.Model, data: ArrayData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
     """EM, then the marginal likelihood; see `crowdzoo.layers.LIA`, and `descend` for the arguments.
 
     The model's loss and metrics are replaced for EM and restored, so they must be registered with Keras.
@@ -26,25 +27,25 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
     answers = answers_of(data, layer.num_classes, "LIA" if layer.confidence else None)
     posteriors = answers.mean(data.num_tasks).astype("float32")
     e_step = ExpectationStep(data, posteriors, every=layer.epochs_per_round)
-    batches = data.batches(**order, inputs=("annotators", "labels"), targets=posteriors, **with_answers(model, data))
+    batches = data.batches(**order, inputs=("annotators", "labels"), targets=posteriors, **answer_inputs(model, data))
     # none, not None: that would keep the metrics there are
     no_metrics: dict[str, Any] = {"metrics": [], "weighted_metrics": []}
-    with compiled_with(model, loss=ExpectedLogLikelihood(), **no_metrics):
+    with compile_temporarily(model, loss=ExpectedLogLikelihood(), **no_metrics):
         history = model.fit_batches(
             batches, initial_epoch=first, epochs=epochs, callbacks=[e_step, *callbacks], **kwargs
         )
         stopped = model.stop_training
     if layer.marginal_epochs and not stopped:
         phase = {"initial_epoch": epochs, "epochs": epochs + layer.marginal_epochs}
-        more = descend_on_matrices(
+        second_history = descend_on_matrices(
             model, data, order, **phase, validation_data=validation_data, callbacks=callbacks, **kwargs
         )
-        history = joined(model, history, more)
+        history = join_histories(model, history, second_history)
     _keep_typical_tasks(model, data, order["batch_size"], order.get("sample_weight"))
     return history
 
 
-def _keep_typical_tasks(model: Any, data: Any, batch_size: int, weights: np.ndarray | None) -> None:
+def _keep_typical_tasks(model: keras.Model, data: TrainingData, batch_size: int, weights: np.ndarray | None) -> None:
     """Draws tasks of each class in proportion to the posteriors, and keeps their rows of difficulty in the layer."""
     typical = model.crowd.typical_difficulties
     posteriors = model.e_step(data, batch_size=batch_size)[0].astype("float64")
@@ -53,12 +54,12 @@ def _keep_typical_tasks(model: Any, data: Any, batch_size: int, weights: np.ndar
     steps = (np.arange(typical.shape[0]) + 0.5) / typical.shape[0]
     # systematic sampling: [typical, K] task numbers
     chosen = np.stack([np.searchsorted(total, steps * total[-1]) for total in posteriors.cumsum(axis=0).T], axis=1)
-    found = np.zeros(typical.shape, "float32")
+    typical_rows = np.zeros(typical.shape, "float32")
     for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("tasks",)):
         place = {task: row for row, task in enumerate(np.asarray(x["tasks"]).tolist())}
-        here = np.array([[task in place for task in row] for row in chosen.tolist()])
-        if here.any():
+        is_chosen = np.array([[task in place for task in row] for row in chosen.tolist()])
+        if is_chosen.any():
             difficulties = ops.convert_to_numpy(model.crowd.difficulties(model.features_of(x["instances"])))
-            row, truth = np.nonzero(here)
-            found[row, truth] = difficulties[[place[task] for task in chosen[here].tolist()], truth]
-    typical.assign(found)
+            row, truth = np.nonzero(is_chosen)
+            typical_rows[row, truth] = difficulties[[place[task] for task in chosen[is_chosen].tolist()], truth]
+    typical.assign(typical_rows)

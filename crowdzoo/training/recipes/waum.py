@@ -9,14 +9,15 @@ from keras import ops
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.aum import Waum, label_margins, label_trust, trusted_votes
+from crowdzoo.training.data import ArrayData, BatchOrder
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.phases import answers_of_batch
 
 
-def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+def fit(model: keras.Model, data: ArrayData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
     """All steps of `crowdzoo.layers.WAUM`; see `descend` for the arguments.
 
-    The history is step 5's. That of step 2 stands under `margin_loss` and so on, one value for each of `margin_epochs`.
+    The history is step 5's. That of step 2 is under `margin_loss` and so on, one value for each of `margin_epochs`.
     """
     layer = model.crowd
     start = TrainingStart(model)
@@ -33,9 +34,9 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
 
 
 def measure(
-    model: Any, data: Any, order: dict[str, Any], *, verbose: Any = "auto"
+    model: keras.Model, data: ArrayData, order: BatchOrder, *, verbose: str | int = "auto"
 ) -> tuple[Waum, keras.callbacks.History]:
-    """Steps 1 to 3. The base is trained further from where it stands, and stays so.
+    """Steps 1 to 3. The base is trained further from its current weights, and keeps the result.
 
     Args:
         model: a compiled `CrowdModel` with a `WAUM` layer.
@@ -74,7 +75,7 @@ class TrainingStart:
         model: a compiled `CrowdModel`.
     """
 
-    def __init__(self, model: Any):
+    def __init__(self, model: keras.Model):
         self._model = model
         model.optimizer.build(model.trainable_variables)
         self._variables = [*model.base.variables, *model.optimizer.variables]
@@ -99,7 +100,7 @@ class MarginRecorder(keras.callbacks.Callback):
         probabilities: what the base says at last, float32 `[N, K]`; zeros where nobody labelled.
     """
 
-    def __init__(self, data: Any, annotations: Annotations, margin: str, batch_size: int = 256):
+    def __init__(self, data: ArrayData, annotations: Annotations, margin: str, batch_size: int = 256):
         super().__init__()
         self.batches = data.batches(batch_size, 0, shuffle=False, inputs=("tasks",))
         self.annotations = annotations
@@ -108,7 +109,7 @@ class MarginRecorder(keras.callbacks.Callback):
         self._total = np.zeros(len(annotations))
         self._epochs = 0
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """Asks the base about every task."""
         for x, _ in self.batches:
             tasks = np.asarray(x["tasks"])
@@ -124,14 +125,14 @@ class MarginRecorder(keras.callbacks.Callback):
 
 
 def record_margins(
-    model: Any,
-    data: Any,
+    model: keras.Model,
+    data: ArrayData,
     annotations: Annotations,
     margin: str,
-    order: dict[str, Any],
+    order: BatchOrder,
     *,
     epochs: int,
-    verbose: Any = "auto",
+    verbose: str | int = "auto",
 ) -> MarginRecorder:
     """Trains the base on every label, and records the margins.
 

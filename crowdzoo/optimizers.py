@@ -5,9 +5,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.backend import by_row, put_rows, sparse_gradient, take_rows
+from crowdzoo.backend import Tensor, by_row, put_rows, sparse_gradient, take_rows
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.layers.ranges import DROPOUT, LEARNING_RATE
+
+__all__ = ["LazyAdam"]
 
 EPSILON = Number(0, 1, above=True)
 
@@ -36,7 +38,7 @@ class LazyAdam(keras.optimizers.Adam):
     | JAX | all R rows: its gradients are dense, and a dense gradient gets Adam's own step |
 
     Works with `jit_compile`, `tf.distribute`, learning rate schedules, clipping (norms are of a row's whole gradient,
-    summed over its labels) and mixed precision. Of that, "mixed_bfloat16" is the better choice: "mixed_float16" needs
+    summed over its labels) and mixed precision. "mixed_bfloat16" is the better choice: "mixed_float16" needs
     `keras.optimizers.LossScaleOptimizer`, which goes through all rows on TensorFlow and has no sparse gradients on
     PyTorch.
 
@@ -63,7 +65,7 @@ class LazyAdam(keras.optimizers.Adam):
     @checked(beta_1=DROPOUT, beta_2=DROPOUT, epsilon=EPSILON)
     def __init__(
         self,
-        learning_rate: Any = 0.001,
+        learning_rate: Tensor = 0.001,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
@@ -84,7 +86,7 @@ class LazyAdam(keras.optimizers.Adam):
             learning_rate=learning_rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, name=name, **kwargs
         )
 
-    def build(self, variables: list[Any]) -> None:
+    def build(self, variables: list[keras.Variable]) -> None:
         """Makes the moments.
 
         Args:
@@ -94,7 +96,7 @@ class LazyAdam(keras.optimizers.Adam):
         for variable in variables:
             variable.sparse_gradient = True  # see take_rows
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def update_step(self, gradient: Tensor, variable: keras.Variable, learning_rate: Tensor) -> None:
         """Updates one weight.
 
         Args:
@@ -119,7 +121,7 @@ class LazyAdam(keras.optimizers.Adam):
         put_rows(velocity, rows, v)
         put_rows(variable, rows, rate * m / (ops.sqrt(v) + self.epsilon), subtract=True)
 
-    def _clip_gradients(self, grads: list[Any]) -> list[Any]:
+    def _clip_gradients(self, grads: list[Tensor]) -> list[Any]:
         """Clips what the rows change by, not label by label."""
         if not (self.clipnorm or self.clipvalue or self.global_clipnorm):
             return grads

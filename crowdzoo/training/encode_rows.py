@@ -1,13 +1,20 @@
 """Instances as a model takes them."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdzoo.reading.instances.instances import take_rows
 
+if TYPE_CHECKING:
+    from crowdzoo.backend import KerasBatches
+    from crowdzoo.networks.instance_encoder import InstanceEncoder
+    from crowdzoo.training.pair_rows import Examples
 
-def encoded(values: Any, rows: np.ndarray, encoder: Any) -> Any:
+
+def encode_rows(values: Examples, rows: np.ndarray, encoder: InstanceEncoder | None) -> Examples | KerasBatches:
     """Some instances as the model takes them.
 
     Args:

@@ -1,5 +1,0 @@
-"""Optimizers for models with very many annotators."""
-
-from crowdzoo.optimizers.lazy_adam import LazyAdam
-
-__all__ = ["LazyAdam"]
