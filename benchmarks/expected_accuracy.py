@@ -1,7 +1,7 @@
 """How many labels of a crowd are correct, without gold: an interval that comes from other real crowds.
 
     python benchmarks/learned/train.py simulated && python benchmarks/learned/train.py folds   # weights, once
-    python benchmarks/expected_accuracy.py --measure   # what is seen of each real crowd, and how many labels are correct
+    python benchmarks/expected_accuracy.py --measure   # what is seen of each real crowd
     python benchmarks/expected_accuracy.py             # intervals for families left out, from the saved measures
     python benchmarks/expected_accuracy.py --fit       # the constants of crowdzoo/quality/expected_accuracy.py
     python benchmarks/expected_accuracy.py --print     # the tables of the saved results
@@ -36,6 +36,7 @@ import argparse
 import json
 import sys
 import warnings
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -98,45 +99,59 @@ def measure(name: str) -> Row:
     }
 
 
+@dataclass(frozen=True)
 class Crowds:
-    """Measures of crowds as arrays, for one method's labels; `take` selects some."""
+    """Measures of crowds for one method's labels; families are whole, so that weights do not depend on the others."""
 
-    def __init__(self, rows: list[Row], method: str = "robust") -> None:
-        self.rows, self.method = rows, method
-        self.families = np.array([row["family"] for row in rows])
-        self.weights = np.array([1 / (self.families == family).sum() for family in self.families])
-        self.p, right = (np.array([row["methods"][method][name] for row in rows]) for name in ("probability", "right"))
-        self.share = right / np.array([row["gold"] for row in rows])
-        self.spread = np.sqrt(self.p * (1 - self.p))
+    names: np.ndarray
+    families: np.ndarray
+    weights: np.ndarray
+    p: np.ndarray
+    share: np.ndarray
+    spread: np.ndarray
+    columns: dict[str, np.ndarray]
 
-    def features(self, names: tuple[str, ...]) -> np.ndarray:
-        """Constant and features, [crowds, 1 + features]."""
-        forms = {"probability": logit, "settled": logit, "redundancy": np.log}
-        values = ([{**row, **row["methods"][self.method]}[name] for row in self.rows] for name in names)
-        columns = (forms.get(name, np.asarray)(np.array(each)) for name, each in zip(names, values, strict=True))
-        return np.stack([np.ones(len(self.rows)), *columns], axis=1)
+    @classmethod
+    def of(cls, rows: list[Row], method: str = "robust") -> "Crowds":
+        """Those of the saved rows."""
+        rows = [{**row, **row["methods"][method]} for row in rows]
+        values = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+        families, p, forms = values["family"], values["probability"], {"probability": logit, "settled": logit}
+        names = sorted({name for each in SETS for name in each})
+        columns = {
+            name: forms.get(name, np.log if name == "redundancy" else np.asarray)(values[name]) for name in names
+        }
+        weights = np.array([1 / (families == family).sum() for family in families])
+        return cls(
+            values["crowd"], families, weights, p, values["right"] / values["gold"], np.sqrt(p * (1 - p)), columns
+        )
 
     def take(self, chosen: np.ndarray) -> "Crowds":
-        return Crowds([row for row, each in zip(self.rows, chosen, strict=True) if each], self.method)
+        """Some of them."""
+        arrays = (self.names, self.families, self.weights, self.p, self.share, self.spread)
+        return Crowds(*(each[chosen] for each in arrays), {name: each[chosen] for name, each in self.columns.items()})
+
+    def features(self, names: tuple[str, ...]) -> np.ndarray:
+        """[crowds, features]."""
+        return np.stack([self.columns[name] for name in names], axis=1) if names else np.zeros((len(self.p), 0))
 
 
 def ridge(crowds: Crowds, names: tuple[str, ...], penalty: float) -> np.ndarray:
-    """Coefficients of features as they are; the penalty is on standardised ones."""
-    x, weights = crowds.features(names), crowds.weights
-    deviations = np.sqrt(np.average((x - np.average(x, axis=0, weights=weights)) ** 2, axis=0, weights=weights))
-    means = np.where(deviations > 0, np.average(x, axis=0, weights=weights), 0)
-    deviations[0] = 1
-    z = (x - means) / deviations * crowds.spread[:, None]
+    """Constant and coefficients of features as they are; the penalty is on standardised ones."""
+    x, weights = crowds.features(names), crowds.weights / crowds.weights.sum()
+    means = weights @ x
+    deviations = np.sqrt(weights @ (x - means) ** 2)
+    z = np.concatenate([np.ones((len(x), 1)), (x - means) / deviations], axis=1) * crowds.spread[:, None]
     target = (crowds.share - crowds.p) / crowds.spread
-    penalties = penalty * np.average(crowds.spread**2, weights=weights) * np.eye(x.shape[1])
-    penalties[0, 0] = 0
-    found = np.linalg.solve((z * weights[:, None]).T @ z + penalties, (z * weights[:, None]).T @ target) / deviations
-    found[0] -= means[1:] @ found[1:]
-    return found
+    penalties = penalty / crowds.weights.sum() * (weights @ crowds.spread**2) * np.diag([0, *np.ones(len(names))])
+    found = np.linalg.solve((z * weights[:, None]).T @ z + penalties, (z * weights[:, None]).T @ target)
+    slopes = found[1:] / deviations
+    return np.array([found[0] - means @ slopes, *slopes])
 
 
 def centres(crowds: Crowds, names: tuple[str, ...], coefficients: np.ndarray) -> np.ndarray:
-    return crowds.p + crowds.spread**2 * (crowds.features(names) @ coefficients)
+    """Expected shares."""
+    return crowds.p + crowds.spread**2 * (coefficients[0] + crowds.features(names) @ coefficients[1:])
 
 
 def quantile(values: np.ndarray, weights: np.ndarray, level: float) -> float:
@@ -156,8 +171,8 @@ def ends(residuals: np.ndarray, weights: np.ndarray, sides: int) -> np.ndarray:
 def fit(crowds: Crowds, choice: Choice) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and ends."""
     names, penalty, sides = choice
-    crowds, residuals = crowds.take(~np.isin(crowds.families, NOT_LEARNED_FROM)), np.zeros(0)
-    residuals = np.zeros(len(crowds.rows))
+    crowds = crowds.take(~np.isin(crowds.families, NOT_LEARNED_FROM))
+    residuals = np.zeros(len(crowds.p))
     for family in set(crowds.families.tolist()):
         own = crowds.families == family
         part = crowds.take(own)
@@ -180,7 +195,7 @@ def score(crowds: Crowds, found: np.ndarray) -> float:
 
 def by_others(crowds: Crowds, choice: Choice | None = None) -> np.ndarray:
     """Intervals of each family's crowds by the others; without a choice, they make it, too."""
-    found = np.zeros((len(crowds.rows), 3))
+    found = np.zeros((len(crowds.p), 3))
     for family in sorted(set(crowds.families.tolist())):
         own = crowds.families == family
         others = crowds.take(~own)
@@ -191,6 +206,7 @@ def by_others(crowds: Crowds, choice: Choice | None = None) -> np.ndarray:
 
 def best(crowds: Crowds) -> Choice:
     """The candidate with the least interval score."""
+    crowds = crowds.take(~np.isin(crowds.families, NOT_LEARNED_FROM))
     candidates = list(product(SETS, PENALTIES, SIDES))
     return min(candidates, key=lambda each: score(crowds, by_others(crowds, each)))
 
@@ -232,8 +248,8 @@ def main() -> None:
     seen, unseen = ([row for row in saved["measures"] if (row["family"] in unseen_families) == each]
                     for each in (False, True))  # fmt: skip
     if arguments.fit:
-        choice = best(Crowds(seen))
-        coefficients, both = fit(Crowds(seen), choice)
+        choice = best(Crowds.of(seen))
+        coefficients, both = fit(Crowds.of(seen), choice)
         print("features", choice, "\ncoefficients", coefficients.round(3).tolist(), "\nends", both.round(3).tolist())
         low_high, coverage = settled_ends()
         print(
@@ -241,21 +257,21 @@ def main() -> None:
         )
         return
     if not arguments.only_print:
-        choice = best(Crowds(seen))
-        fitted = fit(Crowds(seen), choice)
+        choice = best(Crowds.of(seen))
+        fitted = fit(Crowds.of(seen), choice)
         saved["choice"], saved["intervals"] = choice, {}
-        saved["intervals"]["robust, nested choice"] = by_others(Crowds(seen)).round(4).tolist()
+        saved["intervals"]["robust, nested choice"] = by_others(Crowds.of(seen)).round(4).tolist()
         for method in METHODS:
-            saved["intervals"][method] = by_others(Crowds(seen, method), choice).round(4).tolist()
-            found = intervals(Crowds(unseen, method), choice, fitted).round(4).tolist()
+            saved["intervals"][method] = by_others(Crowds.of(seen, method), choice).round(4).tolist()
+            found = intervals(Crowds.of(unseen, method), choice, fitted).round(4).tolist()
             saved["intervals"][f"{method}, unseen families"] = found
         RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
     table = []
     for title, rows in saved["intervals"].items():
-        crowds, found = Crowds(unseen if "unseen" in title else seen, title.split(",")[0]), np.array(rows)
+        crowds, found = Crowds.of(unseen if "unseen" in title else seen, title.split(",")[0]), np.array(rows)
         inside, widths = (found[:, 1] <= crowds.share) & (crowds.share <= found[:, 2]), found[:, 2] - found[:, 1]
-        outside = [row["crowd"] for row, each in zip(crowds.rows, inside, strict=True) if not each]
-        table.append((title, len(crowds.rows), len(set(crowds.families.tolist())),
+        outside = crowds.names[~inside].tolist()
+        table.append((title, len(crowds.p), len(set(crowds.families.tolist())),
             f"{np.average(inside, weights=crowds.weights):.3f}", f"{inside.mean():.3f}", f"{np.median(widths):.3f}",
             f"{np.average(np.abs(found[:, 0] - crowds.share), weights=crowds.weights):.3f}",
             ", ".join(outside[:3]) + (f" and {len(outside) - 3} more" if len(outside) > 3 else "")))  # fmt: skip
