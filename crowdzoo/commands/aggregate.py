@@ -111,7 +111,7 @@ def _write(
         from crowdzoo.aggregation import calibrate
 
         result = calibrate(result, crowd, gold, seed=arguments.seed)
-    result = kind.noted(result, crowd)
+    result = kind.noted(result, crowd, gold if arguments.use_gold or arguments.calibrate else None)
     kind.write_result(result, crowd, arguments.out, arguments.format)
     rows = [
         *kind.size_rows(crowd),
