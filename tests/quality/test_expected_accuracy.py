@@ -86,19 +86,20 @@ OVERALL = {
 
 
 def test_the_first_sentences_say_what_is_settled_what_is_usual_and_how_to_know():
-    settled, correct = opening(OVERALL)
+    settled, correct, advice = opening(OVERALL)
     assert settled == (
         "96 % of the labels are settled (94 to 97 %): more answers from this crowd would change the other 4 %."
     )
     assert correct == (
-        "How many are correct cannot be told from answers alone; in comparable crowds it was about 88 % (78 to 95 % in "
-        "nine of ten). To know, label 40 tasks, drawn at random, yourself, and give them as gold."
+        "How many labels are correct cannot be told from answers alone; in comparable crowds about 88 % were (78 to "
+        "95 % in nine of ten of them)."
     )
+    assert advice == "To know, label 40 tasks yourself, drawn at random, and give them as gold."
+    assert opening(OVERALL, "a.csv")[0].endswith("`crowdzoo next a.csv` says which tasks are worth it.")
     assert opening(OVERALL | {"settled": 0.999})[0].endswith("would change hardly any.")
     assert "is not estimated" in opening(OVERALL | {"settled": None})[0]
-    assert opening(OVERALL | {"expected_accuracy": None})[1].startswith(
-        "How many are correct cannot be told from answers alone. To know, label 40 tasks"
-    )
+    unknown = opening(OVERALL | {"expected_accuracy": None})
+    assert unknown[1:] == ["How many labels are correct cannot be told from answers alone.", advice]
     gold = {
         "aggregate_accuracy": 0.9,
         "aggregate_accuracy_low": 0.71,
@@ -116,7 +117,7 @@ def test_page_and_report_have_the_sentences_and_their_numbers_and_gold_takes_the
     overall = quality_report(annotations, result, bootstrap=0).overall
     page = report_page(annotations, result, bootstrap=0, source="a.csv")
     written = json.loads(page.to_json())
-    assert written["verdict"][:2] == opening(overall, "a.csv")
+    assert written["verdict"][:3] == opening(overall, "a.csv")
     for name in ("settled", "expected_accuracy"):
         for end in ("", "_low", "_high"):
             assert written["summary"][name + end] == written["values"][name + end] == round(overall[name + end], 4)
@@ -125,7 +126,7 @@ def test_page_and_report_have_the_sentences_and_their_numbers_and_gold_takes_the
     assert measured.startswith(f"{100 * (result.labels == truth).mean():.0f} % of the labels are correct (")
     assert measured.endswith("as measured on 30 tasks with gold.")
     unknown = report_page(annotations, result, bootstrap=0, gold=np.full(30, -1)).numbers.verdict[1]
-    assert unknown.startswith("How many are correct cannot be told")
+    assert unknown.startswith("How many labels are correct cannot be told")
 
 
 @pytest.fixture
@@ -146,11 +147,13 @@ def test_quality_and_report_print_the_sentences_first_with_the_options_of_readin
     assert run("quality", "my answers.csv", *COLUMNS, "--bootstrap", 0) == 0
     lines = capsys.readouterr().out.splitlines()
     assert " % of the labels are settled (" in lines[0]
-    command = shlex.split(lines[1].split("`")[1])
+    assert run(*shlex.split(lines[0].split("`")[1])[1:], "--budget", 5) == 0
+    assert "questions" in capsys.readouterr().out
+    command = shlex.split(lines[2].split("`")[1])
     assert command[:7] == ["crowdzoo", "next", "my answers.csv", *COLUMNS[2:], *COLUMNS[:2]]
     assert command[7:] == ["--gold-sample", "30", "--out", "gold.csv"]
     assert run("report", "my answers.csv", *COLUMNS, "--out", "r.html", "--bootstrap", 0) == 0
-    assert capsys.readouterr().out.splitlines()[:2] == lines[:2]
+    assert capsys.readouterr().out.splitlines()[:3] == lines[:3]
     assert run("quality", "my answers.csv", *COLUMNS, "--bootstrap", 0, "--gold", "gold.csv") == 0
     assert "of the labels are correct (" in capsys.readouterr().out.splitlines()[1]
     assert run("quality", "my answers.csv", *COLUMNS, "--bootstrap", 0, "--method", "none") == 0
@@ -161,7 +164,7 @@ def test_quality_and_report_print_the_sentences_first_with_the_options_of_readin
 @pytest.mark.xfail(strict=True, reason="next --gold-sample is not there yet")
 def test_the_command_that_is_advised_draws_the_sample(files, capsys):
     assert run("quality", "my answers.csv", *COLUMNS, "--bootstrap", 0) == 0
-    command = shlex.split(capsys.readouterr().out.splitlines()[1].split("`")[1])
+    command = shlex.split(capsys.readouterr().out.splitlines()[2].split("`")[1])
     (files / "gold.csv").unlink()
     assert run(*command[1:]) == 0
     assert len(read_csv("gold.csv")) == 30
