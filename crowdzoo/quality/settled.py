@@ -16,6 +16,7 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import Block, checked_gold, whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+from crowdzoo.quality.wilson import NORMAL_95
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
@@ -201,17 +202,18 @@ def settlement(annotations: Annotations, result: Aggregation, gold: ArrayLike | 
     return Settlement(stay, _further(annotations, consensus, stay, result.labels), consensus, probability)
 
 
-def settled_interval(share: float) -> tuple[float, float]:
+def settled_interval(share: float, number: int) -> tuple[float, float]:
     """Ends of the 90 % interval of a mean of `settled`, from its errors on real and simulated crowds.
 
     Args:
         share: such as `Aggregation.settled_share`.
+        number: of tasks.
 
     Returns:
-        Low and high: `share` and SHARE_ENDS times sqrt(share (1 - share)).
+        Low and high, which are sqrt(share (1 - share) (end^2 + 1.645^2 / number)) from it with the ends of SHARE_ENDS.
     """
-    low, high = np.clip(share + np.sqrt(share * (1 - share)) * np.array(SHARE_ENDS), 0, 1).tolist()
-    return low, high
+    low, high = np.sqrt(share * (1 - share) * (np.square(SHARE_ENDS) + NORMAL_95**2 / number))
+    return max(share - float(low), 0.0), min(share + float(high), 1.0)
 
 
 def _further(

@@ -36,11 +36,13 @@ def crowd(tasks=30, classes=3, seed=0):
 
 def test_the_value_and_its_ends_follow_from_the_mean_probability():
     _, annotations = crowd()
-    state = settlement(annotations, Robust().fit(annotations))
-    found = expected_accuracy(annotations, replace(state, probability=np.tile([0.7, 0.9], 15)))
-    # p = .8, p (1 - p) = .16, and its root .4
-    np.testing.assert_allclose(found, [0.8 + 0.16 * SHIFT + each * 0.4 * HALF for each in (0, -1, 1)])
-    assert expected_accuracy(annotations, replace(state, probability=np.ones(30))) == (1, 1, 1)
+    found = expected_accuracy(annotations, np.tile([0.7, 0.9], 15))
+    # p = .8, p (1 - p) = .16, its root .4, and of thirty tasks 1.645 standard errors are .3003 of it
+    half = 0.4 * np.hypot(HALF, 0.3003)
+    np.testing.assert_allclose(
+        found, np.clip([0.8 + 0.16 * SHIFT + each * half for each in (0, -1, 1)], 0, 1), rtol=1e-4
+    )
+    assert expected_accuracy(annotations, np.ones(30)) == (1, 1, 1)
 
 
 def test_of_labels_by_another_method_the_default_says_how_probable_they_are():
@@ -50,13 +52,13 @@ def test_of_labels_by_another_method_the_default_says_how_probable_they_are():
     found = settlement(annotations, labels)
     np.testing.assert_allclose(found.probability, base.posteriors[rows, labels.labels])
     others = replace(base, labels=(base.labels + 1) % 3)
-    assert expected_accuracy(annotations, settlement(annotations, others))[0] < 0.3
+    assert expected_accuracy(annotations, settlement(annotations, others).probability)[0] < 0.3
 
 
 @pytest.mark.parametrize(("tasks", "classes"), [(19, 3), (30, 1)])
 def test_nothing_is_said_of_few_tasks_or_of_one_class(tasks, classes):
     _, annotations = crowd(tasks, classes)
-    assert expected_accuracy(annotations, settlement(annotations, Robust().fit(annotations))) is None
+    assert expected_accuracy(annotations, np.full(tasks, 0.8)) is None
 
 
 def test_the_constants_are_those_that_the_measured_crowds_give_and_no_unseen_family_is_among_them():
@@ -111,7 +113,7 @@ def test_the_first_sentences_say_what_is_settled_what_is_usual_and_how_to_know()
     ]
 
 
-def test_page_and_report_have_the_sentences_and_their_numbers_and_gold_takes_the_place_of_other_crowds():
+def test_page_and_report_have_the_sentences_and_their_numbers_and_gold_takes_the_place_of_other_crowds(monkeypatch):
     truth, annotations = crowd()
     result = Robust().fit(annotations)
     overall = quality_report(annotations, result, bootstrap=0).overall
@@ -121,6 +123,15 @@ def test_page_and_report_have_the_sentences_and_their_numbers_and_gold_takes_the
     for name in ("settled", "expected_accuracy"):
         for end in ("", "_low", "_high"):
             assert written["summary"][name + end] == written["values"][name + end] == round(overall[name + end], 4)
+    monkeypatch.setattr("crowdzoo.quality.settled.MOST_CELLS", 10)
+    large = quality_report(annotations, result, bootstrap=0).overall
+    assert opening(large, "a.csv")[1:] == opening(overall, "a.csv")[1:]
+    assert opening(large)[0] == (
+        "How many labels would stay the same with more answers is not estimated for so many answers."
+    )
+    assert (
+        quality_report(annotations, MajorityVote().fit(annotations), bootstrap=0).overall["expected_accuracy"] is None
+    )
     page.check([f"expected_accuracy_low<{overall['expected_accuracy_low'] - 0.01}"])
     measured = report_page(annotations, result, bootstrap=0, gold=truth).numbers.verdict[1]
     assert measured.startswith(f"{100 * (result.labels == truth).mean():.0f} % of the labels are correct (")

@@ -222,7 +222,9 @@ def test_gold_of_a_class_that_nobody_names_is_the_consensus():
 
 def test_the_interval_of_the_settled_share_is_made_of_its_measured_error():
     low, high = module.SHARE_ENDS
-    # sqrt(.9 * .1) = .3
-    np.testing.assert_allclose(settled_interval(0.9), (0.9 + 0.3 * low, 0.9 + 0.3 * high))
-    assert settled_interval(1.0) == (1, 1)
-    assert settled_interval(0.999)[1] == 1
+    # sqrt(.9 * .1) = .3, and of a hundred tasks 1.645 standard errors are .1645 of it
+    both = 0.9 - 0.3 * np.hypot(low, 0.1645), 0.9 + 0.3 * np.hypot(high, 0.1645)
+    np.testing.assert_allclose(settled_interval(0.9, 100), both, rtol=1e-4)
+    np.testing.assert_allclose(settled_interval(0.9, 10**9), (0.9 + 0.3 * low, 0.9 + 0.3 * high), rtol=1e-4)
+    assert settled_interval(1.0, 5) == (1, 1)
+    assert settled_interval(0.5, 1) == (0, 1)

@@ -238,7 +238,7 @@ def test_the_commands_of_quality_print_what_is_shown(here, capsys):
         capsys.readouterr()
         assert main(command.split()) == 0
     shown = capsys.readouterr().out.split()
-    example = text_of("quality.md").split("--top 3\n\n")[1].split("\n\nThis crowd")[0].split()
+    example = text_of("quality.md").split("--top 3\n\n")[1].split("\n\nBy gold")[0].split()
     assert len(example) > 100
     assert shown[: len(example)] == example
 

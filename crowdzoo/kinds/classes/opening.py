@@ -18,8 +18,7 @@ def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
         source: file of the annotations and options of reading it, as a shell takes them; None in Python.
     """
     if (settled := overall["settled"]) is None:
-        sentences = ["How many labels would stay the same with more answers is not estimated where annotators gave a "
-                     "task several labels, nor for so many tasks."]  # fmt: skip
+        sentences = ["How many labels would stay the same with more answers is not estimated for so many answers."]
     else:
         changing = 100 - round(100 * settled)
         others = f"the other {changing} %" if changing else "hardly any"
