@@ -195,9 +195,9 @@ def quality_report(
         state = settlement(annotations, aggregation)
         if aggregation.settled is None:
             aggregation = replace(aggregation, settled=state.settled, further_answers=state.further)
-        correct = expected_accuracy(annotations, state.probability) or correct
+        correct = expected_accuracy(annotations, aggregation.labels, state.probability) or correct
     elif aggregation is not None and aggregation.method == "robust":
-        correct = expected_accuracy(annotations, aggregation.posteriors.max(axis=1)) or correct
+        correct = expected_accuracy(annotations, aggregation.labels, aggregation.posteriors.max(axis=1)) or correct
     if aggregation is not None and (share := aggregation.settled_share) is not None:
         settled = (share, *settled_interval(share, int((annotations.redundancy > 0).sum())))
     # each measure reads the rows task by task: put them in that order once

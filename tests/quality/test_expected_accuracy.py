@@ -12,10 +12,10 @@ from command_line import run
 from csv_files import read_csv, write_csv
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import MajorityVote, Robust
+from crowdzoo.aggregation import DawidSkene, MajorityVote, Robust
 from crowdzoo.kinds.classes.opening import opening
 from crowdzoo.quality import expected_accuracy, quality_report, settlement
-from crowdzoo.quality.comparable_crowds import HALF, SHIFT
+from crowdzoo.quality.comparable_crowds import HALF, POWER, SHIFT
 from crowdzoo.quality.settled import SHARE_ENDS
 from crowdzoo.report.report_page import report_page
 
@@ -36,13 +36,15 @@ def crowd(tasks=30, classes=3, seed=0):
 
 def test_the_value_and_its_ends_follow_from_the_mean_probability():
     _, annotations = crowd()
-    found = expected_accuracy(annotations, np.tile([0.7, 0.9], 15))
-    # p = .8, p (1 - p) = .16, its root .4, and of thirty tasks 1.645 standard errors are .3003 of it
-    half = 0.4 * np.hypot(HALF, 0.3003)
-    np.testing.assert_allclose(
-        found, np.clip([0.8 + 0.16 * SHIFT + each * half for each in (0, -1, 1)], 0, 1), rtol=1e-4
-    )
-    assert expected_accuracy(annotations, np.ones(30)) == (1, 1, 1)
+    labels = DawidSkene().fit(annotations).labels
+    labels[:3] = (labels[:3] + 1) % 3
+    found = expected_accuracy(annotations, labels, np.tile([0.7, 0.9], 15))
+    # p = .8, p (1 - p) = .16, its root .4, log(.8 / .2) = 1.3863; 27 of 30 labels are those of Dawid and Skene; four
+    # answers per task; and of thirty tasks 1.645 standard errors are .3003 of the root
+    value = 0.8 + 0.16 * (SHIFT[0] + 0.9 * SHIFT[1] + 1.3863 * SHIFT[2])
+    half = 0.4 * np.hypot(HALF * 4**POWER, 0.3003)
+    np.testing.assert_allclose(found, np.clip([value, value - half, value + half], 0, 1), rtol=1e-4)
+    assert expected_accuracy(annotations, labels, np.ones(30)) == (1, 1, 1)
 
 
 def test_of_labels_by_another_method_the_default_says_how_probable_they_are():
@@ -52,22 +54,22 @@ def test_of_labels_by_another_method_the_default_says_how_probable_they_are():
     found = settlement(annotations, labels)
     np.testing.assert_allclose(found.probability, base.posteriors[rows, labels.labels])
     others = replace(base, labels=(base.labels + 1) % 3)
-    assert expected_accuracy(annotations, settlement(annotations, others).probability)[0] < 0.3
+    assert expected_accuracy(annotations, others.labels, settlement(annotations, others).probability)[0] < 0.3
 
 
 @pytest.mark.parametrize(("tasks", "classes"), [(19, 3), (30, 1)])
 def test_nothing_is_said_of_few_tasks_or_of_one_class(tasks, classes):
     _, annotations = crowd(tasks, classes)
-    assert expected_accuracy(annotations, np.full(tasks, 0.8)) is None
+    assert expected_accuracy(annotations, np.zeros(tasks, np.int64), np.full(tasks, 0.8)) is None
 
 
 def test_the_constants_are_those_that_the_measured_crowds_give_and_no_unseen_family_is_among_them():
     rows = json.loads(benchmark.RESULTS.read_text())["measures"]
     unseen = {family for family, _ in real_crowds.UNSEEN}
-    (shift,), (_, half) = benchmark.fit(
+    shift, (_, half) = benchmark.fit(
         benchmark.Crowds.of([row for row in rows if row["family"] not in unseen]), benchmark.SHIPPED
     )
-    assert (round(shift, 3), round(half, 3)) == (SHIFT, HALF)
+    assert (tuple(shift.round(3).tolist()), round(half, 3), benchmark.SHIPPED[3]) == (SHIFT, HALF, POWER)
     assert tuple(benchmark.settled_ends()[0].round(3).tolist()) == SHARE_ENDS
 
 
