@@ -4,6 +4,7 @@
     python benchmarks/settled.py --fit             # the coefficients of CALIBRATION in crowdzoo/quality/settled.py
     python benchmarks/settled.py --replay          # questions that are asked until none is worth its price
     python benchmarks/settled.py --print           # the tables of the saved results
+    python benchmarks/settled.py --draw FILE.png   # reliability diagrams of settled and of probability
 
 **What is estimated.** `crowdzoo.quality.settled` says for each label how probable it is to stay the same if many more
 annotators of the crowd answered. The figure of a crowd is the mean of `settled` less the share of labels that stay.
@@ -27,6 +28,9 @@ crowds lie within .08.
 **Replay.** 300 tasks, answers of independent annotators. Questions are asked and answered in rounds of forty, until no
 task is worth a further answer. "promised" is the sum of further answers at the start. (Seeds 0 to 4 of these crowds
 served to choose OVERSHOOT; the figures are of others.)
+
+**Diagrams.** Eight further simulated crowds of each sort: of the labels in each tenth of `settled`, how many stay; and
+of those in each tenth of the probability by `robust`, how many are the class that the crowd was drawn with.
 """
 
 import argparse
@@ -42,6 +46,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import Robust
 from crowdzoo.quality import next_annotations, settlement, worth_asking
 from crowdzoo.quality.settled import ENDS, consensus_of
+from crowdzoo.quality.wilson import wilson
 from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "settled.json"
@@ -60,12 +65,16 @@ REPLAYS = {  # classes, accuracy, answers per task, annotators, share of tasks o
     "2 classes, .75 correct, 4 answers": (2, 0.75, 4, 25, 0.0),
 }
 
+DRAWN_SEED, DRAWN_CROWDS, LEAST_LABELS = 77, 8, 20  # of diagrams
+TITLES = {"independent": "independent", "difficulty": "difficult tasks", "copies": "copies"}
+NAMES = (("settled", "share that stays"), ("probability", "share that is correct"))
+
 # family, name, features [n, 4], whether the label stays [n]
 Sample = tuple[str, str, np.ndarray, np.ndarray]
 
 
-def simulate(rng: np.random.Generator, sort: str) -> tuple[Annotations, Annotations]:
-    """A few answers per task, and these with those of 200 further annotators; see the page."""
+def simulate(rng: np.random.Generator, sort: str) -> tuple[Annotations, Annotations, np.ndarray]:
+    """A few answers per task, these with those of 200 further annotators, and the true classes; see the page."""
     classes, tasks = int(rng.choice([2, 3, 5, 8])), int(rng.choice([150, 400, 1000]))
     per_task, pool = int(rng.choice([3, 4, 5, 7])), int(rng.choice([12, 40, 200]))
     people = MANY + pool
@@ -90,7 +99,7 @@ def simulate(rng: np.random.Generator, sort: str) -> tuple[Annotations, Annotati
     many = np.tile(np.arange(tasks), MANY), np.repeat(np.arange(pool, people), tasks)
     both = np.concatenate([few[0], many[0]]), np.concatenate([few[1], many[1]])
     crowds = (Annotations.from_arrays(*ids, labels[ids[::-1]], classes=range(classes)) for ids in (few, both))
-    return next(crowds), next(crowds)
+    return next(crowds), next(crowds), truth
 
 
 def kept_rows(annotations: Annotations, number: int, rng: np.random.Generator) -> np.ndarray:
@@ -115,7 +124,7 @@ def simulated(seed: int) -> Iterator[Sample]:
     rng = np.random.default_rng(seed)
     for sort in SORTS:
         for number in range(CROWDS):
-            few, many = simulate(rng, sort)
+            few, many, _ = simulate(rng, sort)
             columns, labels = features(few)
             yield sort, f"{sort} {number}", columns, labels == Robust().fit(many).labels
 
@@ -172,13 +181,50 @@ def replay(classes: int, accuracy: float, per_task: int, annotators: int, hard: 
         tasks, who = np.concatenate([tasks, plan.tasks]), np.concatenate([who, plan.annotators])
 
 
+def draw(path: Path) -> None:
+    """Reliability diagrams; see the page."""
+    from matplotlib.figure import Figure
+
+    rng, figure = np.random.default_rng(DRAWN_SEED), Figure(figsize=(8.4, 6.2), layout="constrained")
+    panels = figure.subplots(2, len(SORTS), sharex=True, sharey=True)
+    for place, sort in enumerate(SORTS):
+        found = [[], []]
+        for _ in range(DRAWN_CROWDS):
+            few, many, truth = simulate(rng, sort)
+            result = Robust().fit(few)
+            settled, probability = settlement(few, result).settled, result.posteriors.max(axis=1)
+            for each, pair in zip(found, ((settled, result.labels == Robust().fit(many).labels),
+                                          (probability, result.labels == truth)), strict=True):  # fmt: skip
+                each.append(np.stack(pair))
+        for axes, pairs, names in zip(panels[:, place], found, NAMES, strict=True):
+            values, right = np.concatenate(pairs, axis=1)
+            tenth = np.minimum((10 * values).astype(int), 9)
+            number = np.bincount(tenth, minlength=10)
+            some = number >= LEAST_LABELS
+            means, shares = (np.bincount(tenth, each, 10)[some] / number[some] for each in (values, right))
+            ends = wilson(shares, number[some])
+            axes.plot([0, 1], [0, 1], color="#8a94a0", linewidth=0.9, linestyle="--")
+            axes.vlines(means, *ends, color="#3b6ea5", linewidth=1.4)
+            axes.scatter(means, shares, s=10 + 130 * number[some] / number.sum(), color="#3b6ea5", zorder=2)
+            axes.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel=names[0], ylabel="" if place else names[1])
+            axes.set_title(f"{TITLES[sort]}: mean {values.mean():.2f}, share {right.mean():.2f}", fontsize=9)
+            axes.spines[["top", "right"]].set_visible(False)
+    for axes in panels[0]:
+        axes.xaxis.set_tick_params(labelbottom=True)
+    figure.savefig(path, dpi=110, metadata={"Software": "crowdzoo"})
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fit", action="store_true", help="print the coefficients, and stop")
     parser.add_argument("--replay", action="store_true", help="make only the replays again")
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
+    parser.add_argument("--draw", type=Path, metavar="FILE.png", help="draw reliability diagrams, and stop")
     arguments = parser.parse_args()
+    if arguments.draw is not None:
+        draw(arguments.draw)
+        return
     saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     if not arguments.only_print and not arguments.replay:
         sample = [*simulated(FIT_SEED), *real(FIT_SEED)]

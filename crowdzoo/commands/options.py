@@ -4,6 +4,7 @@ import argparse
 import csv
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from crowdzoo.checks.constraints import Flag, Number
 from crowdzoo.checks.option_types import date, integer, number, path, setting_value
 from crowdzoo.commands.outputs import Output, is_rejects
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import ConfigError, DataError, shorten
+from crowdzoo.errors import ConfigError, DataError, option_text, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
 from crowdzoo.kinds import KINDS, Kind, kind_of
@@ -333,6 +334,18 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
         if (text := getattr(arguments, option)) is not None:
             found[option] = _names(text, option)
     return found | given(arguments, ["since"])
+
+
+def source_of(arguments: argparse.Namespace, kind: Kind) -> str:
+    """The file of annotations and the options of reading it, as a shell takes them, for commands that are advised."""
+    words = [shlex.quote(str(arguments.annotations))]
+    for name, value in given(arguments, (*kind.reading, "exclude", "only", "since")).items():
+        option = "--no-header" if name == "header" else f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            words.append(option)
+        elif value != "error" and name != "rejects":  # the default of --on-bad-rows and --on-duplicate
+            words.append(option_text(option, str(value)))
+    return " ".join(words)
 
 
 def _names(text: str, option: str) -> list[str]:

@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
             report, annotations, aggregation, gold=gold, prices=prices, worth=arguments.worth,
             target=arguments.target, seed=arguments.seed,
         )  # fmt: skip
-    print_quality(report, arguments.top)
+    print_quality(report, arguments.top, options.source_of(arguments, kind))
     print_sheets(report)
     if report.replacements:
         print()

@@ -157,7 +157,8 @@ def run(arguments: argparse.Namespace) -> None:
             annotations, aggregation, title=arguments.title or arguments.annotations.name, instances=instances,
             metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed, hash_ids=arguments.hash_ids,
             before=before, predictions=predictions, gold=gold, curve=arguments.curve, history=history, models=models,
-            on_sample=step, options=_compared(arguments), **options.given(arguments, ["epsilon"]),
+            on_sample=step, options=_compared(arguments), source=options.source_of(arguments, kind),
+            **options.given(arguments, ["epsilon"]),
         )  # fmt: skip
     if quick:
         page = replace(page, numbers=replace(page.numbers, warnings=[*page.numbers.warnings, _of_quick()]))

@@ -239,8 +239,14 @@ class Kind(ABC):
             settings = {"seed": seed, **settings}
         return create(method, kind=self.name, **settings)
 
-    def noted(self, result: Any, crowd: Any) -> Any:
-        """The result with notes on what about the crowd makes it doubtful; arguments as of `result_rows`."""
+    def noted(self, result: Any, crowd: Any, gold: Any = None) -> Any:
+        """The result with notes on what about the crowd makes it doubtful.
+
+        Args:
+            result: see `result_rows`.
+            crowd: likewise.
+            gold: what the result was fitted or calibrated with; None without gold.
+        """
         return result
 
     @abstractmethod

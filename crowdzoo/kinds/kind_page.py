@@ -43,6 +43,7 @@ class Asked:
     epsilon: float = 0.2
     curve: int = 5
     most: int = 1000
+    source: str | None = None
 
 
 class KindPage(ABC):
@@ -125,6 +126,10 @@ class KindPage(ABC):
     @abstractmethod
     def measure(self) -> None:
         """Sets what the attributes say."""
+
+    def opening(self) -> list[str]:
+        """Sentences that precede the verdict's three; none, as a rule."""
+        return []
 
     def first(self) -> str:
         """The verdict's first sentence."""
@@ -290,7 +295,7 @@ class KindPage(ABC):
         last = parts.look_first(warned, int(figures["noted_annotators"]), self.standing_out(), self.calm)
         return Numbers(
             kind=self.kind,
-            verdict=[self.first(), f"{self.second()}.", last],
+            verdict=[*self.opening(), self.first(), f"{self.second()}.", last],
             warnings=warned,
             values={name: figures[name] for name in self.values()},
             facts=[[each.title, figures[each.key], each.form, self.beside.get(each.key, "")]

@@ -155,7 +155,7 @@ class Numbers:
 
     Attributes:
         kind: of label.
-        verdict: three sentences.
+        verdict: three sentences; of classes after those on settled and correct labels.
         warnings: serious ones first.
         values: what `--fail-if` compares; None where it is not defined.
         facts: figures of the first screen: title, value, form (see `Column`), and what stands beside it.

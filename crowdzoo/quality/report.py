@@ -6,7 +6,7 @@ import html
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +26,14 @@ from crowdzoo.files.writing import atomic_folder
 from crowdzoo.quality.alternative_annotators import AlternativeAnnotator, alternative_annotator_test
 from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.columns import defined, name_column
+from crowdzoo.quality.comparable_crowds import expected_accuracy
 from crowdzoo.quality.dependence import effective_votes_interval
 from crowdzoo.quality.kappa import fleiss_kappa, raw_agreement
 from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorff_alpha
 from crowdzoo.quality.model_agreement import class_agreement
 from crowdzoo.quality.notes import data_notes
 from crowdzoo.quality.ratings import Ratings, ratings_of
-from crowdzoo.quality.settled import with_settled
+from crowdzoo.quality.settled import can_be_settled, settled_interval, settlement
 from crowdzoo.quality.spread import Redundancy, redundancy
 from crowdzoo.quality.tasks import task_table
 from crowdzoo.reading.tables.suspicious import suspicious_classes
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OF_MODELS = ("models", "model_people", "model_classes")  # tables that there are where models are named
+ENDS = ("", "_low", "_high")  # of the names of a value and its interval
 MAX_CLASSES = 256  # of a coincidence matrix in a report
 
 
@@ -53,7 +55,8 @@ class QualityReport:
             `tasks`, `annotators`, `classes`, `tasks_without_annotations`, `tasks_with_one`, `tasks_tied`), `agreement`
             (raw, per task), `fleiss_kappa`, `mean_entropy` (nats, over annotated tasks), `effective_votes` (see the
             function of that name; `effective_votes_low` and `effective_votes_high` are the ends of its 95 % interval),
-            `aggregation` (the method's name, or None) and `settled` (mean over annotated tasks).
+            `aggregation` (the method's name, or None), `settled` (mean over annotated tasks) and `expected_accuracy`
+            (see the function of that name); `_low` and `_high` are the ends of the 90 % intervals of these two.
         alpha: Krippendorff's alpha, or None where it is not defined.
         redundancy: how annotations are spread over tasks and annotators.
         tasks: one row a task, see `task_table`.
@@ -186,8 +189,17 @@ def quality_report(
     """
     require_annotations(annotations, "A quality report")
     tests = alternative_annotator_test(annotations, models, epsilon=epsilon) if models else []
-    if aggregation is not None:
-        aggregation = with_settled(annotations, aggregation)
+    settled: tuple[float | None, ...] = (None, None, None)
+    correct: tuple[float | None, ...] = (None, None, None)
+    if aggregation is not None and can_be_settled(annotations):
+        state = settlement(annotations, aggregation)
+        if aggregation.settled is None:
+            aggregation = replace(aggregation, settled=state.settled, further_answers=state.further)
+        correct = expected_accuracy(annotations, aggregation.labels, state.probability) or correct
+    elif aggregation is not None and aggregation.method == "robust":
+        correct = expected_accuracy(annotations, aggregation.labels, aggregation.posteriors.max(axis=1)) or correct
+    if aggregation is not None and (share := aggregation.settled_share) is not None:
+        settled = (share, *settled_interval(share, int((annotations.redundancy > 0).sum())))
     # each measure reads the rows task by task: put them in that order once
     annotations = annotations.select_rows(np.argsort(annotations.task_ids, kind="stable"))
     ratings = ratings_of(annotations, "A quality report")
@@ -216,7 +228,8 @@ def quality_report(
         "effective_votes_low": worth[1],
         "effective_votes_high": worth[2],
         "aggregation": None if aggregation is None else aggregation.method,
-        "settled": None if aggregation is None else aggregation.settled_share,
+        **{f"settled{end}": value for end, value in zip(ENDS, settled, strict=True)},
+        **{f"expected_accuracy{end}": value for end, value in zip(ENDS, correct, strict=True)},
     }
     return QualityReport(
         overall=overall,

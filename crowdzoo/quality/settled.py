@@ -13,9 +13,10 @@ from scipy.special import expit, logit, rel_entr
 
 from crowdzoo.aggregation import Robust, VotesWarning
 from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.engine.block import Block, whole_block
+from crowdzoo.aggregation.engine.block import Block, checked_gold, whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+from crowdzoo.quality.wilson import NORMAL_95
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
@@ -35,6 +36,7 @@ CANDIDATES = 6  # classes of a task that are considered
 SMALLEST = 1e-4  # count of each answer
 ENDS = (0.005, 0.995)  # of probabilities whose logits are calibrated
 CALIBRATION = (-0.014, 0.493, 0.899, -0.349)  # see `settlement`; `python benchmarks/settled.py --fit` fits it
+SHARE_ENDS = (-0.254, 0.192)  # see `settled_interval`; `python benchmarks/expected_accuracy.py --fit` fits them
 TARGET = 0.95  # settled labels are not asked about
 ONE_ANSWER = 0.89  # more is not settled by a single answer, which nobody could contradict
 WORTH = 20.0  # answers that a label put right is worth
@@ -102,7 +104,7 @@ def can_be_settled(annotations: Annotations) -> bool:
     return not annotations.repeats and max(owners, len(annotations)) * annotations.num_classes <= MOST_CELLS
 
 
-def with_settled(annotations: Annotations, result: Aggregation) -> Aggregation:
+def with_settled(annotations: Annotations, result: Aggregation, gold: ArrayLike | None = None) -> Aggregation:
     """The result with `settled` and `further_answers`, see `settlement`.
 
     It stays as it is where it has them, and where they cannot be estimated (see `can_be_settled`).
@@ -110,13 +112,14 @@ def with_settled(annotations: Annotations, result: Aggregation) -> Aggregation:
     Args:
         annotations: N tasks, R annotators, K classes.
         result: labels of these tasks, by any method.
+        gold: known class codes, see `settlement`.
 
     Raises:
-        DataError: annotations of another kind.
+        DataError: annotations of another kind, or gold that does not fit them.
     """
     if result.settled is not None or not can_be_settled(annotations):
         return result
-    found = settlement(annotations, result)
+    found = settlement(annotations, result, gold)
     return replace(result, settled=found.settled, further_answers=found.further)
 
 
@@ -129,11 +132,13 @@ class Settlement:
         further: about how many further answers settle the label (probability .95), int64 [N]; 0 where it is settled, -1
             where answers tell nothing.
         consensus: the model of the crowd.
+        probability: of each label by `Robust`, float64 [N].
     """
 
     settled: Array
     further: NDArray[np.int64]
     consensus: Consensus
+    probability: Array
 
 
 def worth_asking(
@@ -164,7 +169,7 @@ def with_range(total: float, digits: int = 0) -> str:
     return f"{total:,.{digits}f} ({low} to {high})"
 
 
-def settlement(annotations: Annotations, result: Aggregation) -> Settlement:
+def settlement(annotations: Annotations, result: Aggregation, gold: ArrayLike | None = None) -> Settlement:
     """Probability that each label would stay the same if many more annotators of this crowd answered.
 
     This is not the probability that the label is correct: annotators may agree on a mistake. More answers make labels
@@ -177,26 +182,45 @@ def settlement(annotations: Annotations, result: Aggregation) -> Settlement:
     Args:
         annotations: N tasks, R annotators, K classes.
         result: labels of these tasks, by any method.
+        gold: known class codes, int [N], -1 where unknown, that the result was fitted or calibrated with. These labels
+            stay: they are settled with probability 1, and need no further answers.
 
     Returns:
         The probabilities and the number of further answers: the log odds that a label lacks, over what an answer of a
         usual annotator is expected to add (A. Wald: Sequential Tests of Statistical Hypotheses, 1945).
 
     Raises:
-        DataError: annotations of another kind.
+        DataError: annotations of another kind, or gold that does not fit them.
     """
     base = result
     if result.method != "robust":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VotesWarning)
-            base = Robust().fit(annotations)
-    consensus, rows = consensus_of(annotations, base.posteriors), np.arange(len(result.labels))
+            base = Robust().fit(annotations, gold)
+    consensus, rows = consensus_of(annotations, base.posteriors, gold), np.arange(len(result.labels))
     stays = logit(np.clip(consensus.posteriors[rows, result.labels], *ENDS))
-    robust = logit(np.clip(base.posteriors[rows, result.labels], *ENDS))
+    probability = base.posteriors[rows, result.labels]
+    robust = logit(np.clip(probability, *ENDS))
     constant, slope, other, below = CALIBRATION
     stay = np.asarray(expit(constant + slope * stays + other * robust + below * np.minimum(stays, 0)))
     stay = np.where(annotations.redundancy > 1, stay, np.minimum(stay, ONE_ANSWER))
-    return Settlement(stay, _further(annotations, consensus, stay, result.labels), consensus)
+    if gold is not None:
+        stay = np.where(np.asarray(gold) >= 0, 1.0, stay)
+    return Settlement(stay, _further(annotations, consensus, stay, result.labels), consensus, probability)
+
+
+def settled_interval(share: float, number: int) -> tuple[float, float]:
+    """Ends of the 90 % interval of a mean of `settled`, from its errors on real and simulated crowds.
+
+    Args:
+        share: such as `Aggregation.settled_share`.
+        number: of tasks.
+
+    Returns:
+        Low and high, which are sqrt(share (1 - share) (end^2 + 1.645^2 / number)) from it with the ends of SHARE_ENDS.
+    """
+    low, high = np.sqrt(share * (1 - share) * (np.square(SHARE_ENDS) + NORMAL_95**2 / number))
+    return max(share - float(low), 0.0), min(share + float(high), 1.0)
 
 
 def _further(
@@ -222,7 +246,9 @@ def _further(
     return np.where(stay >= TARGET, 0, np.where(needed > MOST, -1, np.maximum(needed, 1))).astype(np.int64)
 
 
-def consensus_of(annotations: Annotations, posteriors: ArrayLike, *, seed: int = 0) -> Consensus:
+def consensus_of(
+    annotations: Annotations, posteriors: ArrayLike, gold: ArrayLike | None = None, *, seed: int = 0
+) -> Consensus:
     """Fits a model of the annotators and of the difficulty of tasks.
 
     A task has a consensus, the class that most annotators see in it. On a plain task all see it; on others a share
@@ -234,10 +260,11 @@ def consensus_of(annotations: Annotations, posteriors: ArrayLike, *, seed: int =
     Args:
         annotations: N tasks, R annotators, K classes.
         posteriors: class probabilities to start from, [N, K], such as those of `Robust`.
+        gold: known class codes, int [N], -1 where unknown: the consensus of these tasks.
         seed: of the draw of 4,000 tasks that the iterations use, where there are more.
 
     Raises:
-        DataError: annotations of another kind.
+        DataError: annotations of another kind, or gold that does not fit them.
 
     Source:
         Our own: the confusion matrices of Dawid and Skene (1979), where annotators see a mixture of classes as in
@@ -248,6 +275,9 @@ def consensus_of(annotations: Annotations, posteriors: ArrayLike, *, seed: int =
     num_tasks, num_classes = start.shape
     votes = np.bincount(block.index * num_classes + block.labels, minlength=start.size).reshape(start.shape)
     common = votes.sum(axis=0) / max(votes.sum(), 1)
+    known = checked_gold(gold, num_tasks, num_classes)
+    known = np.full(num_tasks, -1) if known is None else known
+    votes[known >= 0, known[known >= 0]] += len(annotations)  # to be among the candidates
     most = min(num_classes, CANDIDATES)
     candidates = np.argsort(-(votes + common / 2), axis=1, kind="stable")[:, :most]
     shares = start.sum(axis=0)
@@ -264,11 +294,11 @@ def consensus_of(annotations: Annotations, posteriors: ArrayLike, *, seed: int =
                      np.arange(DRAWN))  # fmt: skip
         part, rest = seen[rows], counts - _counts(some, seen[rows], annotations.num_annotators)
         for _ in range(ITERATIONS):
-            part, difficulty, _, _ = _iterate(some, part, candidates[drawn], counts, difficulty)
+            part, difficulty, _, _ = _iterate(some, part, candidates[drawn], known[drawn], counts, difficulty)
             counts = rest + _counts(some, part, annotations.num_annotators)
         seen[rows] = part
     for _ in range(PASSES if num_tasks > DRAWN else ITERATIONS):
-        seen, difficulty, found, joint = _iterate(block, seen, candidates, counts, difficulty)
+        seen, difficulty, found, joint = _iterate(block, seen, candidates, known, counts, difficulty)
         counts = _counts(block, seen, annotations.num_annotators)
     confusions = counts + STRENGTH * _expected(counts) + SMALLEST
     return Consensus(found, confusions / confusions.sum(axis=2, keepdims=True), joint)
@@ -300,7 +330,12 @@ def _expected(counts: Array) -> Array:
 
 
 def _iterate(
-    block: Block, seen: Array, candidates: NDArray[np.int64], counts: Array, difficulty: _Difficulty
+    block: Block,
+    seen: Array,
+    candidates: NDArray[np.int64],
+    known: NDArray[np.int64],
+    counts: Array,
+    difficulty: _Difficulty,
 ) -> tuple[Array, _Difficulty, Array, Array]:
     """One iteration.
 
@@ -308,6 +343,7 @@ def _iterate(
         block: T tasks, A answers.
         seen: P(the annotator saw class k) of each answer, [A, K]; what is left of 1 saw nothing.
         candidates: classes of each task that are considered, [T, C].
+        known: consensus of each task, -1 where unknown, [T].
         counts: of the annotators, [R, K, K].
         difficulty: of tasks.
 
@@ -324,9 +360,9 @@ def _iterate(
         sums = np.zeros(len(USUAL)), np.zeros(len(USUAL)), np.zeros((number, number))
         if len(tasks):
             _pass(
-                tasks[0], tasks[-1] + 1, block.starts, block.annotator_ids, block.labels, candidates, counts, totals,
-                prior, seen, of.classes, of.pulled, of.vague, of.other, PULLED, VAGUE, STRENGTH, SMALLEST, new, found,
-                joint, *sums,
+                tasks[0], tasks[-1] + 1, block.starts, block.annotator_ids, block.labels, candidates, known, counts,
+                totals, prior, seen, of.classes, of.pulled, of.vague, of.other, PULLED, VAGUE, STRENGTH, SMALLEST, new,
+                found, joint, *sums,
             )  # fmt: skip
         return sums
 
@@ -344,8 +380,8 @@ def _iterate(
 
 @compiled()
 def _pass(  # type: ignore[no-untyped-def]  # for Numba
-    first, end, starts, annotators, labels, candidates, counts, totals, prior, before, classes, pulled, vague, other,
-    pulls, voids, strength, smallest, seen, posteriors, joint, of_pulled, of_vague, of_other,
+    first, end, starts, annotators, labels, candidates, known, counts, totals, prior, before, classes, pulled, vague,
+    other, pulls, voids, strength, smallest, seen, posteriors, joint, of_pulled, of_vague, of_other,
 ):  # fmt: skip
     number, most, shares = counts.shape[1], candidates.shape[1], len(pulls)
     largest = 0
@@ -381,7 +417,7 @@ def _pass(  # type: ignore[no-untyped-def]  # for Numba
                             value += np.log(product)
                             product = 1.0
                     value += np.log(product)
-                    odds[state] = value
+                    odds[state] = value if known[task] < 0 or known[task] == k else -np.inf
                     states[state, 0], states[state, 1], states[state, 2] = k, j, h
                     state += 1
         odds[:] = np.exp(odds - odds.max())

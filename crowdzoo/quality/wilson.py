@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+NORMAL_95 = 1.644854  # quantile of the normal distribution, for intervals of 90 %
 NORMAL_975 = 1.959964  # quantile of the normal distribution, for intervals of 95 %
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdzoo.kinds.classes.opening import opening
 from crowdzoo.kinds.classes.page import replaces, tasks_a_person
 from crowdzoo.kinds.page_parts import COLUMNS, FLAGS
 from crowdzoo.report.tables import print_table
@@ -22,7 +23,7 @@ MOST_NEEDED = 10_000  # tasks of a person
 MOST_AGREEMENTS = 60  # rows, one a model and class
 
 
-def print_quality(report: QualityReport, top: int = 5) -> None:
+def print_quality(report: QualityReport, top: int = 5, source: str | None = None) -> None:
     """Prints the overall figures, the classes, and the annotators and tasks to look at first.
 
     Annotators are those whom the page of `crowdzoo report` names, with the same notes, the most active first. Tasks are
@@ -31,7 +32,10 @@ def print_quality(report: QualityReport, top: int = 5) -> None:
     Args:
         report: result of `crowdzoo.quality.quality_report`.
         top: how many annotators and tasks; 0 for none.
+        source: see `opening`.
     """
+    if report.overall["aggregation"] is not None:
+        print("\n".join(opening(report.overall, source)) + "\n")
     print_table("quality", ("", ""), _overall(report))
     for note in report.notes:
         print(f"note: {note}")

@@ -268,6 +268,7 @@ def report_page(
     models: Sequence[Any] | None = None,
     epsilon: float = 0.2,
     options: Mapping[str, Any] | None = None,
+    source: str | None = None,
     on_sample: Callable[[], None] | None = None,
 ) -> ReportPage:
     """One page on a crowd: can its annotations be trusted, and which annotators, tasks and classes to look at first.
@@ -301,6 +302,8 @@ def report_page(
         epsilon: of `crowdzoo.quality.alternative_annotator_test`, where there are models.
         options: that annotations were read and measured with, values of JSON by name: with `before` the page says which
             of them differ.
+        source: file of the annotations and options of reading it, for the commands that the page advises; None: it
+            advises what to do in Python.
         on_sample: is called after each sample, for a progress bar.
 
     Returns:
@@ -327,7 +330,7 @@ def report_page(
             models = [known.get(str(name), name) for name in models]
         table, aggregation = replace(table, **names), replace(aggregation, **names)
         crowd = table if isinstance(crowd, Annotations) else replace(crowd, annotations=table)
-    asked = Asked(metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN)
+    asked = Asked(metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN, source)
     numbers = PAGES[aggregation.kind](crowd, aggregation, asked).numbers()
     numbers = _advised(numbers, crowd, aggregation, seed, hashed)
     changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed, options)

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
-from crowdzoo.kinds.page_parts import FLAGS, median_seconds
+from crowdzoo.kinds.kind_page import interval
+from crowdzoo.kinds.page_parts import FLAGS, median_seconds, share_and_ends
 from crowdzoo.kinds.parts import has_part, part_of
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
 from crowdzoo.quality.columns import defined, name_column
@@ -75,7 +76,13 @@ def with_sheets(
     who, number = annotations.annotator_ids, annotations.num_annotators
     if (seconds := median_seconds(annotations)) is not None:
         people["seconds"] = defined(seconds, np.isfinite(seconds))
+    overall = dict(report.overall)
     if gold is not None:
+        if aggregation is not None:
+            labelled = (gold >= 0) & (aggregation.annotations_per_task > 0)
+            right = int((aggregation.labels == gold)[labelled].sum())
+            ends = share_and_ends(right, int(labelled.sum()))
+            overall |= {**interval("aggregate_accuracy", *ends), "gold_tasks": int(labelled.sum())}
         known = gold[annotations.task_ids] >= 0
         right = known & (gold[annotations.task_ids] == annotations.labels)
         count = np.bincount(who[known], minlength=number)
@@ -96,7 +103,7 @@ def with_sheets(
     worst = report.annotators["reliability" if aggregation is not None else "agreement"].to_numpy()
     sums = {name: pc.sum(part[name]).as_py() or 0
             for part in (table, tasks) for name in SUMS if name in part.column_names}  # fmt: skip
-    overall = report.overall | {f"total_{name}": total for name, total in sums.items()}
+    overall |= {f"total_{name}": total for name, total in sums.items()}
     return replace(report, annotators=table.take(np.lexsort((worst, ~flagged))), tasks=tasks, overall=overall)
 
 

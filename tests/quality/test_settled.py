@@ -9,7 +9,17 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, Robust
 from crowdzoo.quality import consensus_of, next_annotations, settlement, with_settled, worth_asking
 from crowdzoo.quality import settled as module
-from crowdzoo.quality.settled import PULLED, SMALLEST, STRENGTH, USUAL, VAGUE, _counts, _expected, with_range
+from crowdzoo.quality.settled import (
+    PULLED,
+    SMALLEST,
+    STRENGTH,
+    USUAL,
+    VAGUE,
+    _counts,
+    _expected,
+    settled_interval,
+    with_range,
+)
 
 
 def crowd(seed, tasks=300, classes=5, annotators=12, accuracy=0.85, per_task=4):
@@ -181,3 +191,46 @@ def test_with_many_tasks_some_are_drawn_for_the_difficulty(monkeypatch):
 def test_the_range_of_further_answers_is_what_replays_needed():
     assert with_range(70) == "70 (63 to 126)"
     assert with_range(1234.5, 2) == "1,234.50 (1,111.05 to 2,222.10)"
+
+
+def test_labels_that_gold_fixes_are_settled_and_teach_what_annotators_are_like():
+    truth, labels, tasks, who = crowd(9, tasks=120, per_task=3)
+    annotations = table(tasks, who, labels)
+    gold = np.where(np.arange(120) < 60, truth, -1)
+    gold[0] = (truth[0] + 1) % 5
+    result = Robust().fit(annotations, gold)
+    found = settlement(annotations, result, gold)
+    assert (found.settled[:60] == 1).all()
+    assert (found.further[:60] == 0).all()
+    assert (found.settled[60:] < 1).all()
+    np.testing.assert_allclose(found.consensus.posteriors[:60], np.eye(5)[gold[:60]])
+    kept = with_settled(annotations, result, gold)
+    np.testing.assert_array_equal(kept.settled, found.settled)
+    assert not worth_asking(kept.settled, kept.further_answers, worth=1000)[:60].any()
+    # annotators who are right on gold, and always outvoted without it
+    crowds = Annotations.from_arrays(
+        np.repeat(np.arange(40), 5), np.tile(np.arange(5), 40), np.tile([1, 1, 0, 0, 0], 40), classes=range(2)
+    )
+    start = np.tile([0.6, 0.4], (40, 1))
+    right = consensus_of(crowds, start, np.ones(40, np.int64)).confusions
+    assert right[:2, 1, 1].min() > 0.8 > 0.4 > right[2:, 1, 1].max()
+    assert consensus_of(crowds, start).confusions[:2, 1, 1].max() < 0.8
+
+
+def test_gold_of_a_class_that_nobody_names_is_the_consensus():
+    tasks = np.repeat(np.arange(30), 2)
+    annotations = Annotations.from_arrays(tasks, np.tile([0, 1], 30), tasks % 8, classes=range(9))
+    gold = np.full(30, -1)
+    gold[3] = 8
+    result = Robust().fit(annotations, gold)
+    assert consensus_of(annotations, result.posteriors, gold).posteriors[3, 8] == 1
+
+
+def test_the_interval_of_the_settled_share_is_made_of_its_measured_error():
+    low, high = module.SHARE_ENDS
+    # sqrt(.9 * .1) = .3, and of a hundred tasks 1.645 standard errors are .1645 of it
+    both = 0.9 - 0.3 * np.hypot(low, 0.1645), 0.9 + 0.3 * np.hypot(high, 0.1645)
+    np.testing.assert_allclose(settled_interval(0.9, 100), both, rtol=1e-4)
+    np.testing.assert_allclose(settled_interval(0.9, 10**9), (0.9 + 0.3 * low, 0.9 + 0.3 * high), rtol=1e-4)
+    assert settled_interval(1.0, 5) == (1, 1)
+    assert settled_interval(0.5, 1) == (0, 1)

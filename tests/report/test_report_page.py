@@ -73,8 +73,8 @@ def test_the_numbers_are_those_of_the_report_on_quality(labelme):
 
 def test_the_first_screen_names_the_classes_that_are_unclear(labelme):
     _, _, page = labelme
-    assert len(page.numbers.verdict) == 3
-    assert page.numbers.verdict[0].startswith(
+    assert len(page.numbers.verdict) == 6
+    assert page.numbers.verdict[3].startswith(
         "Two annotators of a task agree in 72 % of cases; Krippendorff's alpha is 0.68"
     )
     unclear = [each for each in page.numbers.warnings if "definition" in each.finding]
@@ -208,7 +208,7 @@ def test_conditions_are_checked():
 def test_a_condition_on_what_is_not_defined_does_not_pass():
     annotations = Annotations.from_arrays([0, 1, 2], ["a", "b", "a"], [0, 1, 1])
     page = page_of(annotations)
-    assert "cannot be measured" in page.numbers.verdict[0]
+    assert "cannot be measured" in page.numbers.verdict[3]
     assert page.numbers.warnings[0].serious
     with pytest.raises(ConditionError, match="alpha is not defined"):
         page.check(["alpha<0.5"])

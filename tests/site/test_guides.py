@@ -238,11 +238,10 @@ def test_the_commands_of_quality_print_what_is_shown(here, capsys):
     for command in re.findall(r"^    \$ crowdzoo (.*)$", text_of("quality.md"), flags=re.M):
         capsys.readouterr()
         assert main(command.split()) == 0
-    shown = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    example = text_of("quality.md").split("--top 3\n\n")[1].split("\n\nThis crowd")[0]
-    lines = [line[4:] for line in example.splitlines()]
-    assert len(lines) == 15
-    assert shown[: len(lines)] == lines
+    shown = capsys.readouterr().out.split()
+    example = text_of("quality.md").split("--top 3\n\n")[1].split("\n\nBy gold")[0].split()
+    assert len(example) > 100
+    assert shown[: len(example)] == example
 
 
 @pytest.mark.slow

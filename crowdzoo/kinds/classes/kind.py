@@ -46,11 +46,11 @@ class Classification(Kind):
 
     # === Aggregation ===
 
-    def noted(self, result: Any, crowd: Annotations) -> Any:
+    def noted(self, result: Any, crowd: Annotations, gold: Any = None) -> Any:
         """Adds how settled labels are and `crowdzoo.quality.data_notes`; no notes to a result that gold corrected."""
         from crowdzoo.quality import data_notes, with_settled
 
-        result = with_settled(crowd, result)
+        result = with_settled(crowd, result, gold)
         if result.accuracy_interval is not None:
             return result
         return replace(result, notes=(*result.notes, *data_notes(crowd, result.method)))

@@ -12,12 +12,12 @@ from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.classes.learning_curve import learning_curve
 from crowdzoo.kinds.classes.model_numbers import model_numbers
+from crowdzoo.kinds.classes.opening import opening
 from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage
 from crowdzoo.kinds.page_parts import PageTable, Warned, percent, plain, warning
 from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, drift, quality_report
-from crowdzoo.quality.wilson import wilson
 
 MOST_CLASSES = 24  # of a picture of who says what
 MOST_CELLS = 60  # of an annotator's confusion matrix
@@ -35,7 +35,8 @@ class ClassPage(KindPage):
     kind, labels, given = "classification", CLASSIFICATION, "classes"
     metrics = ("nominal", "ordinal", "interval", "ratio")
     own_values = (
-        "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "settled", "model_agreement",
+        "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "settled", "settled_low", "settled_high",
+        "expected_accuracy", "expected_accuracy_low", "expected_accuracy_high", "model_agreement",
         "aggregate_accuracy", "aggregate_ece", "model_accuracy", "model_ece",
     )  # fmt: skip
     calm = "No annotator has to be checked, and no pair of classes stands out."
@@ -70,6 +71,10 @@ class ClassPage(KindPage):
             "tasks_tied_share": self.overall["tasks_tied"] / self.labelled,
             **self.against.values,
         }
+        if (calibration := self.against.calibration) is not None:
+            self.overall["gold_tasks"] = calibration["tasks"]
+            for end in ("accuracy_low", "accuracy_high"):
+                self.overall[f"aggregate_{end}"] = calibration["aggregated"][end]
         if (low := self.overall["effective_votes_low"]) is not None:
             self.beside["effective_votes"] = f"{low:.2f} to {self.overall['effective_votes_high']:.2f}"
         if (model := self.against.model) is not None and model["agreement"] is not None:
@@ -177,6 +182,10 @@ class ClassPage(KindPage):
 
     # === Words ===
 
+    def opening(self) -> list[str]:
+        """See `KindPage.opening`."""
+        return opening(self.overall, self.asked.source)
+
     def first(self) -> str:
         """See `KindPage.first`."""
         agreement = self.overall["agreement"]
@@ -185,19 +194,10 @@ class ClassPage(KindPage):
 
     def second(self) -> str:
         """See `KindPage.second`."""
-        overall = self.overall
-        mean, worth, settled = overall["annotations_per_task"] or 0, overall["effective_votes"], overall["settled"]
+        mean, worth = self.overall["annotations_per_task"] or 0, self.overall["effective_votes"]
         found = f"A task has {mean:.3g} annotation{'' if mean == 1 else 's'} on average"
         if worth is not None and worth < mean:
             found += f", which are worth {worth:.3g} independent ones"
-        if settled is not None:
-            found += (
-                f"; about {percent(settled)} of the labels would stay the same with many more answers of this crowd"
-            )
-        if (right := overall["aggregate_accuracy"]) is not None:
-            known = self.against.calibration["tasks"] if self.against.calibration else 0
-            low, high = (percent(float(end)) for end in wilson(right, known))
-            found += f"; {percent(right)} ({low} to {high}) of the labels with gold are right"
         return found
 
     def standing_out(self) -> list[str]:

@@ -69,7 +69,7 @@ class Preferences(Kind):
 
     # === Aggregation ===
 
-    def noted(self, result: Any, crowd: Annotations) -> Any:
+    def noted(self, result: Any, crowd: Annotations, gold: Any = None) -> Any:
         """Adds that the better task always stands on one side, where the method knows a preference for a side."""
         from crowdzoo.kinds.page_parts import percent
         from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
