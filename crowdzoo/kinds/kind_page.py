@@ -31,7 +31,7 @@ _OF_ALL = (
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is asked of a page: settings of `crowdzoo.report.report_page.report_page`, and `most` rows of a table."""
+    """What is asked of a page: settings of `report_page`, `most` rows of a table, and whether names are `hashed`."""
 
     metric: str | None = None
     bootstrap: int = 200
@@ -43,6 +43,7 @@ class Asked:
     epsilon: float = 0.2
     curve: int = 5
     most: int = 1000
+    hashed: bool = False
 
 
 class KindPage(ABC):

@@ -12,10 +12,10 @@ from scipy.sparse.linalg import eigsh
 from scipy.stats import norm
 
 from crowdzoo.aggregation import OneCoinDawidSkene
-from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.connected import linked_groups
 from crowdzoo.checks.constraints import SEED, checked
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
 from crowdzoo.quality.copies import COPIED, LEAST_SHARED
 from crowdzoo.quality.wilson import wilson
 
@@ -28,6 +28,7 @@ DEVIATIONS = float(norm.isf(0.05))  # standard errors
 OWN = 0.55  # share of decisive comparisons that members of a camp win, at least; .5 without camps
 BETWEEN = 0.1  # share of annotators that may lie between the camps
 WIDEST = 0.25  # standard error of the position of annotators who count for that, if it were 0
+TOLD = 0.6  # probability of a camp's label from which it counts
 MOST_ANSWERS, MOST_ANNOTATORS = 50_000, 1000  # that are compared
 VECTORS, SWEEPS, ROUNDS = 3, 3, 4
 
@@ -43,6 +44,7 @@ class Camps:
         camp: camp of each annotator, int64 [R]: 1 the larger, 2 the other, 0 neither, or not known.
         labels: code of each camp's label, int64 [N, 2]; -1 where no member annotated the task.
         probabilities: of these labels, by the camp's answers alone, [N, 2]; NaN likewise.
+        copies: who agrees with another of the same camp far more than members of the other camp do, bool [R].
     """
 
     statistic: float
@@ -50,6 +52,7 @@ class Camps:
     camp: Ints
     labels: Ints
     probabilities: Array
+    copies: NDArray[np.bool_]
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -58,9 +61,10 @@ class Camps:
 
     @property
     def disputed(self) -> Ints:
-        """Tasks on which the labels of the camps differ, the surest first, int64 [D]."""
-        differ = np.flatnonzero((self.labels[:, 0] != self.labels[:, 1]) & (self.labels >= 0).all(axis=1))
-        return differ[np.argsort(-self.probabilities[differ].min(axis=1), kind="stable")]
+        """Tasks on which the labels of the camps differ, each with a probability of .6, the surest first, int64 [D]."""
+        surely = self.probabilities.min(axis=1)
+        differ = np.flatnonzero((self.labels[:, 0] != self.labels[:, 1]) & (surely >= TOLD))
+        return differ[np.argsort(-surely[differ], kind="stable")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,16 +151,15 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
         The camps; None where there are none, or too few answers to tell.
 
     Raises:
-        DataError: annotations of another kind.
+        DataError: annotations of another kind, or several labels by one annotator for one task.
         ConfigError: a seed out of range.
 
     Source:
         Our own. Eigenvectors for groups: M. E. J. Newman, Finding community structure in networks using the
         eigenvectors of matrices. Physical Review E 74, 2006. Labels of each camp: `OneCoinDawidSkene`.
     """
-    check_classification(annotations, "camps_of")
-    if annotations.repeats:
-        return None
+    require_kind(annotations.label_kind, "camps_of", CLASSIFICATION)
+    annotations.check_no_repeats("camps_of")
     every, rng = _Answers.of(annotations), np.random.default_rng(seed)
     number = every.shape[1]
     # who says one thing only has no opinion on tasks
@@ -169,23 +172,26 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
     some = every.part(drawn[every.tasks] & kept[every.who])
     counts = np.bincount(some.who, minlength=number)
     kept &= (counts > 0) & (np.argsort(np.argsort(-counts, kind="stable")) < MOST_ANNOTATORS)
+    copies = np.zeros(number, bool)
     for _ in range(ROUNDS):
         some = some.part(kept[some.who])
         found = _tested(some, folds % FOLDS)
         if found is None:
             return None
         statistic, camp = found
-        copies = _copies(some, camp)
-        if not copies.any():
+        family = _families(some, camp)
+        first = np.unique(family, return_index=True)[1]
+        if len(first) == number:
             break
-        kept &= ~copies
+        copies |= np.bincount(family, minlength=number)[family] > 1
+        kept &= np.isin(np.arange(number), first)
     one, other = every.said_by(np.where(kept, camp, 0))
     position = _z(every.who, one - other, number)
     camp = np.where(labels.sum(axis=1) > annotations.num_classes, (position > 1) + 2 * (position < -1), 0)
     if (camp == 2).sum() > (camp == 1).sum():
         camp = np.array([0, 2, 1])[camp]
     said, sure = zip(*(_consensus(annotations, camp == side) for side in (1, 2)), strict=True)
-    return Camps(statistic, float(norm.sf(statistic)), camp, np.stack(said, axis=1), np.stack(sure, axis=1))
+    return Camps(statistic, float(norm.sf(statistic)), camp, np.stack(said, axis=1), np.stack(sure, axis=1), copies)
 
 
 def _tested(answers: _Answers, folds: Ints) -> tuple[float, Ints] | None:
@@ -264,8 +270,8 @@ def _told_apart(tasks: Ints, one: Array, other: Array, sides: Ints, number: int)
     return float(min(z, z_2)), float(min(share, share_2))
 
 
-def _copies(answers: _Answers, camp: Ints) -> NDArray[np.bool_]:
-    """All but one of those in a camp who agree with each other far more than members of the other camp do, bool [R]."""
+def _families(answers: _Answers, camp: Ints) -> Ints:
+    """Families of those in a camp who agree with each other far more than members of the other camp do, [R]."""
     number = answers.shape[1]
     places, who = np.unique(answers.who, return_inverse=True)
     few = _Answers(answers.tasks, who, answers.cells, (answers.shape[0], len(places), answers.shape[2]))
@@ -278,11 +284,7 @@ def _copies(answers: _Answers, camp: Ints) -> NDArray[np.bool_]:
     left, right = np.nonzero(pairs & (own > 0) & (shared >= LEAST_SHARED))
     surely, usual = wilson(same[left, right] / shared[left, right], shared[left, right])[0], inside[own[left]]
     linked = surely >= usual + COPIED * (1 - usual)
-    groups = linked_groups(left[linked], right[linked], len(places))
-    order = np.lexsort((-np.bincount(who), groups))
-    found = np.zeros(number, bool)
-    found[places[order[np.diff(groups[order], prepend=-1) == 0]]] = True
-    return found
+    return linked_groups(places[left[linked]], places[right[linked]], number)
 
 
 def _consensus(annotations: Annotations, members: NDArray[np.bool_]) -> tuple[Ints, Array]:
