@@ -27,7 +27,9 @@ and the share of the listed tasks on which the camps differ in truth. Success: a
 without camps ("wide degrees" is reported without a limit: annotators who differ as much as tasks may happen to fall
 into two groups); at least .9 found with 6 answers of 12 annotators, 7 against 5; and .93 of the annotators on the right
 side. Of real crowds nobody knows; the table says in which of them camps are reported, to be looked at. Nothing was
-chosen on them but that few annotators may lie between camps: a pilot without that rule reported camps in a third.
+chosen on them but that few annotators may lie between camps: a pilot without that rule reported camps in a third. (A
+first run with three eigenvectors in place of one, of seed 5757, reached the same; the code was then made simpler on the
+pilot's seeds.)
 """
 
 import argparse
@@ -45,7 +47,7 @@ from crowdzoo.quality import camps_of
 from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "camps.json"
-SEED, WITHOUT, WITH = 5757, 200, 100
+SEED, WITHOUT, WITH = 6868, 200, 100
 HARD = {"difficulty": 0.8, "pull": (0.0, 0.7, 1.2), "bias": (0.0, 0.5)}
 SIZES = {"classes": (2, 3, 5, 8), "tasks": (150, 400, 1000), "people": (12, 40, 200), "each": (3, 4, 5, 7)}
 ON_A_LINE = {**SIZES, "classes": (2, 3, 5), "people": (12, 40), "line": True}
@@ -177,7 +179,7 @@ def real() -> list[dict[str, Any]]:
         if result is not None:
             known = result.disputed[gold[result.disputed] >= 0]
             row |= {
-                "sizes": list(result.sizes), "statistic": round(result.statistic, 1),
+                "sizes": np.bincount(result.camp, minlength=3)[1:].tolist(), "statistic": round(result.statistic, 1),
                 "tasks": int((annotations.redundancy > 0).sum()), "disputed": len(result.disputed), "gold": len(known),
                 "right": [float(np.mean(result.labels[known, side] == gold[known])) if len(known) else None
                           for side in (0, 1)],

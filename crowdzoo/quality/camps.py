@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import eigsh
 from scipy.stats import norm
 
 from crowdzoo.aggregation import OneCoinDawidSkene
@@ -30,7 +30,8 @@ BETWEEN = 0.1  # share of annotators that may lie between the camps
 WIDEST = 0.25  # standard error of the position of annotators who count for that, if it were 0
 TOLD = 0.6  # probability of a camp's label from which it counts
 MOST_ANSWERS, MOST_ANNOTATORS = 50_000, 1000  # that are compared
-VECTORS, SWEEPS, ROUNDS = 3, 3, 4
+SWEEPS, ROUNDS = 3, 4
+TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +54,6 @@ class Camps:
     labels: Ints
     probabilities: Array
     copies: NDArray[np.bool_]
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Members of each camp."""
-        return int((self.camp == 1).sum()), int((self.camp == 2).sum())
 
     @property
     def disputed(self) -> Ints:
@@ -83,41 +79,41 @@ class _Answers:
     cells: Ints
     shape: tuple[int, int, int]
 
-    @classmethod
-    def of(cls, annotations: Annotations) -> _Answers:
-        tasks, who = annotations.task_ids.astype(np.int64), annotations.annotator_ids.astype(np.int64)
-        names, cells = np.unique(tasks * annotations.num_classes + annotations.labels, return_inverse=True)
-        return cls(tasks, who, cells, (annotations.num_tasks, annotations.num_annotators, len(names)))
-
     def part(self, rows: NDArray[np.bool_]) -> _Answers:
         return _Answers(self.tasks[rows], self.who[rows], self.cells[rows], self.shape)
 
-    def said_by(self, camp: Ints) -> tuple[Array, Array]:
-        """How far each answer is what camp 1 says and camp 2 does not, and the other way round, [A] each.
+    def compared(self, side: Ints) -> tuple[Array, Array]:
+        """Compares each answer with one other answer of each side (1 and -1; 0 is none) to the same task, [A] each.
 
-        The probability that of one other answer of each camp to the task, only that of the named camp is the same.
+        Returns:
+            How often just that of side 1 is the same, less how often just that of side -1 is; and the sum of both.
         """
         shares, known = [], np.ones(len(self.tasks), bool)
-        for side in (1, 2):
-            own = camp[self.who] == side
+        for which in (1, -1):
+            own = side[self.who] == which
             total = np.bincount(self.tasks, own, self.shape[0])[self.tasks] - own
             shares.append((np.bincount(self.cells, own, self.shape[2])[self.cells] - own) / np.maximum(total, 1))
             known &= total > 0
-        return known * shares[0] * (1 - shares[1]), known * shares[1] * (1 - shares[0])
+        one, other = shares
+        return known * (one - other), known * (one + other - 2 * one * other)
 
-    def shared(self) -> tuple[Array, Array, Array, Array]:
-        """Of each pair of annotators: shared tasks, equal answers, how many others let expect, and the variance."""
+    def deviations(self, values: Array) -> Array:
+        """Sums of values, [A], of each annotator, in standard errors, [R]."""
+        number = self.shape[1]
+        errors = np.sqrt(np.maximum(np.bincount(self.who, values**2, number), TINY))
+        return np.asarray(np.bincount(self.who, values, number) / errors)
+
+    def pairs(self) -> tuple[Array, Array, Array]:
+        """Of each pair of annotators, [R, R]: shared tasks, equal answers, and how many the tasks let expect."""
         ones, (tasks, number, cells) = np.ones(len(self.tasks)), self.shape
         answered = csr_array((ones, (self.tasks, self.who)), (tasks, number))
         labelled = csr_array((ones, (self.cells, self.who)), (cells, number))
-        votes = np.bincount(self.cells, minlength=cells)
         sizes = np.bincount(self.tasks, minlength=tasks).astype(np.float64)
-        same = np.bincount(self.tasks, votes[self.cells] - 1.0, tasks) / np.maximum(sizes * (sizes - 1), 1)
-        of_pairs = [
-            (answered.T @ (answered * weights[:, None])).toarray()
-            for weights in (np.ones(tasks), same, same * (1 - same))
-        ]
-        return of_pairs[0], (labelled.T @ labelled).toarray(), of_pairs[1], of_pairs[2]
+        equal = np.bincount(self.tasks, np.bincount(self.cells)[self.cells] - 1.0, tasks)
+        usual = (equal / np.maximum(sizes * (sizes - 1), 1))[:, None]
+        products = (answered, answered), (labelled, labelled), (answered, answered * usual)
+        shared, same, expected = ((left.T @ right).toarray() for left, right in products)
+        return shared, same, expected
 
 
 @checked(seed=SEED)
@@ -127,9 +123,8 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
     Labels cannot tell which of two camps is right. Annotators who err by themselves, on difficult tasks or not, are no
     camp, nor are a few who exchange classes or copy each other.
 
-    1. Sides: the leading eigenvectors of the agreement of pairs of annotators, less what the other answers to the same
-       tasks and the two annotators' agreement with all let expect, in standard errors. Then each annotator goes to the
-       side with which his answers agree more. Of three eigenvectors the one whose sides are told apart best.
+    1. Sides: signs of the leading eigenvector of the agreement of pairs of annotators, less that of all on the same
+       tasks, in standard errors and centred. Then each annotator goes to the side with which his answers agree more.
     2. Test, on tasks that took no part in 1 (four folds). An answer is compared with one of each camp to the same task;
        the comparison is decisive where just one of them is the same. If annotators may be exchanged for each other,
        given the task, each camp wins as often, however difficult tasks are. Better annotators win against others, so
@@ -160,131 +155,94 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
     """
     require_kind(annotations.label_kind, "camps_of", CLASSIFICATION)
     annotations.check_no_repeats("camps_of")
-    every, rng = _Answers.of(annotations), np.random.default_rng(seed)
-    number = every.shape[1]
+    size, number = annotations.num_classes, annotations.num_annotators
+    who, tasks = annotations.annotator_ids.astype(np.int64), annotations.task_ids.astype(np.int64)
+    names, cells = np.unique(tasks * size + annotations.labels, return_inverse=True)
+    every = _Answers(tasks, who, cells, (annotations.num_tasks, number, len(names)))
     # who says one thing only has no opinion on tasks
-    labels = np.zeros((number, 2), np.int64)
-    np.maximum.at(labels[:, 0], every.who, annotations.labels)
-    np.maximum.at(labels[:, 1], every.who, annotations.num_classes - annotations.labels)
-    kept = labels.sum(axis=1) > annotations.num_classes
-    folds = rng.permutation(every.shape[0])
-    drawn = folds < every.shape[0] * MOST_ANSWERS / max(len(annotations), 1)
-    some = every.part(drawn[every.tasks] & kept[every.who])
-    counts = np.bincount(some.who, minlength=number)
-    kept &= (counts > 0) & (np.argsort(np.argsort(-counts, kind="stable")) < MOST_ANNOTATORS)
-    copies = np.zeros(number, bool)
+    several = np.bincount(np.unique(who * size + annotations.labels) // size, minlength=number) > 1
+    order = np.random.default_rng(seed).permutation(annotations.num_tasks)
+    drawn = order[tasks] < annotations.num_tasks * MOST_ANSWERS / max(len(who), 1)
+    counts = np.bincount(who[drawn], minlength=number) * several
+    kept = np.argsort(-counts, kind="stable")[: min(MOST_ANNOTATORS, np.count_nonzero(counts))]
+    place, sides, copies = np.full(number, -1), np.zeros(number, np.int64), np.zeros(number, bool)
+    place[kept] = np.arange(len(kept))
+    rows = drawn & (place[who] >= 0)
+    some = _Answers(tasks[rows], place[who[rows]], cells[rows], (annotations.num_tasks, len(kept), len(names)))
     for _ in range(ROUNDS):
-        some = some.part(kept[some.who])
-        found = _tested(some, folds % FOLDS)
-        if found is None:
+        if (found := _tested(some, order % FOLDS)) is None:
             return None
-        statistic, camp = found
-        family = _families(some, camp)
+        statistic, side = found
+        family = _families(some, side)
         first = np.unique(family, return_index=True)[1]
-        if len(first) == number:
+        if len(first) == len(family):
             break
-        copies |= np.bincount(family, minlength=number)[family] > 1
-        kept &= np.isin(np.arange(number), first)
-    one, other = every.said_by(np.where(kept, camp, 0))
-    position = _z(every.who, one - other, number)
-    camp = np.where(labels.sum(axis=1) > annotations.num_classes, (position > 1) + 2 * (position < -1), 0)
-    if (camp == 2).sum() > (camp == 1).sum():
-        camp = np.array([0, 2, 1])[camp]
-    said, sure = zip(*(_consensus(annotations, camp == side) for side in (1, 2)), strict=True)
-    return Camps(statistic, float(norm.sf(statistic)), camp, np.stack(said, axis=1), np.stack(sure, axis=1), copies)
+        copies[kept] |= np.bincount(family)[family] > 1
+        some = some.part(np.isin(some.who, first))
+    compared = np.unique(some.who)
+    sides[kept[compared]] = side[compared]
+    position = every.deviations(every.compared(sides)[0])
+    sides = several * np.sign(position) * (np.abs(position) > 1)
+    sides = -sides if sides.sum() < 0 else sides
+    said, sure = zip(*(_consensus(annotations, sides == which) for which in (1, -1)), strict=True)
+    camp = np.select([sides == 1, sides == -1], [1, 2], 0)
+    return Camps(statistic, float(norm.sf(statistic)), camp, np.stack(said, 1), np.stack(sure, 1), copies)
 
 
 def _tested(answers: _Answers, folds: Ints) -> tuple[float, Ints] | None:
-    """The statistic, and the camp of each annotator, [R]; None where there are no camps."""
-    number = answers.shape[1]
+    """The statistic, and the side of each annotator, [R]; None where there are no camps."""
     if len(np.unique(answers.who)) < 2 * MEMBERS:
         return None
-    first, sides = None, np.zeros(len(answers.tasks), np.int64)
-    one, other = np.zeros(len(sides)), np.zeros(len(sides))
+    first, own = np.zeros(answers.shape[1], np.int64), np.zeros(len(answers.tasks))
+    wins, decisive = own.copy(), own.copy()
     for fold in range(FOLDS):
         rows = folds[answers.tasks] == fold
-        camp = _sides(answers.part(~rows))
-        first = camp if first is None else first
-        if _sign(first) @ _sign(camp) < 0:
-            camp = np.array([0, 2, 1])[camp]
+        side = _sides(answers.part(~rows))
+        side = -side if first @ side < 0 else side
+        first = first if first.any() else side
         held = answers.part(rows)
-        one[rows], other[rows] = held.said_by(camp)
-        sides[rows] = camp[held.who]
-    statistic, own = _told_apart(answers.tasks, one, other, sides, answers.shape[0])
-    wins, decisive = one - other, one + other
-    z = _z(answers.who, wins, number)
-    camp = (z > 0) + 2 * (z < 0)
-    clear = np.bincount(camp[np.abs(z) > DEVIATIONS], minlength=3)[1:]
-    if statistic < DEVIATIONS or own < OWN or clear.min() < max(MEMBERS, QUARTER * clear.sum()):
+        wins[rows], decisive[rows] = held.compared(side)
+        own[rows] = side[held.who]
+    statistics, shares = [], []
+    for which in (1, -1):
+        sums = which * np.bincount(answers.tasks, wins * (own == which))
+        statistics.append(float(sums.sum() / max(np.sqrt((sums**2).sum()), TINY)))
+        shares.append((1 + sums.sum() / max(decisive[own == which].sum(), TINY)) / 2)
+    z, who = answers.deviations(wins), answers.who
+    clear = [(which * z > DEVIATIONS).sum() for which in (1, -1)]
+    if min(statistics) < DEVIATIONS or min(shares) < OWN or min(clear) < max(MEMBERS, QUARTER * sum(clear)):
         return None
-    weight = np.bincount(answers.who, decisive, number)
-    position = np.bincount(answers.who, wins, number) / np.maximum(weight, 1e-12)
-    told = np.sqrt(np.bincount(answers.who, decisive**2, number)) < WIDEST * weight
-    if told.sum() < 2 * MEMBERS:
-        return None
-    far = np.abs(position[told])
-    between = (far < np.sqrt((far**2).mean()) / 2).sum()
-    return None if between > BETWEEN * told.sum() else (statistic, camp)
+    weight = np.bincount(who, decisive)
+    told = np.sqrt(np.bincount(who, decisive**2)) < WIDEST * weight
+    far = np.abs(np.bincount(who, wins)[told] / weight[told])
+    between = (far < np.sqrt((far**2).mean()) / 2).mean() if told.sum() >= 2 * MEMBERS else 1.0
+    return None if between > BETWEEN else (min(statistics), np.sign(z).astype(np.int64))
 
 
 def _sides(answers: _Answers) -> Ints:
-    """Camp of each annotator, [R]: 0, 1 or 2."""
-    number = answers.shape[1]
-    places, who = np.unique(answers.who, return_inverse=True)
-    few = _Answers(answers.tasks, who, answers.cells, (answers.shape[0], len(places), answers.shape[2]))
-    shared, same, expected, variance = few.shared()
-    beyond = same - expected
-    for matrix in (shared, beyond):
-        np.fill_diagonal(matrix, 0)
-    effect = np.zeros(len(places))
-    for _ in range(10):
-        effect = 0.5 * effect + 0.5 * (beyond.sum(axis=1) - shared @ effect) / np.maximum(shared.sum(axis=1), 1)
-    beyond -= shared * (effect[:, None] + effect)
-    scaled = np.clip(beyond / np.sqrt(variance + 1), -3, 3)
-    start = np.random.default_rng(0).normal(size=len(places))
-    best, most = np.zeros(number, np.int64), -np.inf
-    for vector in eigsh(scaled, k=min(VECTORS, len(places) - 1), which="LA", v0=start)[1].T:
-        camp = np.where(vector > 0, 1, 2)
-        for _ in range(SWEEPS):
-            one, other = few.said_by(camp)
-            z = _z(few.who, one - other, len(places))
-            camp = (z > 1) + 2 * (z < -1)
-        one, other = few.said_by(camp)
-        statistic, _ = _told_apart(few.tasks, one, other, camp[few.who], few.shape[0])
-        if statistic > most:
-            most, best[places] = statistic, camp
-    return best
+    """Side of each annotator, [R]: 1, -1, or 0."""
+    shared, same, expected = answers.pairs()
+    beyond = (same - expected) / np.sqrt(shared + 1)
+    np.fill_diagonal(beyond, 0)
+    mean = beyond.mean(axis=0)
+    beyond += mean.mean() - mean - mean[:, None]
+    side = np.sign(eigh(beyond, subset_by_index=[len(beyond) - 1] * 2)[1][:, 0]).astype(np.int64)
+    for _ in range(SWEEPS):
+        z = answers.deviations(answers.compared(side)[0])
+        side = (z > 1).astype(np.int64) - (z < -1)
+    return side
 
 
-def _told_apart(tasks: Ints, one: Array, other: Array, sides: Ints, number: int) -> tuple[float, float]:
-    """By how many standard errors, and in what share of decisive comparisons, members agree with their own camp.
-
-    The smaller of the two camps' figures.
-    """
-    found = []
-    for side, wins in ((1, one - other), (2, other - one)):
-        own = sides == side
-        sums, decisive = np.bincount(tasks[own], wins[own], number), (one + other)[own].sum()
-        found.append((sums.sum() / max(np.sqrt((sums**2).sum()), 1e-12), 0.5 + 0.5 * sums.sum() / max(decisive, 1e-12)))
-    (z, share), (z_2, share_2) = found
-    return float(min(z, z_2)), float(min(share, share_2))
-
-
-def _families(answers: _Answers, camp: Ints) -> Ints:
-    """Families of those in a camp who agree with each other far more than members of the other camp do, [R]."""
-    number = answers.shape[1]
-    places, who = np.unique(answers.who, return_inverse=True)
-    few = _Answers(answers.tasks, who, answers.cells, (answers.shape[0], len(places), answers.shape[2]))
-    shared, same, _, _ = few.shared()
-    own, inside = camp[places], np.zeros(3)
-    pairs = np.triu(own[:, None] == own, 1)
-    for side in (1, 2):
-        theirs = pairs & (own == side)
-        inside[3 - side] = same[theirs].sum() / max(shared[theirs].sum(), 1)
-    left, right = np.nonzero(pairs & (own > 0) & (shared >= LEAST_SHARED))
-    surely, usual = wilson(same[left, right] / shared[left, right], shared[left, right])[0], inside[own[left]]
+def _families(answers: _Answers, side: Ints) -> Ints:
+    """Families of those on one side who agree with each other far more than those on the other side do, [R]."""
+    shared, same, _ = answers.pairs()
+    pairs = np.triu(side[:, None] == side, 1)
+    inside = [(same * pairs)[side == which].sum() / max((shared * pairs)[side == which].sum(), 1) for which in (1, -1)]
+    left, right = np.nonzero(pairs & (shared >= LEAST_SHARED))
+    usual = np.where(side[left] == 1, inside[1], inside[0])
+    surely = wilson(same[left, right] / shared[left, right], shared[left, right])[0]
     linked = surely >= usual + COPIED * (1 - usual)
-    return linked_groups(places[left[linked]], places[right[linked]], number)
+    return linked_groups(left[linked], right[linked], len(side))
 
 
 def _consensus(annotations: Annotations, members: NDArray[np.bool_]) -> tuple[Ints, Array]:
@@ -295,13 +253,3 @@ def _consensus(annotations: Annotations, members: NDArray[np.bool_]) -> tuple[In
         result = OneCoinDawidSkene().fit(own)
     known = own.redundancy > 0
     return np.where(known, result.labels, -1), np.where(known, result.posteriors.max(axis=1), np.nan)
-
-
-def _z(who: Ints, values: Array, number: int) -> Array:
-    """Sums of the values of each annotator, in standard errors, [R]."""
-    return np.bincount(who, values, number) / np.sqrt(np.maximum(np.bincount(who, values**2, number), 1e-12))
-
-
-def _sign(camp: Ints) -> Ints:
-    """1, -1 or 0 for camp 1, 2 or 0."""
-    return (camp == 1).astype(np.int64) - (camp == 2)

@@ -55,7 +55,7 @@ class QualityReport:
             (raw, per task), `fleiss_kappa`, `mean_entropy` (nats, over annotated tasks), `effective_votes` (see the
             function of that name; `effective_votes_low` and `effective_votes_high` are the ends of its 95 % interval),
             `aggregation` (the method's name, or None) and `settled` (mean over annotated tasks). Where there are
-            two camps also `camp_1` and `camp_2` (annotators), `camps_statistic` and `camps_p_value`, see `Camps`.
+            two camps also `camps_statistic` and `camps_p_value`, see `Camps`.
         alpha: Krippendorff's alpha, or None where it is not defined.
         redundancy: how annotations are spread over tasks and annotators.
         tasks: one row a task, see `task_table`.
@@ -227,8 +227,7 @@ def quality_report(
         "settled": None if aggregation is None else aggregation.settled_share,
     }
     if camps is not None:
-        sizes = dict(zip(("camp_1", "camp_2"), camps.sizes, strict=True))
-        overall |= {**sizes, "camps_statistic": camps.statistic, "camps_p_value": camps.p_value}
+        overall |= {"camps_statistic": camps.statistic, "camps_p_value": camps.p_value}
     return QualityReport(
         overall=overall,
         alpha=alpha,
