@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
-from scipy.stats import norm
+from scipy.stats import chi2_contingency, norm
+from scipy.stats.contingency import crosstab
 
 from crowdzoo.aggregation import OneCoinDawidSkene
 from crowdzoo.aggregation.engine.connected import linked_groups
@@ -28,6 +29,7 @@ DEVIATIONS = float(norm.isf(0.05))  # standard errors
 OWN = 0.55  # share of decisive comparisons that members of a camp win, at least; .5 without camps
 BETWEEN = 0.1  # share of annotators that may lie between the camps
 WIDEST = 0.25  # standard error of the position of annotators who count for that, if it were 0
+UNRELATED = 1e-3  # probability of a chi-squared value from which labels of two camps do not depend on each other
 TOLD = 0.6  # probability of a camp's label from which it counts
 MOST_ANSWERS, MOST_ANNOTATORS = 50_000, 1000  # that are compared
 SWEEPS, ROUNDS = 3, 4
@@ -134,6 +136,8 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
     4. At most a tenth of the annotators lies between the camps: the share of decisive comparisons won by one
        camp, less that won by the other, is below half of what is usual. Where annotators differ by degrees, as strict
        and lenient ones do, more of them lie there.
+    5. The labels of the two depend on each other (chi-squared test): who answer from one source that knows nothing of
+       the tasks are no camp.
 
     Of more than 50,000 answers tasks are drawn, and of more than 1,000 annotators the most active ones are compared.
     Then all who can be told belong to a camp.
@@ -185,6 +189,9 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
     sides = several * np.sign(position) * (np.abs(position) > 1)
     sides = -sides if sides.sum() < 0 else sides
     said, sure = zip(*(_consensus(annotations, sides == which) for which in (1, -1)), strict=True)
+    both = np.minimum(*said) >= 0
+    if not both.any() or chi2_contingency(crosstab(said[0][both], said[1][both])[1])[1] > UNRELATED:
+        return None
     camp = np.select([sides == 1, sides == -1], [1, 2], 0)
     return Camps(statistic, float(norm.sf(statistic)), camp, np.stack(said, 1), np.stack(sure, 1), copies)
 

@@ -285,7 +285,7 @@ def camp_warning(report: QualityReport, hashed: bool = False) -> list[Warned]:
     leave = ""
     if not hashed and not any("," in name for camp in camps for name in camp):
         options = [option_text("--exclude", ",".join(camp)) for camp in camps if len(camp) <= MOST_LEFT_OUT]
-        leave = f", or leave a camp out: {' or '.join(options)}" if options else ""
+        leave = f", or leave out the camp that you find wrong: {' or '.join(options)}" if options else ""
     return [warning("camps", True, which="; ".join(which), leave=leave)]
 
 
