@@ -217,6 +217,9 @@ def test_the_page_shows_both_answers_and_says_that_labels_cannot_tell():
     assert content["tables"]["annotators"]["values"]["camp"] == [2] * 5 + [1] * 7
     assert not [each for each in content["warnings"] if each["key"] in ("exchange", "against", "random", "copy")]
     assert content["leave_out"] is None
+    shown = [column["key"] for column in content["tables"]["annotators"]["columns"]]
+    assert "camp" in shown
+    assert "reliability" not in shown  # would judge one camp by the other
 
 
 def test_a_page_without_camps_says_nothing_of_them():

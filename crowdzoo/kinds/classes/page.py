@@ -80,6 +80,8 @@ class ClassPage(KindPage):
             self.beside["model_agreement"] = " to ".join(ends)
         else:
             self.hidden = {"model_agreement"}
+        if report.camps is not None:
+            self.hidden.add("reliability")  # of one camp, by the other one
         self.classes = [str(name) for name in np.asarray(table.classes).tolist()]
         counts = report.coincidences
         self.pairs = confused_pairs(np.zeros((1, 1)) if counts is None else counts, self.classes)
