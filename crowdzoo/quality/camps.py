@@ -26,7 +26,6 @@ Ints = NDArray[np.int64]
 FOLDS = 4
 MEMBERS, QUARTER = 3, 0.25  # clear members that each camp has at least, and its share of all clear members
 DEVIATIONS = float(norm.isf(0.05))  # standard errors
-OWN = 0.55  # share of decisive comparisons that members of a camp win, at least; .5 without camps
 BETWEEN = 0.1  # share of annotators that may lie between the camps
 WIDEST = 0.25  # standard error of the position of annotators who count for that, if it were 0
 UNRELATED = 1e-3  # probability of a chi-squared value from which labels of two camps do not depend on each other
@@ -130,7 +129,7 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
     2. Test, on tasks that took no part in 1 (four folds). An answer is compared with one of each camp to the same task;
        the comparison is decisive where just one of them is the same. If annotators may be exchanged for each other,
        given the task, each camp wins as often, however difficult tasks are. Better annotators win against others, so
-       both camps have to win those of their own members, at 5 % and in .55 of cases.
+       both camps have to win those of their own members, at 5 %.
     3. Each camp has three members or more for whom the same holds, and a quarter of them. Who agrees with another far
        more than the other camp does within itself copies him, and does not count.
     4. At most a tenth of the annotators lies between the camps: the share of decisive comparisons won by one
@@ -159,15 +158,13 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
     """
     require_kind(annotations.label_kind, "camps_of", CLASSIFICATION)
     annotations.check_no_repeats("camps_of")
-    size, number = annotations.num_classes, annotations.num_annotators
+    number = annotations.num_annotators
     who, tasks = annotations.annotator_ids.astype(np.int64), annotations.task_ids.astype(np.int64)
-    names, cells = np.unique(tasks * size + annotations.labels, return_inverse=True)
+    names, cells = np.unique(tasks * annotations.num_classes + annotations.labels, return_inverse=True)
     every = _Answers(tasks, who, cells, (annotations.num_tasks, number, len(names)))
-    # who says one thing only has no opinion on tasks
-    several = np.bincount(np.unique(who * size + annotations.labels) // size, minlength=number) > 1
     order = np.random.default_rng(seed).permutation(annotations.num_tasks)
     drawn = order[tasks] < annotations.num_tasks * MOST_ANSWERS / max(len(who), 1)
-    counts = np.bincount(who[drawn], minlength=number) * several
+    counts = np.bincount(who[drawn], minlength=number)
     kept = np.argsort(-counts, kind="stable")[: min(MOST_ANNOTATORS, np.count_nonzero(counts))]
     place, sides, copies = np.full(number, -1), np.zeros(number, np.int64), np.zeros(number, bool)
     place[kept] = np.arange(len(kept))
@@ -186,7 +183,7 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
     compared = np.unique(some.who)
     sides[kept[compared]] = side[compared]
     position = every.deviations(every.compared(sides)[0])
-    sides = several * np.sign(position) * (np.abs(position) > 1)
+    sides = (position > 1).astype(np.int64) - (position < -1)
     sides = -sides if sides.sum() < 0 else sides
     said, sure = zip(*(_consensus(annotations, sides == which) for which in (1, -1)), strict=True)
     both = np.minimum(*said) >= 0
@@ -210,14 +207,13 @@ def _tested(answers: _Answers, folds: Ints) -> tuple[float, Ints] | None:
         held = answers.part(rows)
         wins[rows], decisive[rows] = held.compared(side)
         own[rows] = side[held.who]
-    statistics, shares = [], []
+    statistics = []
     for which in (1, -1):
         sums = which * np.bincount(answers.tasks, wins * (own == which))
         statistics.append(float(sums.sum() / max(np.sqrt((sums**2).sum()), TINY)))
-        shares.append((1 + sums.sum() / max(decisive[own == which].sum(), TINY)) / 2)
     z, who = answers.deviations(wins), answers.who
     clear = [(which * z > DEVIATIONS).sum() for which in (1, -1)]
-    if min(statistics) < DEVIATIONS or min(shares) < OWN or min(clear) < max(MEMBERS, QUARTER * sum(clear)):
+    if min(statistics) < DEVIATIONS or min(clear) < max(MEMBERS, QUARTER * sum(clear)):
         return None
     weight = np.bincount(who, decisive)
     told = np.sqrt(np.bincount(who, decisive**2)) < WIDEST * weight
