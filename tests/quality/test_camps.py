@@ -274,3 +274,12 @@ def test_the_advice_can_be_pasted_and_labels_become_right(answers, tmp_path, cap
     command = re.search(r"crowdzoo (aggregate) --gold FILE (--calibrate)", said)
     assert cli.main([command[1], str(path), "--gold", str(gold), command[2], "--out", str(out), "--force"]) == 0
     assert accuracy_of(out, truth, [task for task in range(len(truth)) if task not in known]) > 0.85
+
+
+def test_models_that_are_named_are_no_camp_against_people():
+    _, annotations = crowd(change=FIVE)
+    report = quality_report(
+        annotations, Robust().fit(annotations), bootstrap=0, models=[f"w{place}" for place in range(5)]
+    )
+    assert report.camps is None
+    assert "camp" not in report.annotators.column_names
