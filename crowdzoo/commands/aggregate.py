@@ -123,9 +123,8 @@ def _write(
         from crowdzoo.aggregation import accept
 
         result = accept(result, crowd, gold, error=arguments.accept_error, seed=arguments.seed)
-    result = kind.noted(
-        result, crowd, gold if arguments.use_gold or arguments.calibrate or arguments.accept_error is not None else None
-    )
+    uses_gold = arguments.use_gold or arguments.calibrate or arguments.accept_error is not None
+    result = kind.noted(result, crowd, gold if uses_gold else None)
     kind.write_result(result, crowd, arguments.out, arguments.format)
     rows = [
         *kind.size_rows(crowd),

@@ -31,7 +31,7 @@ _OF_ALL = (
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is asked of a page: settings of `crowdzoo.report.report_page.report_page`, and `most` rows of a table."""
+    """What is asked of a page: settings of `report_page`, `most` rows of a table, and whether names are `hashed`."""
 
     metric: str | None = None
     bootstrap: int = 200
@@ -44,6 +44,7 @@ class Asked:
     curve: int = 5
     most: int = 1000
     source: str | None = None
+    hashed: bool = False
 
 
 class KindPage(ABC):

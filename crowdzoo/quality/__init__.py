@@ -11,6 +11,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.alternative_annotators": "AlternativeAnnotator alternative_annotator_test",
         "crowdzoo.quality.annotators": "annotator_table",
         "crowdzoo.quality.aum": "Waum",
+        "crowdzoo.quality.camps": "Camps camps_of",
         "crowdzoo.quality.compared_tasks": "CircularTriads circular_triads order_of_others",
         "crowdzoo.quality.dependence": "effective_votes effective_votes_interval",
         "crowdzoo.quality.error_correlation": "ErrorCorrelation",

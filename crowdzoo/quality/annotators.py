@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.quality.camps import Camps
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.over_time import drift
@@ -24,10 +25,20 @@ VAGUE = 0.1  # spammer score below which labels say little about the class
 MOST_LIKELY = 0.5  # share from which an answer is the usual one
 LEAST_SEEN = 5.0  # tasks of a class, by the others
 LEAST_PER_CLASS = 10  # annotations of an annotator from which the score counts
+BY_OTHERS = (
+    "exchange",
+    "against",
+    "random",
+    "vague",
+    "copy",
+)  # notes that may only say that camps contradict each other
 
 
 def annotator_table(
-    annotations: Annotations, aggregation: Aggregation | None = None, people: NDArray[np.bool_] | None = None
+    annotations: Annotations,
+    aggregation: Aggregation | None = None,
+    people: NDArray[np.bool_] | None = None,
+    camps: Camps | None = None,
 ) -> pa.Table:
     """One row an annotator, in the order of the codes.
 
@@ -47,6 +58,9 @@ def annotator_table(
     - `copies`: names of those who have the same answers; null without the note `copy`;
     - `drift`: agreement with others, period by period, in words ("92, 90, 61, 60 %"); null without timestamps, or with
       fewer than twenty shared annotations;
+    - `camp`: 1 or 2 of the annotators of two camps, null for others; only where camps are given. Members have none
+      of the notes `exchange`, `against`, `random` and `vague`, nor `copy` where the other camp agrees as much within
+      itself, which may only say that one camp contradicts the other;
     - `labels`: how many different classes; `top_label` (name) and `top_share`: the most frequent and its share. Near 1
       it is someone who repeats one answer, unless the tasks really are of one class;
     - `label_entropy`: of the annotator's label shares, nats (at most ln K).
@@ -63,6 +77,7 @@ def annotator_table(
         aggregation: a result for the same annotations.
         people: who judges the others, for `reliability` and `notes`, bool [R]: models who err together say nothing
             against people. None: all.
+        camps: result of `camps_of`.
 
     Raises:
         DataError: another kind, or an aggregation of other tasks, annotators or classes.
@@ -107,7 +122,15 @@ def annotator_table(
         shares.setdefault(place, []).append(f"{100 * agreed:.0f}")
     over_time = [f"{', '.join(shares[place])} %" if place in shares else None for place in range(number)]
     notes, words = _notes(annotations, aggregation, judges, ratings, own, top, reliability, copied, moved)
-    texts = {"notes": notes, "exchanges": words, "copies": copied, "drift": over_time}
+    if camps is not None:
+        for place in np.flatnonzero(camps.camp).tolist():
+            copied[place] = copied[place] if camps.copies[place] else None
+            notes[place] = [
+                each for each in notes[place] if each not in BY_OTHERS or (each == "copy" and copied[place])
+            ]
+            words[place] = None
+        columns["camp"] = defined(camps.camp, camps.camp > 0)
+    texts = {"notes": [",".join(each) for each in notes], "exchanges": words, "copies": copied, "drift": over_time}
     columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
     if aggregation is not None:
         for name, values in (("", reliability), ("_low", low), ("_high", high)):
@@ -131,8 +154,8 @@ def _notes(
     reliability: NDArray[np.float64],
     copied: list[str | None],
     moved: NDArray[np.bool_],
-) -> tuple[list[str], list[str | None]]:
-    """The columns `notes` and `exchanges`.
+) -> tuple[list[list[str]], list[str | None]]:
+    """The notes of each annotator, and the column `exchanges`.
 
     `own`: annotations of the same annotator with the label of each row, [A]; `top` (share of the most frequent
     one), `reliability` and `copied` are those of the table, [R], and `moved` says whose agreement changes over time.
@@ -186,7 +209,7 @@ def _notes(
         )
         for place, found in pairs.items()
     }  # fmt: skip
-    return [",".join(each) for each in notes_of(marks, number)], [words.get(place) for place in range(number)]
+    return notes_of(marks, number), [words.get(place) for place in range(number)]
 
 
 def notes_of(marks: Mapping[str, NDArray[np.bool_]], number: int) -> list[list[str]]:

@@ -25,6 +25,7 @@ from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.writing import atomic_folder
 from crowdzoo.quality.alternative_annotators import AlternativeAnnotator, alternative_annotator_test
 from crowdzoo.quality.annotators import annotator_table
+from crowdzoo.quality.camps import Camps, camps_of
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.comparable_crowds import expected_accuracy
 from crowdzoo.quality.dependence import effective_votes_interval
@@ -57,6 +58,7 @@ class QualityReport:
             function of that name; `effective_votes_low` and `effective_votes_high` are the ends of its 95 % interval),
             `aggregation` (the method's name, or None), `settled` (mean over annotated tasks) and `expected_accuracy`
             (see the function of that name); `_low` and `_high` are the ends of the 90 % intervals of these two.
+            Where there are two camps also `camps_statistic` and `camps_p_value`, see `Camps`.
         alpha: Krippendorff's alpha, or None where it is not defined.
         redundancy: how annotations are spread over tasks and annotators.
         tasks: one row a task, see `task_table`.
@@ -68,6 +70,8 @@ class QualityReport:
         replacements: of each model whether it may replace people, see `alternative_annotator_test`; empty where no
             models are named.
         agreements: how far models agree with people, see `class_agreement`; None likewise.
+        camps: one row for each task on which the labels of two camps differ, the surest first: `task`, `camp_1` and
+            `camp_2` (labels), `probability` (of the less sure one); None where there are no camps.
     """
 
     overall: dict[str, Any]
@@ -80,6 +84,7 @@ class QualityReport:
     notes: tuple[str, ...] = ()
     replacements: tuple[AlternativeAnnotator, ...] = ()
     agreements: pa.Table | None = None
+    camps: pa.Table | None = None
 
     def __repr__(self) -> str:
         alpha = "not defined" if self.alpha is None else str(self.alpha)
@@ -118,7 +123,7 @@ class QualityReport:
         """Writes a folder that appears whole or not at all.
 
         `tasks`, `annotators` and `classes`, each .parquet, .csv (null is an empty cell), .jsonl or .xlsx, and
-        `summary.json`.
+        `summary.json`. Where there are camps also `camps`.
         Where models are named also `models` (a row a model: what `AlternativeAnnotator` has), `model_people` (a row a
         model and person, its table `people`) and `model_classes` (the table of `class_agreement`).
 
@@ -144,6 +149,7 @@ class QualityReport:
 
     def _tables(self) -> dict[str, pa.Table]:
         found = {"tasks": self.tasks, "annotators": self.annotators, "classes": self.classes}
+        found |= {} if self.camps is None else {"camps": self.camps}
         if self.agreements is None:
             return {name: table for name, table in found.items() if table.num_columns}
         people = [
@@ -175,7 +181,7 @@ def quality_report(
         aggregation: a result for the same annotations: adds what it thinks of tasks and annotators.
         metric: metric of Krippendorff's alpha, see `krippendorff_alpha`.
         bootstrap: samples for its 95 % interval; 0 for none.
-        seed: seed of the bootstrap.
+        seed: seed of the bootstrap, and of `camps_of`.
         models: names of the annotators that are models, to be compared with all others, who are people; empty where
             nobody is a model. None where it is not known: then a note may ask.
         epsilon: of `alternative_annotator_test`.
@@ -212,6 +218,8 @@ def quality_report(
         alpha = krippendorff_alpha(annotations, metric, bootstrap=bootstrap, seed=seed, on_sample=on_sample)
     worths = effective_votes_interval(annotations)
     worth = worths or (None, None, None)
+    people = _people(annotations, models)
+    camps = camps_of(annotations.select_rows(people[annotations.annotator_ids]), seed=seed)
     overall = {
         "annotations": len(annotations),
         "rows_left_out": annotations.num_rejected - annotations.num_replaced,
@@ -231,12 +239,14 @@ def quality_report(
         **{f"settled{end}": value for end, value in zip(ENDS, settled, strict=True)},
         **{f"expected_accuracy{end}": value for end, value in zip(ENDS, correct, strict=True)},
     }
+    if camps is not None:
+        overall |= {"camps_statistic": camps.statistic, "camps_p_value": camps.p_value}
     return QualityReport(
         overall=overall,
         alpha=alpha,
         redundancy=redundancy(annotations),
         tasks=tasks,
-        annotators=annotator_table(annotations, aggregation, _people(annotations, models)),
+        annotators=annotator_table(annotations, aggregation, people, camps),
         classes=_class_table(annotations, ratings),
         coincidences=coincidence_matrix(annotations) if annotations.num_classes <= MAX_CLASSES else None,
         notes=(
@@ -247,6 +257,7 @@ def quality_report(
         ),
         replacements=tuple(tests),
         agreements=class_agreement(annotations, models) if models else None,
+        camps=None if camps is None else _camp_table(annotations, camps),
     )
 
 
@@ -266,6 +277,19 @@ def _models(tests: Sequence[AlternativeAnnotator]) -> pa.Table:
         values = [getattr(test, name) for test in tests]
         found[name] = pa.array([None if value != value or value == math.inf else value for value in values])
     return pa.table(found)
+
+
+def _camp_table(annotations: Annotations, camps: Camps) -> pa.Table:
+    """See `QualityReport.camps`."""
+    tasks, names = camps.disputed, np.asarray(annotations.classes)
+    return pa.table(
+        {
+            "task": name_column(annotations.tasks, tasks),
+            "camp_1": name_column(names, camps.labels[tasks, 0]),
+            "camp_2": name_column(names, camps.labels[tasks, 1]),
+            "probability": pa.array(camps.probabilities[tasks].min(axis=1)),
+        }
+    )
 
 
 def _class_table(annotations: Annotations, ratings: Ratings) -> pa.Table:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.kinds.classes.opening import opening
-from crowdzoo.kinds.classes.page import replaces, tasks_a_person
+from crowdzoo.kinds.classes.page import camp_warning, replaces, tasks_a_person
 from crowdzoo.kinds.page_parts import COLUMNS, FLAGS
 from crowdzoo.report.tables import print_table
 
@@ -39,6 +39,8 @@ def print_quality(report: QualityReport, top: int = 5, source: str | None = None
     print_table("quality", ("", ""), _overall(report))
     for note in report.notes:
         print(f"note: {note}")
+    for warned in camp_warning(report):
+        print(f"note: {warned.about} {warned.finding}: {warned.fix}.")
     if report.alpha is None:
         print("No alpha or kappa: no two annotations of one task, or all that are there hold the same label.")
     more = report.classes.num_rows > MOST_CLASSES
@@ -55,6 +57,8 @@ def print_quality(report: QualityReport, top: int = 5, source: str | None = None
     table = _ordered(table.filter(pc.not_equal(table["notes"], "")), [("annotations", "descending")], top)
     _print_list("annotators to check", table)
 
+    if report.camps is not None:
+        _print_list("tasks on which the camps differ", report.camps[:top])
     table = report.tasks
     names = ("task", "annotations", "labels", "entropy", "label", "probability")
     keys = [("entropy", "descending"), ("annotations", "descending")]

@@ -330,7 +330,9 @@ def report_page(
             models = [known.get(str(name), name) for name in models]
         table, aggregation = replace(table, **names), replace(aggregation, **names)
         crowd = table if isinstance(crowd, Annotations) else replace(crowd, annotations=table)
-    asked = Asked(metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN, source)
+    asked = Asked(
+        metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN, source, hashed
+    )
     numbers = PAGES[aggregation.kind](crowd, aggregation, asked).numbers()
     numbers = _advised(numbers, crowd, aggregation, seed, hashed)
     changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed, options)

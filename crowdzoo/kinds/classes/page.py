@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, option_text
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.classes.learning_curve import learning_curve
 from crowdzoo.kinds.classes.model_numbers import model_numbers
@@ -17,11 +18,13 @@ from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage
 from crowdzoo.kinds.page_parts import PageTable, Warned, percent, plain, warning
 from crowdzoo.metrics import lost_classes
-from crowdzoo.quality import AlternativeAnnotator, coincidence_matrix, drift, quality_report
+from crowdzoo.quality import AlternativeAnnotator, QualityReport, coincidence_matrix, drift, quality_report
 
 MOST_CLASSES = 24  # of a picture of who says what
 MOST_CELLS = 60  # of an annotator's confusion matrix
 MOST_WARNED = 5  # pairs of classes
+LEAST_OF_DISPUTED = 0.1  # share of the tasks on which camps differ, for a pair of classes to be named
+MOST_LEFT_OUT = 20  # names that an option to paste has
 STANDS_OUT = 1.5  # how often the share that a pair would have if all were confused alike it has to have for a warning
 UNEVEN = 0.8  # Gini coefficient of annotations an annotator
 
@@ -82,6 +85,8 @@ class ClassPage(KindPage):
             self.beside["model_agreement"] = " to ".join(ends)
         else:
             self.hidden = {"model_agreement"}
+        if report.camps is not None:
+            self.hidden.add("reliability")  # of one camp, by the other one
         self.classes = [str(name) for name in np.asarray(table.classes).tolist()]
         counts = report.coincidences
         self.pairs = confused_pairs(np.zeros((1, 1)) if counts is None else counts, self.classes)
@@ -111,6 +116,7 @@ class ClassPage(KindPage):
     def tables(self) -> dict[str, PageTable]:
         """See `KindPage.tables`."""
         found, models = super().tables(), {}
+        camps = self.report.camps
         if self.report.agreements is not None:
             tests = self.report.replacements
             values: dict[str, Any] = {
@@ -130,6 +136,7 @@ class ClassPage(KindPage):
             "classes": self.table_of("classes", parts.plain_columns(self.report.classes)),
             "pairs": self.table_of("pairs", self.pairs),
             "annotators": found["annotators"],
+            **({} if camps is None else {"camps": self.table_of("camps", parts.plain_columns(camps))}),
             **self.over_time(),
             **models,
             "tasks": found["tasks"],
@@ -213,7 +220,8 @@ class ClassPage(KindPage):
     def own_warnings(self) -> list[Warned]:
         """Pairs of classes whose definition is unclear, classes that the model never gives, and a crowd of a few."""
         self.unclear = self.of_definitions()
-        found, gini = list(self.unclear), self.report.redundancy.annotators.gini
+        camps = camp_warning(self.report, self.asked.hashed)
+        found, gini = [*camps, *self.unclear], self.report.redundancy.annotators.gini
         if gini is not None and gini > UNEVEN:
             found.append(warning("uneven", gini=gini))
         if (predictions := self.asked.predictions) is not None:
@@ -257,6 +265,30 @@ def _shared(annotations: Annotations, one: int, other: int) -> bool:
         if apart <= 0 or same / (same + apart) >= UNCLEAR or apart < STANDS_OUT * usual:
             return False
     return True
+
+
+def camp_warning(report: QualityReport, hashed: bool = False) -> list[Warned]:
+    """The warning that a crowd has two camps, with options that leave one of them out; none without camps.
+
+    Args:
+        report: of a crowd.
+        hashed: whether names are hashes, which no option takes.
+    """
+    if report.camps is None:
+        return []
+    names = report.annotators.select(["annotator", "camp"]).to_pylist()
+    camps = [[str(each["annotator"]) for each in names if each["camp"] == camp] for camp in (1, 2)]
+    pairs = Counter(zip(*(report.camps[name].to_pylist() for name in ("camp_1", "camp_2")), strict=True)).most_common()
+    told = [each for each in pairs[:MOST_WARNED] if each[1] >= LEAST_OF_DISPUTED * report.camps.num_rows]
+    which = [f"{len(camps[1]):,} say {other} where {len(camps[0]):,} say {one}, on {number:,} tasks"
+             for (one, other), number in told]  # fmt: skip
+    if rest := report.camps.num_rows - sum(number for _, number in told):
+        which.append(f"other classes on {rest:,}")
+    leave = ""
+    if not hashed and not any("," in name for camp in camps for name in camp):
+        options = [option_text("--exclude", ",".join(camp)) for camp in camps if len(camp) <= MOST_LEFT_OUT]
+        leave = f", or leave out the camp that you find wrong: {' or '.join(options)}" if options else ""
+    return [warning("camps", True, which="; ".join(which), leave=leave)]
 
 
 def replaces(test: AlternativeAnnotator) -> str:

@@ -1,0 +1,258 @@
+"""camps_of: whether two groups of annotators contradict each other, and who is in which."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.sparse import csr_array
+from scipy.stats import chi2_contingency, norm
+from scipy.stats.contingency import crosstab
+
+from crowdzoo.aggregation import OneCoinDawidSkene
+from crowdzoo.aggregation.engine.connected import linked_groups
+from crowdzoo.checks.constraints import SEED, checked
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
+from crowdzoo.quality.copies import COPIED, LEAST_SHARED
+from crowdzoo.quality.wilson import wilson
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FOLDS = 4
+MEMBERS, QUARTER = 3, 0.25  # clear members that each camp has at least, and its share of all clear members
+DEVIATIONS = float(norm.isf(0.05))  # standard errors
+BETWEEN = 0.1  # share of annotators that may lie between the camps
+WIDEST = 0.25  # standard error of the position of annotators who count for that, if it were 0
+UNRELATED = 1e-3  # probability of a chi-squared value from which labels of two camps do not depend on each other
+TOLD = 0.6  # probability of a camp's label from which it counts
+MOST_ANSWERS, MOST_ANNOTATORS = 50_000, 1000  # that are compared
+SWEEPS, ROUNDS = 3, 4
+TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Camps:
+    """Two groups of annotators who contradict each other. N tasks, R annotators.
+
+    Attributes:
+        statistic: by how many standard errors members agree more with their own camp than with the other one; that of
+            the camp for which it is smaller.
+        p_value: how probable as large a statistic is without camps.
+        camp: camp of each annotator, int64 [R]: 1 the larger, 2 the other, 0 neither, or not known.
+        labels: code of each camp's label, int64 [N, 2]; -1 where no member annotated the task.
+        probabilities: of these labels, by the camp's answers alone, [N, 2]; NaN likewise.
+        copies: who agrees with another of the same camp far more than members of the other camp do, bool [R].
+    """
+
+    statistic: float
+    p_value: float
+    camp: Ints
+    labels: Ints
+    probabilities: Array
+    copies: NDArray[np.bool_]
+
+    @property
+    def disputed(self) -> Ints:
+        """Tasks on which the labels of the camps differ, each with a probability of .6, the surest first, int64 [D]."""
+        surely = self.probabilities.min(axis=1)
+        differ = np.flatnonzero((self.labels[:, 0] != self.labels[:, 1]) & (surely >= TOLD))
+        return differ[np.argsort(-surely[differ], kind="stable")]
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """A answers of R annotators to N tasks.
+
+    Attributes:
+        tasks: codes, [A].
+        who: codes of annotators, [A].
+        cells: which task and label an answer has, [A].
+        shape: N, R, number of cells.
+    """
+
+    tasks: Ints
+    who: Ints
+    cells: Ints
+    shape: tuple[int, int, int]
+
+    def part(self, rows: NDArray[np.bool_]) -> _Answers:
+        return _Answers(self.tasks[rows], self.who[rows], self.cells[rows], self.shape)
+
+    def compared(self, side: Ints) -> tuple[Array, Array]:
+        """Compares each answer with one other answer of each side (1 and -1; 0 is none) to the same task, [A] each.
+
+        Returns:
+            How often just that of side 1 is the same, less how often just that of side -1 is; and the sum of both.
+        """
+        shares, known = [], np.ones(len(self.tasks), bool)
+        for which in (1, -1):
+            own = side[self.who] == which
+            total = np.bincount(self.tasks, own, self.shape[0])[self.tasks] - own
+            shares.append((np.bincount(self.cells, own, self.shape[2])[self.cells] - own) / np.maximum(total, 1))
+            known &= total > 0
+        one, other = shares
+        return known * (one - other), known * (one + other - 2 * one * other)
+
+    def deviations(self, values: Array) -> Array:
+        """Sums of values, [A], of each annotator, in standard errors, [R]."""
+        number = self.shape[1]
+        errors = np.sqrt(np.maximum(np.bincount(self.who, values**2, number), TINY))
+        return np.asarray(np.bincount(self.who, values, number) / errors)
+
+    def pairs(self) -> tuple[Array, Array, Array]:
+        """Of each pair of annotators, [R, R]: shared tasks, equal answers, and how many the tasks let expect."""
+        ones, (tasks, number, cells) = np.ones(len(self.tasks)), self.shape
+        answered = csr_array((ones, (self.tasks, self.who)), (tasks, number))
+        labelled = csr_array((ones, (self.cells, self.who)), (cells, number))
+        sizes = np.bincount(self.tasks, minlength=tasks).astype(np.float64)
+        equal = np.bincount(self.tasks, np.bincount(self.cells)[self.cells] - 1.0, tasks)
+        usual = (equal / np.maximum(sizes * (sizes - 1), 1))[:, None]
+        products = (answered, answered), (labelled, labelled), (answered, answered * usual)
+        shared, same, expected = ((left.T @ right).toarray() for left, right in products)
+        return shared, same, expected
+
+
+@checked(seed=SEED)
+def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
+    """Finds two camps of annotators who contradict each other on the same tasks, each with answers of its own.
+
+    Labels cannot tell which of two camps is right. Annotators who err by themselves, on difficult tasks or not, are no
+    camp, nor are a few who exchange classes or copy each other.
+
+    1. Sides: signs of the leading eigenvector of the agreement of pairs of annotators, less that of all on the same
+       tasks, in standard errors and centred. Then each annotator goes to the side with which his answers agree more.
+    2. Test, on tasks that took no part in 1 (four folds). An answer is compared with one of each camp to the same task;
+       the comparison is decisive where just one of them is the same. If annotators may be exchanged for each other,
+       given the task, each camp wins as often, however difficult tasks are. Better annotators win against others, so
+       both camps have to win those of their own members, at 5 %.
+    3. Each camp has three members or more for whom the same holds, and a quarter of them. Who agrees with another far
+       more than the other camp does within itself copies him, and does not count.
+    4. At most a tenth of the annotators lies between the camps: the share of decisive comparisons won by one
+       camp, less that won by the other, is below half of what is usual. Where annotators differ by degrees, as strict
+       and lenient ones do, more of them lie there.
+    5. The labels of the two depend on each other (chi-squared test): who answer from one source that knows nothing of
+       the tasks are no camp.
+
+    Of more than 50,000 answers tasks are drawn, and of more than 1,000 annotators the most active ones are compared.
+    Then all who can be told belong to a camp.
+
+    Args:
+        annotations: kind classification; N tasks, R annotators.
+        seed: of the folds, and of the tasks that are drawn.
+
+    Returns:
+        The camps; None where there are none, or too few answers to tell.
+
+    Raises:
+        DataError: annotations of another kind, or several labels by one annotator for one task.
+        ConfigError: a seed out of range.
+
+    Source:
+        Our own. Eigenvectors for groups: M. E. J. Newman, Finding community structure in networks using the
+        eigenvectors of matrices. Physical Review E 74, 2006. Labels of each camp: `OneCoinDawidSkene`.
+    """
+    require_kind(annotations.label_kind, "camps_of", CLASSIFICATION)
+    annotations.check_no_repeats("camps_of")
+    number = annotations.num_annotators
+    who, tasks = annotations.annotator_ids.astype(np.int64), annotations.task_ids.astype(np.int64)
+    names, cells = np.unique(tasks * annotations.num_classes + annotations.labels, return_inverse=True)
+    every = _Answers(tasks, who, cells, (annotations.num_tasks, number, len(names)))
+    order = np.random.default_rng(seed).permutation(annotations.num_tasks)
+    drawn = order[tasks] < annotations.num_tasks * MOST_ANSWERS / max(len(who), 1)
+    counts = np.bincount(who[drawn], minlength=number)
+    kept = np.argsort(-counts, kind="stable")[: min(MOST_ANNOTATORS, np.count_nonzero(counts))]
+    place, sides, copies = np.full(number, -1), np.zeros(number, np.int64), np.zeros(number, bool)
+    place[kept] = np.arange(len(kept))
+    rows = drawn & (place[who] >= 0)
+    some = _Answers(tasks[rows], place[who[rows]], cells[rows], (annotations.num_tasks, len(kept), len(names)))
+    for _ in range(ROUNDS):
+        if (found := _tested(some, order % FOLDS)) is None:
+            return None
+        statistic, side = found
+        family = _families(some, side)
+        first = np.unique(family, return_index=True)[1]
+        if len(first) == len(family):
+            break
+        copies[kept] |= np.bincount(family)[family] > 1
+        some = some.part(np.isin(some.who, first))
+    compared = np.unique(some.who)
+    sides[kept[compared]] = side[compared]
+    position = every.deviations(every.compared(sides)[0])
+    sides = (position > 1).astype(np.int64) - (position < -1)
+    sides = -sides if sides.sum() < 0 else sides
+    said, sure = zip(*(_consensus(annotations, sides == which) for which in (1, -1)), strict=True)
+    both = np.minimum(*said) >= 0
+    if not both.any() or chi2_contingency(crosstab(said[0][both], said[1][both])[1])[1] > UNRELATED:
+        return None
+    camp = np.select([sides == 1, sides == -1], [1, 2], 0)
+    return Camps(statistic, float(norm.sf(statistic)), camp, np.stack(said, 1), np.stack(sure, 1), copies)
+
+
+def _tested(answers: _Answers, folds: Ints) -> tuple[float, Ints] | None:
+    """The statistic, and the side of each annotator, [R]; None where there are no camps."""
+    if len(np.unique(answers.who)) < 2 * MEMBERS:
+        return None
+    first, own = np.zeros(answers.shape[1], np.int64), np.zeros(len(answers.tasks))
+    wins, decisive = own.copy(), own.copy()
+    for fold in range(FOLDS):
+        rows = folds[answers.tasks] == fold
+        side = _sides(answers.part(~rows))
+        side = -side if first @ side < 0 else side
+        first = first if first.any() else side
+        held = answers.part(rows)
+        wins[rows], decisive[rows] = held.compared(side)
+        own[rows] = side[held.who]
+    statistics = []
+    for which in (1, -1):
+        sums = which * np.bincount(answers.tasks, wins * (own == which))
+        statistics.append(float(sums.sum() / max(np.sqrt((sums**2).sum()), TINY)))
+    z, who = answers.deviations(wins), answers.who
+    clear = [(which * z > DEVIATIONS).sum() for which in (1, -1)]
+    if min(statistics) < DEVIATIONS or min(clear) < max(MEMBERS, QUARTER * sum(clear)):
+        return None
+    weight = np.bincount(who, decisive)
+    told = np.sqrt(np.bincount(who, decisive**2)) < WIDEST * weight
+    far = np.abs(np.bincount(who, wins)[told] / weight[told])
+    between = (far < np.sqrt((far**2).mean()) / 2).mean() if told.sum() >= 2 * MEMBERS else 1.0
+    return None if between > BETWEEN else (min(statistics), np.sign(z).astype(np.int64))
+
+
+def _sides(answers: _Answers) -> Ints:
+    """Side of each annotator, [R]: 1, -1, or 0."""
+    shared, same, expected = answers.pairs()
+    beyond = (same - expected) / np.sqrt(shared + 1)
+    np.fill_diagonal(beyond, 0)
+    mean = beyond.mean(axis=0)
+    beyond += mean.mean() - mean - mean[:, None]
+    side = np.sign(eigh(beyond, subset_by_index=[len(beyond) - 1] * 2)[1][:, 0]).astype(np.int64)
+    for _ in range(SWEEPS):
+        z = answers.deviations(answers.compared(side)[0])
+        side = (z > 1).astype(np.int64) - (z < -1)
+    return side
+
+
+def _families(answers: _Answers, side: Ints) -> Ints:
+    """Families of those on one side who agree with each other far more than those on the other side do, [R]."""
+    shared, same, _ = answers.pairs()
+    pairs = np.triu(side[:, None] == side, 1)
+    inside = [(same * pairs)[side == which].sum() / max((shared * pairs)[side == which].sum(), 1) for which in (1, -1)]
+    left, right = np.nonzero(pairs & (shared >= LEAST_SHARED))
+    usual = np.where(side[left] == 1, inside[1], inside[0])
+    surely = wilson(same[left, right] / shared[left, right], shared[left, right])[0]
+    linked = surely >= usual + COPIED * (1 - usual)
+    return linked_groups(left[linked], right[linked], len(side))
+
+
+def _consensus(annotations: Annotations, members: NDArray[np.bool_]) -> tuple[Ints, Array]:
+    """Labels by some annotators alone, and their probabilities; -1 and NaN where they annotated nothing."""
+    own = annotations.select_rows(members[annotations.annotator_ids])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what may be wrong with a part of the annotations is no news
+        result = OneCoinDawidSkene().fit(own)
+    known = own.redundancy > 0
+    return np.where(known, result.labels, -1), np.where(known, result.posteriors.max(axis=1), np.nan)
