@@ -1,5 +1,6 @@
 """copy_families: who gives the answers of others as his own."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +36,12 @@ def family_names(annotators: NDArray[Any], families: NDArray[np.int64]) -> list[
         more = f" and {len(places) - NAMED:,} more" if len(places) > NAMED else ""
         names[family] = ", ".join(str(annotators[place]) for place in places[:NAMED]) + more
     return [names.get(family) for family in families.tolist()]
+
+
+def families_of(names: Sequence[str | None]) -> NDArray[np.int64]:
+    """The families whose names `family_names` gives."""
+    firsts = {name: place for place, name in reversed([*enumerate(names)])}
+    return np.array([place if name is None else firsts[name] for place, name in enumerate(names)], np.int64)
 
 
 def copy_families(

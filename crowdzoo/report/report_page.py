@@ -30,6 +30,7 @@ from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds.kind_page import Asked, KindPage
 from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
 from crowdzoo.kinds.parts import part_of
+from crowdzoo.quality.copies import families_of
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.instances.predictions import Predictions
 from crowdzoo.report.left_out import left_out
@@ -336,12 +337,14 @@ def report_page(
 
 
 def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashed: bool) -> Numbers:
-    """The numbers with what is gained by leaving out the annotators whose annotations may tell nothing."""
+    """The numbers with what is gained by leaving out whose annotations may tell nothing, and all copies but one."""
     annotators = numbers.tables["annotators"].values
-    gone = np.array([any(FLAGS[note].out for note in notes) for notes in annotators["notes"]], bool)
+    families = families_of(annotators["copies"])
+    others = families != np.arange(len(families))
+    gone = others | [any(FLAGS[note].out and note != "copy" for note in notes) for notes in annotators["notes"]]
     if not gone.any():
         return numbers
-    gain = left_out(crowd, aggregation.method, gone, seed, getattr(aggregation, "label_names", None))
+    gain = left_out(crowd, aggregation.method, gone, seed, getattr(aggregation, "label_names", None), families)
     names = [str(annotators["annotator"][place]) for place in np.flatnonzero(gone)]
     few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
     option = option_text("--exclude", ",".join(names)) if few else "--exclude FILE, a name a line"
@@ -351,12 +354,22 @@ def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashe
     if low is None:
         advice = f"see in a report without them ({option}) what they change"
     elif low > 0:
-        advice = f"leave them out ({option}): labels made without them agree better with what others say, by {points}"
+        advice = f"leave {{}} out ({option}): labels made without them agree better with what others say, by {points}"
+    elif (gone <= others).all() and (high or 0) > 0:  # copies tell nothing more, whether or not that can be seen
+        told = f"what others say does not tell whether that is better ({points} of agreement)"
+        advice = f"leave {{}} out ({option}); {told}"
     else:
         advice = f"nothing is gained by leaving out what they said ({points} of agreement with others)"
-    warned = [replace(each, fix=f"{each.fix}; {advice}") if each.key in FLAGS and FLAGS[each.key].out else each
-              for each in numbers.warnings]  # fmt: skip
-    found = {"annotators": names, "advised": None if low is None else low > 0, "value": value, "low": low, "high": high}
+    who = {"copy": "all of them but one"}
+    warned = [replace(each, fix=f"{each.fix}; {advice.format(who.get(each.key, 'them'))}")
+              if each.key in FLAGS and FLAGS[each.key].out else each for each in numbers.warnings]  # fmt: skip
+    found = {
+        "annotators": names,
+        "advised": None if low is None else "--exclude" in advice,
+        "value": value,
+        "low": low,
+        "high": high,
+    }
     return replace(numbers, warnings=warned, leave_out=found)
 
 

@@ -15,7 +15,7 @@ from crowdzoo.kinds.page_parts import FLAGS, median_seconds
 from crowdzoo.kinds.parts import has_part, part_of
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
 from crowdzoo.quality.columns import defined, name_column
-from crowdzoo.quality.copies import LEAST_SHARED
+from crowdzoo.quality.copies import LEAST_SHARED, families_of
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.settled import WORTH
 from crowdzoo.quality.wilson import wilson
@@ -88,7 +88,8 @@ def with_sheets(
         people["due"] = pa.array(np.round(prices * np.bincount(who, minlength=number), 6))
     tasks = report.tasks
     if aggregation is not None:
-        people |= _gains(annotations, aggregation, flagged, seed)
+        families = families_of(report.annotators["copies"].to_pylist())
+        people |= _gains(annotations, aggregation, flagged, seed, families)
         if "settled" in tasks.column_names:  # not where annotators gave a task several labels
             tasks = _to_redo(report, aggregation, flagged, prices, worth, target)
     rest = {name: report.annotators[name] for name in report.annotators.column_names if name not in people}
@@ -174,13 +175,19 @@ def _agree_most(annotations: Annotations) -> dict[str, Any]:
     return {"agrees_with": with_whom, "agrees_share": defined(np.append(share, 0.0)[best], found)}
 
 
-def _gains(annotations: Annotations, aggregation: Aggregation, flagged: NDArray[np.bool_], seed: int) -> dict[str, Any]:
+def _gains(
+    annotations: Annotations,
+    aggregation: Aggregation,
+    flagged: NDArray[np.bool_],
+    seed: int,
+    families: NDArray[np.int64],
+) -> dict[str, Any]:
     """What is gained by leaving each of the flagged annotators out, those with most annotations."""
     counts = np.bincount(annotations.annotator_ids, minlength=len(flagged))
     found = np.full((3, len(flagged)), np.nan)
     for place in sorted(np.flatnonzero(flagged), key=lambda each: -counts[each])[:MOST_LEFT_OUT]:
         alone = np.arange(len(flagged)) == place
-        found[:, place] = left_out(annotations, aggregation.method, alone, seed) or np.nan
+        found[:, place] = left_out(annotations, aggregation.method, alone, seed, families=families) or np.nan
     names = ("gain_without", "gain_without_low", "gain_without_high")
     return {name: defined(values, np.isfinite(values)) for name, values in zip(names, found, strict=True)}
 

@@ -9,6 +9,8 @@ from crowdzoo.quality import judged_by_others
 from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.counted_once import counted_once
+from crowdzoo.report.left_out import left_out
+from crowdzoo.report.report_page import report_page
 
 
 def copied_crowd(seed: int = 0, tasks: int = 300, size: int = 4) -> tuple[Annotations, np.ndarray]:
@@ -49,6 +51,28 @@ def test_a_family_does_not_judge_itself_and_judges_others_once():
     np.testing.assert_allclose(np.delete(found, 1), np.delete(expected, 1), rtol=1e-9)
     assert found[1] == pytest.approx(found[0])
     assert worth[0] == pytest.approx(expected_worth[0])
+
+
+def test_the_page_says_what_is_gained_without_copies_and_how_to_leave_them_out():
+    annotations, _ = copied_crowd(0)
+    page = report_page(annotations, Robust().fit(annotations), bootstrap=0, curve=0)
+    (warned,) = [each for each in page.numbers.warnings if each.key == "copy"]
+    advice = page.numbers.leave_out
+    assert advice["annotators"] == ["1"], "one of them stays"
+    assert advice["advised"] is True
+    assert "leave all of them but one out (--exclude 1)" in warned.fix
+    assert f"{100 * advice['value']:+.1f} points" in warned.fix
+
+
+def test_whoever_is_copied_does_not_say_whether_leaving_out_the_copy_pays():
+    """By hand: of five who say the truth and a pair who always say the same wrong class, the copy goes."""
+    said = np.stack([np.zeros(30, int)] * 5 + [np.ones(30, int)] * 2, axis=1)
+    annotations, gone = Annotations.from_dense(said), np.arange(7) == 6
+    families = np.array([0, 1, 2, 3, 4, 5, 5])
+    assert left_out(annotations, "majority-vote", gone, families=families)[0] == 0, "five agree with the label"
+    few = Annotations.from_dense(said[:, 3:])
+    assert left_out(few, "majority-vote", gone[3:]) is not None
+    assert left_out(few, "majority-vote", gone[3:], families=np.array([0, 1, 2, 2])) is None, "only two can judge"
 
 
 def test_families_have_the_code_of_their_first_and_count_once():
