@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from crowdzoo.kinds.kind_page import KindPage, interval
 from crowdzoo.kinds.page_parts import Warned, warning
-from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.fitted_skills import fitted_skills
 from crowdzoo.quality.wilson import NORMAL_975
 
-FAR = 0.2  # below the usual reliability, from which on an annotator is noted
 HARDLY = 0.5  # the usual reliability below which the page warns: two answers have a quarter in common
 WORST = 0.5  # of the usual agreement of a task's answers, below which it is to be done again
 

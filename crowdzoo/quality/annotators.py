@@ -13,7 +13,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.judging import judging_matrices
-from crowdzoo.quality.over_time import drift
+from crowdzoo.quality.over_time import drift, worse_periods
 from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.reliability import MOST_CELLS, judged_answers, judged_by_others
 from crowdzoo.quality.spammers import spammer_scores
@@ -22,6 +22,7 @@ from crowdzoo.quality.wilson import NORMAL_975, wilson
 
 FEW = 10  # annotators with fewer annotations are not judged: their figures are noise
 ONE_ANSWER = 0.9  # share of one answer from which it is noted
+FAR = 0.2  # below the usual reliability, from which on an annotator is noted
 VAGUE = 0.1  # spammer score below which labels say little about the class
 MOST_LIKELY = 0.5  # share from which an answer is the usual one
 LEAST_SEEN = 5.0  # tasks of a class, by the others
@@ -42,14 +43,18 @@ def annotator_table(
     - `notes`: what is odd about the annotator, words with commas between; empty as a rule. Of those with ten shared
       annotations or more: `exchange` (takes classes for each other, see `exchanged_classes`), `against` (agrees with
       others less often than labels drawn by the annotator's own shares would), `same` (one answer nearly always, not
-      where others give it), `random` (agrees as by chance, and clearly less than the crowd), `vague` (a spammer score
-      below .1); `copy` (the answers of another, see `copy_families`); `drift` (agreement changes over time, see
-      `drift`); `alone` (shares no task), `few` (fewer than ten shared);
+      where others give it), `random` (agrees as by chance, and clearly less than the crowd; the interval of the
+      reliability lies nearer to chance than to the usual one), `vague` (a spammer score below .1), `far` (none of
+      these, and the interval of the reliability lies .2 below the usual one); `copy` (the answers of another, see
+      `copy_families`); `drift` (agreement changes over time, see `drift`); `alone` (shares no task), `few` (fewer than
+      ten shared);
     - `exchanges`: which class is given for which, in words (two that are exchanged: "cat and dog"); null without that
       note;
     - `copies`: names of those who have the same answers; null without the note `copy`;
     - `drift`: agreement with others, period by period, in words ("92, 90, 61, 60 %"); null without timestamps, or with
-      fewer than twenty shared annotations;
+      fewer than twenty shared annotations; `period`: of those with the note, when they agreed less, as `--exclude`
+      takes it ("2026-02-14.." for from that day on);
+    - `differs`: the usual reliability, in words; null without the note `far`;
     - `labels`: how many different classes; `top_label` (name) and `top_share`: the most frequent and its share. Near 1
       it is someone who repeats one answer, unless the tasks really are of one class;
     - `label_entropy`: of the annotator's label shares, nats (at most ln K).
@@ -110,14 +115,24 @@ def annotator_table(
     low, high = wilson(reliability, worth)
     own, top = of_annotator.same[np.argsort(order)], top_count / np.maximum(counts, 1)
     copied = family_names(annotations.annotators, families)
-    periods = drift(annotations).to_pydict()
+    periods = drift(annotations)
     moved, shares = np.zeros(number, bool), dict[int, list[str]]()
-    for place, agreed, changes in zip(*(periods[name] for name in ("annotator", "agreement", "changes")), strict=True):
+    columns_of = (periods[name].to_pylist() for name in ("annotator", "agreement", "changes"))
+    for place, agreed, changes in zip(*columns_of, strict=True):
         moved[place] = changes
         shares.setdefault(place, []).append(f"{100 * agreed:.0f}")
     over_time = [f"{', '.join(shares[place])} %" if place in shares else None for place in range(number)]
-    notes, words = _notes(annotations, aggregation, judges, ratings, own, top, reliability, families, moved)
-    texts = {"notes": notes, "exchanges": words, "copies": copied, "drift": over_time}
+    notes, words, usual = _notes(
+        annotations, aggregation, judges, ratings, own, top, (reliability, high), families, moved
+    )
+    texts = {
+        "notes": notes,
+        "exchanges": words,
+        "copies": copied,
+        "drift": over_time,
+        "period": worse_periods(periods, number),
+    }
+    texts["differs"] = [f"usually {usual:.2f}" if "far" in note.split(",") else None for note in notes]
     columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
     if aggregation is not None:
         for name, values in (("", reliability), ("_low", low), ("_high", high)):
@@ -138,17 +153,18 @@ def _notes(
     ratings: Ratings,
     own: NDArray[np.int32],
     top: NDArray[np.float64],
-    reliability: NDArray[np.float64],
+    judged: tuple[NDArray[np.float64], NDArray[np.float64]],
     families: NDArray[np.int64],
     moved: NDArray[np.bool_],
-) -> tuple[list[str], list[str | None]]:
-    """The columns `notes` and `exchanges`.
+) -> tuple[list[str], list[str | None], float]:
+    """The columns `notes` and `exchanges`, and the usual reliability.
 
-    `own`: annotations of the same annotator with the label of each row, [A]; `top` (share of the most frequent
-    one) and `reliability` are those of the table, [R], `families` those of `copy_families`, and `moved` says whose
-    agreement changes over time.
+    `own`: annotations of the same annotator with the label of each row, [A]; `top`: share of the most frequent one,
+    `judged`: reliability and the upper end of its interval, `families`: see `copy_families`, and `moved`: whose
+    agreement changes over time, [R].
     """
     number, size, who, codes = annotations.num_annotators, annotations.num_classes, ratings.annotator_ids, ratings.codes
+    reliability, high = judged
     counts, judging = np.bincount(who, minlength=number), judges[who]
     others, same = _by_others(ratings, families, judging)
     # how much more often than by chance: the share of the others' labels elsewhere that are this one
@@ -173,17 +189,23 @@ def _notes(
     # who says the class of nine in ten annotations nine times in ten repeats nothing
     constant = (counts >= FEW) & (top >= ONE_ANSWER) & (wilson(top, counts)[0] > often)
     same_answer = constant & enough & by_chance
+    known = enough & np.isfinite(reliability)
+    usually = float(np.median(reliability[known])) if known.any() else np.nan
+    guessed = np.bincount(placed, usual[others > 0], number) / np.maximum(shared, 1)  # right so often by chance
     random = enough & by_chance & ~against & ~same_answer & (mean + half < overall)
+    random &= ~(high >= (guessed + usually) / 2)  # nor where that is not known
     vague = np.zeros(number, bool)
     if aggregation is not None and aggregation.confusions is not None and size > 1:
         vague = (counts >= LEAST_PER_CLASS * size) & (spammer_scores(aggregation) < VAGUE)
-        guessed = np.bincount(placed, usual[others > 0], number) / np.maximum(shared, 1)  # right so often by chance
         tells = reliability - guessed >= np.sqrt(VAGUE) * (1 - guessed)  # of two classes the score again, by the others
         vague &= ~(exchange | against | same_answer | random | (constant & ~by_chance) | tells)
+    far = known & (high < usually - FAR) & ~(exchange | against | same_answer | random | vague)
+    far &= (known & ~far).sum() > 1  # one alone may be the one who errs
     alone = (shared == 0) & (counts > 0)
     copied = np.bincount(families, minlength=number)[families] > 1
     marks = {
         "exchange": exchange, "against": against & ~same_answer, "random": random, "same": same_answer, "vague": vague,
+        "far": far,
         "copy": copied, "drift": moved, "alone": alone, "few": ~enough & ~alone,
     }  # fmt: skip
     classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
@@ -194,7 +216,8 @@ def _notes(
         )
         for place, found in pairs.items()
     }  # fmt: skip
-    return [",".join(each) for each in notes_of(marks, number)], [words.get(place) for place in range(number)]
+    notes = [",".join(each) for each in notes_of(marks, number)]
+    return notes, [words.get(place) for place in range(number)], usually
 
 
 def _by_others(

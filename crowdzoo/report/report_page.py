@@ -330,7 +330,7 @@ def report_page(
         crowd = table if isinstance(crowd, Annotations) else replace(crowd, annotations=table)
     asked = Asked(metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN)
     numbers = PAGES[aggregation.kind](crowd, aggregation, asked).numbers()
-    numbers = _advised(numbers, crowd, aggregation, seed, hashed)
+    numbers = _with_periods(_advised(numbers, crowd, aggregation, seed, hashed), hashed)
     changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed, options)
     trained = None if history is None else shown_history({name: [*values] for name, values in history.items()})
     return ReportPage(title, aggregation.method, numbers, instances, rows, hashed, changes, trained, options)
@@ -371,6 +371,20 @@ def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashe
         "high": high,
     }
     return replace(numbers, warnings=warned, leave_out=found)
+
+
+def _with_periods(numbers: Numbers, hashed: bool) -> Numbers:
+    """The numbers with the option that leaves out what annotators said when they agreed less with others."""
+    annotators = numbers.tables["annotators"].values
+    pairs = zip(annotators["annotator"], annotators.get("period", ()), strict=False)
+    names = [f"{name}:{period}" for name, period in pairs if period is not None]
+    few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
+    option = (
+        option_text("--exclude", ",".join(names)) if few else "--exclude FILE, a line NAME:DATE.. or NAME:..DATE each"
+    )
+    advice = f"to leave out what they said when they agreed less: {option}"
+    warned = [replace(each, fix=f"{each.fix}; {advice}") if each.key == "drift" else each for each in numbers.warnings]
+    return replace(numbers, warnings=warned)
 
 
 def _rows_of(instances: Instances, annotations: Annotations) -> np.ndarray:

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
-from crowdzoo.kinds.page_parts import FLAGS, median_seconds
+from crowdzoo.errors import option_text
+from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds
 from crowdzoo.kinds.parts import has_part, part_of
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
 from crowdzoo.quality.columns import defined, name_column
@@ -71,9 +72,9 @@ def with_sheets(
     """
     notes = [text.split(",") if text else [] for text in report.annotators["notes"].to_pylist()]
     flagged = np.array([any(FLAGS[note].serious for note in each) for each in notes], bool)
-    people = _people(report.annotators, notes, flagged)
-    who, number = annotations.annotator_ids, annotations.num_annotators
-    if (seconds := median_seconds(annotations)) is not None:
+    who, number, seconds = annotations.annotator_ids, annotations.num_annotators, median_seconds(annotations)
+    people = _people(report.annotators, notes, flagged, None if seconds is None else seconds.tolist())
+    if seconds is not None:
         people["seconds"] = defined(seconds, np.isfinite(seconds))
     if gold is not None:
         known = gold[annotations.task_ids] >= 0
@@ -122,7 +123,7 @@ def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float | None
     if price is not None:
         people["due"] = [round(price * count, 6) for count in people["annotations"]]
         overall["total_due"] = sum(people["due"])
-    people = {**_people(pa.table(people), notes, flagged), **people}
+    people = {**_people(pa.table(people), notes, flagged, people.get("seconds")), **people}
     worst = [-1.0 if each is None else each for each in people[numbers.judged]]
     sizes = np.array(tasks["annotations"])
     reasons: Any = tasks.pop("redo", [""] * len(sizes))
@@ -137,14 +138,22 @@ def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float | None
     return QualityReport(overall, alpha, redundancy(table), done, sheet, classes=pa.table({}), coincidences=None)
 
 
-def _people(table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_]) -> dict[str, Any]:
-    """The first columns: the flag and what it means in words."""
-    rows = table.to_pylist()
+def _people(
+    table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_], seconds: list[float | None] | None
+) -> dict[str, Any]:
+    """The first columns: the flag and what it means in words; `seconds` are the median of each annotator's answers."""
+    rows, haste = table.to_pylist(), hasty(seconds)
     names = [sorted(each, key=lambda note: not FLAGS[note].serious) for each in notes]
     texts = {
         "flag": [", ".join(FLAGS[note].title for note in each if FLAGS[note].serious) for each in names],
-        "reason": [", ".join(_reason(note, row) for note in each) for each, row in zip(names, rows, strict=True)],
-        "advice": ["; ".join(FLAGS[note].said_of(1)[1] for note in each if FLAGS[note].serious) for each in names],
+        "reason": [
+            ", ".join([_reason(note, row) for note in each] + ([haste[place]] if flagged[place] and place in haste else []))
+            for place, (each, row) in enumerate(zip(names, rows, strict=True))
+        ],
+        "advice": [
+            "; ".join(_advice(note, row) for note in each if FLAGS[note].serious)
+            for each, row in zip(names, rows, strict=True)
+        ],
     }  # fmt: skip
     columns = {name: table[name] for name in FIRST if name in table.column_names}
     columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
@@ -158,6 +167,14 @@ def _reason(note: str, row: dict[str, Any]) -> str:
     except KeyError:
         words = ""
     return words or FLAGS[note].said_of(1)[0]
+
+
+def _advice(note: str, row: dict[str, Any]) -> str:
+    """What to do about an annotator, with the option that leaves out what was said when agreement was less."""
+    advice = FLAGS[note].said_of(1)[1]
+    if note != "drift" or row.get("period") is None:
+        return advice
+    return advice + ", or leave that out: " + option_text("--exclude", f"{row['annotator']}:{row['period']}")
 
 
 def _agree_most(annotations: Annotations) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from crowdzoo.quality.wilson import NORMAL_975
 
 MOST_FAR = 10  # of an annotator
 LARGE_BIAS = 0.75  # of the median error without bias, from which a bias is noted
+NOISY = 2.0  # times the median error, from which an annotator is noted
 SURELY = 3.3  # and how many of its own standard errors: one of a thousand has it by chance
 
 
@@ -63,28 +64,34 @@ class RatingPage(KindPage):
             low, high = [np.where(shared < 4, np.nan, np.tanh(middle + end)) for end in (-width, width)]
             mean = np.bincount(who, ratings, number) / counts
         columns = {"reliability": found.skills, "mean": mean, **interval("correlation", correlation, low, high)}
-        biased = np.zeros(number, bool)
+        biased, noisy, texts = np.zeros(number, bool), np.zeros(number, bool), [""] * number
         if found.precisions is not None:
             columns["error"] = error = 1 / np.sqrt(found.precisions)
+            usual_error = np.median(error[counts >= FEW]) if (counts >= FEW).any() else np.inf
+            surely = 1 - NORMAL_975 / np.sqrt(2 * np.maximum(counts, 1))  # lower end of a standard deviation
+            noisy = (counts >= FEW) & (error * surely > NOISY * usual_error)
+            texts = [f"error {each:.3g}, usually {usual_error:.3g}" for each in error.tolist()]
         if found.biases is not None:
             width = np.full(number, np.nan)
             if found.precisions is not None:
                 own = error / np.sqrt(np.maximum(counts, 1))
                 width, size = NORMAL_975 * own, np.abs(found.biases)
-                usual_error = np.median(error[counts >= FEW]) if (counts >= FEW).any() else np.inf
                 biased = (counts >= FEW) & (size >= LARGE_BIAS * usual_error) & (size > SURELY * own)
             columns |= interval("bias", found.biases, found.biases - width, found.biases + width)
         columns = {name: np.where(counts > 0, each, np.nan) for name, each in columns.items()}
         constant = (counts >= FEW) & (lowest == highest)
         against, random = below_and_at_chance(correlation, low, high, shared >= FEW)
+        noisy &= ~(against | random | constant)
         marks = {
             "bias": biased & ~constant,
             "against": against,
             "random": random & ~constant,
             "constant": constant,
+            "far": noisy,
         }
+        differs = [text if named else None for text, named in zip(texts, noisy, strict=True)]
         copied = copies(table.annotators, table.task_ids, who, ratings)
-        self.annotators = self.of_annotators(counts, shared, marks, copies=copied, **columns)
+        self.annotators = self.of_annotators(counts, shared, marks, copies=copied, differs=differs, **columns)
 
     def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
         """The tasks whose rating is farthest from the estimate and the annotator's bias."""
