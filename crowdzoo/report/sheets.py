@@ -142,12 +142,12 @@ def _people(
     table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_], seconds: list[float | None] | None
 ) -> dict[str, Any]:
     """The first columns: the flag and what it means in words; `seconds` are the median of each annotator's answers."""
-    rows, haste = table.to_pylist(), hasty(seconds)
+    rows, haste = table.to_pylist(), {place: [text] for place, text in hasty(seconds).items() if flagged[place]}
     names = [sorted(each, key=lambda note: not FLAGS[note].serious) for each in notes]
     texts = {
         "flag": [", ".join(FLAGS[note].title for note in each if FLAGS[note].serious) for each in names],
         "reason": [
-            ", ".join([_reason(note, row) for note in each] + ([haste[place]] if flagged[place] and place in haste else []))
+            ", ".join([*(_reason(note, row) for note in each), *haste.get(place, ())])
             for place, (each, row) in enumerate(zip(names, rows, strict=True))
         ],
         "advice": [
