@@ -193,9 +193,10 @@ def _notes(
     usually = float(np.median(reliability[known])) if known.any() else np.nan
     guessed = np.bincount(placed, usual[others > 0], number) / np.maximum(shared, 1)  # right so often by chance
     random = enough & by_chance & ~against & ~same_answer & (mean + half < overall)
-    random &= ~(high >= (guessed + usually) / 2)  # nor where that is not known
+    by_matrices = aggregation is not None and aggregation.confusions is not None
+    random &= ~(high >= ((guessed + usually) / 2 if by_matrices else usually))  # nor where that is not known
     vague = np.zeros(number, bool)
-    if aggregation is not None and aggregation.confusions is not None and size > 1:
+    if aggregation is not None and by_matrices and size > 1:
         vague = (counts >= LEAST_PER_CLASS * size) & (spammer_scores(aggregation) < VAGUE)
         tells = reliability - guessed >= np.sqrt(VAGUE) * (1 - guessed)  # of two classes the score again, by the others
         vague &= ~(exchange | against | same_answer | random | (constant & ~by_chance) | tells)

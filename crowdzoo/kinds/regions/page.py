@@ -79,7 +79,7 @@ class RegionPage(AnswerPage):
         misses, invents = mean(who[one_of[0]], ~marked[one_of[0]]), mean(who[one_of[1]], ~there[one_of[1]])
         classes = said.num_classes
         for_class = np.bincount(said.task_ids * classes + said.labels, self.skill[who] ** 2, said.num_tasks * classes)
-        for_class = for_class.reshape(-1, classes)[said.task_ids]
+        for_class = for_class.reshape(-1, classes)[said.task_ids].astype(np.float64)
         for_class[np.arange(len(who)), said.labels] -= self.skill[who] ** 2
         for_class[:, 0] = 0  # who did not mark it
         named = marked & (for_class.sum(axis=1) > 0)
