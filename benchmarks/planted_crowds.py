@@ -63,7 +63,8 @@ RIGHT: dict[str, tuple[tuple[str, ...], bool | None]] = {
     "empty": (("random", "apart", "far"), None),
     "careless": (("far",), None),
     "invents": (("far",), None),
-    **dict.fromkeys(("weak", "misses", "noisy"), (("far",), None)),
+    **dict.fromkeys(("misses", "noisy"), (("far",), None)),
+    "weak": (("far", "random", "vague"), None),
     "equal": (("equal",), None),
     **dict.fromkeys(("wide", "narrow", "shifted"), (("extent",), None)),
 }  # fmt: skip
@@ -314,6 +315,7 @@ def sentences(seed: int) -> Iterator[Crowd]:
     yield crowd("random spammers", plant("random", at_random, "r0", "r1"))
     yield crowd("nothing marked", plant("constant", lambda spans, rng: [], "c0"))
     yield crowd("sloppy edges", plant("edges", sloppy, "e0"))
+
     def misses(spans, rng):
         return [span for span in spans if rng.random() < 0.41]
 
@@ -361,6 +363,7 @@ def preferences(seed: int) -> Iterator[Crowd]:
     yield crowd("clean", {})
     yield crowd("random spammers", plant("random", at_random, "r0", "r1"))
     yield crowd("always the left", plant("constant", always, "c0"))
+
     def equal(left, rng):
         return np.where(rng.random(len(left)) < 0.8, "equal", np.where(left, "left", "right"))
 

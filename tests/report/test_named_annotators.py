@@ -58,6 +58,31 @@ def test_whose_few_answers_say_little_is_not_told_to_stop():
     assert noted("classes", "17 answers") == {}
 
 
+@pytest.mark.parametrize("kind", ["regression", "free-text"])
+def test_copies_of_other_kinds_are_judged_by_the_others(kind):
+    """The second of eight copies the first: its agreement is that of the first without the second."""
+    rng = np.random.default_rng(2)
+    said = rng.normal(5, 1, (60, 1)) + rng.normal(0, 0.7, (60, 8))
+    said[:, 1] = said[:, 0]
+    if kind == "free-text":
+        words = np.array([f"w{each}" for each in range(300)], object)
+        right = rng.integers(0, 300, (60, 12))
+        said = np.array([[" ".join(words[np.where(rng.random(12) < 0.8, one, rng.integers(0, 300, 12))])
+                          for _ in range(8)] for one in right], object)  # fmt: skip
+        said[:, 1] = said[:, 0]
+    tasks, who = np.divmod(np.arange(480), 8)
+    annotations = Annotations.from_arrays(tasks, who, said.ravel(), kind=kind)
+    pages = []
+    for part in (annotations, annotations.select_rows(annotations.annotator_ids != 1)):
+        result = kind_of(kind).create_aggregator(None, seed=0).fit(part)
+        pages.append(report_page(part, result, bootstrap=0).numbers)
+    both, alone = (page.tables["annotators"].values for page in pages)
+    assert both["copies"][:3] == ["0, 1", "0, 1", None]
+    name = pages[0].judged
+    assert both[name][0] == both[name][1]
+    assert both[name][0] == pytest.approx(alone[name][0], abs=0.01)
+
+
 def boxes_of_two_classes(seed=0):
     """Six annotators of 40 images; the last one gives each box the other class."""
     rng, rows = np.random.default_rng(seed), []

@@ -12,7 +12,7 @@ from crowdzoo.data.label_kinds import REGRESSION
 from crowdzoo.kinds.kind_page import KindPage, below_and_at_chance, interval, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, listed, rows_of
 from crowdzoo.quality.annotators import FEW
-from crowdzoo.quality.copies import copies
+from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.wilson import NORMAL_975
 
 MOST_FAR = 10  # of an annotator
@@ -55,7 +55,8 @@ class RatingPage(KindPage):
         table, found = self.table, self.aggregation
         who, ratings, number = table.annotator_ids, table.labels, table.num_annotators
         counts = np.bincount(who, minlength=number)
-        correlation, shared = _correlations(table)
+        families = copy_families(number, table.task_ids, who, ratings)
+        correlation, shared = _correlations(table, families)
         lowest, highest = np.full(number, np.inf), np.full(number, -np.inf)
         np.minimum.at(lowest, who, ratings)
         np.maximum.at(highest, who, ratings)
@@ -90,7 +91,7 @@ class RatingPage(KindPage):
             "far": noisy,
         }
         differs = [text if named else None for text, named in zip(texts, noisy, strict=True)]
-        copied = copies(table.annotators, table.task_ids, who, ratings)
+        copied = family_names(table.annotators, families)
         self.annotators = self.of_annotators(counts, shared, marks, copies=copied, differs=differs, **columns)
 
     def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
@@ -120,18 +121,23 @@ class RatingPage(KindPage):
         return found
 
 
-def _correlations(annotations: Annotations) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _correlations(
+    annotations: Annotations, families: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Correlation of each annotator's ratings with the mean of the others', [R], and of how many, int64 [R].
 
+    The others are those from outside of the annotator's family of copies, see `copy_families`.
     NaN where it is not defined: fewer than four ratings of tasks that others rated, too, or all of them equal.
     """
     tasks, who, ratings, number = (
         annotations.task_ids, annotations.annotator_ids, annotations.labels, annotations.num_annotators,
     )  # fmt: skip
     ratings = ratings - (ratings.mean() if len(ratings) else 0.0)
-    others = annotations.redundancy[tasks] - 1
+    place = np.unique(tasks * number + families[who], return_inverse=True)[1]
+    others = annotations.redundancy[tasks] - np.bincount(place)[place]
     rows = others > 0
-    rest = (np.bincount(tasks, ratings, annotations.num_tasks)[tasks] - ratings)[rows] / others[rows]
+    own = np.bincount(place, ratings)[place]
+    rest = (np.bincount(tasks, ratings, annotations.num_tasks)[tasks] - own)[rows] / others[rows]
     mine, who = ratings[rows], who[rows]
     shared = np.bincount(who, minlength=number)
 
