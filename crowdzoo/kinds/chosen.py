@@ -54,11 +54,8 @@ def chosen(
     if rows.all():
         return crowd
     if not rows.any():
-        given = [
-            f"--{name}"
-            for name, value in (("only", only), ("since", since), ("exclude", without or None))
-            if value is not None
-        ]
+        options = {"only": only, "since": since, "exclude": without or None}
+        given = [f"--{name}" for name, value in options.items() if value is not None]
         left = "leaves" if len(given) == 1 else "leave"
         latest = ""
         if crowd.timestamp is not None and since is not None and np.isfinite(last := np.nanmax(crowd.timestamp)):

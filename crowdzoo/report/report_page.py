@@ -346,30 +346,24 @@ def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashe
         return numbers
     gain = left_out(crowd, aggregation.method, gone, seed, getattr(aggregation, "label_names", None), families)
     names = [str(annotators["annotator"][place]) for place in np.flatnonzero(gone)]
-    few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
-    option = option_text("--exclude", ",".join(names)) if few else "--exclude FILE, a name a line"
+    option = _exclude(names, hashed, "a name a line")
     value, low, high = gain or (None, None, None)
     rounded = [round(100 * each, 1) + 0.0 for each in gain or ()]  # no "-0.0"
     points = "{:+.1f} points ({:+.1f} to {:+.1f})".format(*rounded) if rounded else ""
+    advised = None if low is None else low > 0
     if low is None:
         advice = f"see in a report without them ({option}) what they change"
     elif low > 0:
-        advice = f"leave {{}} out ({option}): labels made without them agree better with what others say, by {points}"
+        advice = f"leave them out ({option}): labels made without them agree better with what others say, by {points}"
     elif (gone <= others).all() and (high or 0) > 0:  # copies tell nothing more, whether or not that can be seen
         told = f"what others say does not tell whether that is better ({points} of agreement)"
-        advice = f"leave {{}} out ({option}); {told}"
+        advised, advice = True, f"leave them out ({option}); {told}"
     else:
         advice = f"nothing is gained by leaving out what they said ({points} of agreement with others)"
-    who = {"copy": "all of them but one"}
-    warned = [replace(each, fix=f"{each.fix}; {advice.format(who.get(each.key, 'them'))}")
+    of_copies = advice.replace("leave them", "leave all of them but one", 1)
+    warned = [replace(each, fix=f"{each.fix}; {of_copies if each.key == 'copy' else advice}")
               if each.key in FLAGS and FLAGS[each.key].out else each for each in numbers.warnings]  # fmt: skip
-    found = {
-        "annotators": names,
-        "advised": None if low is None else "--exclude" in advice,
-        "value": value,
-        "low": low,
-        "high": high,
-    }
+    found = {"annotators": names, "advised": advised, "value": value, "low": low, "high": high}
     return replace(numbers, warnings=warned, leave_out=found)
 
 
@@ -377,14 +371,16 @@ def _with_periods(numbers: Numbers, hashed: bool) -> Numbers:
     """The numbers with the option that leaves out what annotators said when they agreed less with others."""
     annotators = numbers.tables["annotators"].values
     pairs = zip(annotators["annotator"], annotators.get("period", ()), strict=False)
-    names = [f"{name}:{period}" for name, period in pairs if period is not None]
-    few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
-    option = (
-        option_text("--exclude", ",".join(names)) if few else "--exclude FILE, a line NAME:DATE.. or NAME:..DATE each"
-    )
-    advice = f"to leave out what they said when they agreed less: {option}"
-    warned = [replace(each, fix=f"{each.fix}; {advice}") if each.key == "drift" else each for each in numbers.warnings]
+    option = _exclude([f"{name}:{period}" for name, period in pairs if period], hashed, "a line NAME:DATE.. each")
+    warned = [replace(each, fix=f"{each.fix}; to leave out what was worse: {option}") if each.key == "drift" else each
+              for each in numbers.warnings]  # fmt: skip
     return replace(numbers, warnings=warned)
+
+
+def _exclude(names: list[str], hashed: bool, lines: str) -> str:
+    """The option that leaves out annotators; with a file, and what stands in its lines, where they cannot be named."""
+    few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
+    return option_text("--exclude", ",".join(names)) if few else f"--exclude FILE, {lines}"
 
 
 def _rows_of(instances: Instances, annotations: Annotations) -> np.ndarray:

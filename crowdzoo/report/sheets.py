@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
-from crowdzoo.errors import option_text
 from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds
 from crowdzoo.kinds.parts import has_part, part_of
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
@@ -150,10 +149,7 @@ def _people(
             ", ".join([*(_reason(note, row) for note in each), *haste.get(place, ())])
             for place, (each, row) in enumerate(zip(names, rows, strict=True))
         ],
-        "advice": [
-            "; ".join(_advice(note, row) for note in each if FLAGS[note].serious)
-            for each, row in zip(names, rows, strict=True)
-        ],
+        "advice": ["; ".join(FLAGS[note].said_of(1)[1] for note in each if FLAGS[note].serious) for each in names],
     }  # fmt: skip
     columns = {name: table[name] for name in FIRST if name in table.column_names}
     columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
@@ -167,14 +163,6 @@ def _reason(note: str, row: dict[str, Any]) -> str:
     except KeyError:
         words = ""
     return words or FLAGS[note].said_of(1)[0]
-
-
-def _advice(note: str, row: dict[str, Any]) -> str:
-    """What to do about an annotator, with the option that leaves out what was said when agreement was less."""
-    advice = FLAGS[note].said_of(1)[1]
-    if note != "drift" or row.get("period") is None:
-        return advice
-    return advice + ", or leave that out: " + option_text("--exclude", f"{row['annotator']}:{row['period']}")
 
 
 def _agree_most(annotations: Annotations) -> dict[str, Any]:

@@ -65,13 +65,12 @@ class RatingPage(KindPage):
             low, high = [np.where(shared < 4, np.nan, np.tanh(middle + end)) for end in (-width, width)]
             mean = np.bincount(who, ratings, number) / counts
         columns = {"reliability": found.skills, "mean": mean, **interval("correlation", correlation, low, high)}
-        biased, noisy, texts = np.zeros(number, bool), np.zeros(number, bool), [""] * number
+        biased, noisy = np.zeros((2, number), bool)
         if found.precisions is not None:
             columns["error"] = error = 1 / np.sqrt(found.precisions)
             usual_error = np.median(error[counts >= FEW]) if (counts >= FEW).any() else np.inf
             surely = 1 - NORMAL_975 / np.sqrt(2 * np.maximum(counts, 1))  # lower end of a standard deviation
             noisy = (counts >= FEW) & (error * surely > NOISY * usual_error)
-            texts = [f"error {each:.3g}, usually {usual_error:.3g}" for each in error.tolist()]
         if found.biases is not None:
             width = np.full(number, np.nan)
             if found.precisions is not None:
@@ -90,7 +89,8 @@ class RatingPage(KindPage):
             "constant": constant,
             "far": noisy,
         }
-        differs = [text if named else None for text, named in zip(texts, noisy, strict=True)]
+        differs = [f"error {error[who]:.3g}, usually {usual_error:.3g}" if named else None
+                   for who, named in enumerate(noisy.tolist())]  # fmt: skip
         copied = family_names(table.annotators, families)
         self.annotators = self.of_annotators(counts, shared, marks, copies=copied, differs=differs, **columns)
 
