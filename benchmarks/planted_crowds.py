@@ -63,6 +63,9 @@ RIGHT: dict[str, tuple[tuple[str, ...], bool | None]] = {
     "empty": (("random", "apart", "far"), None),
     "careless": (("far",), None),
     "invents": (("far",), None),
+    **dict.fromkeys(("misses", "noisy"), (("far",), None)),
+    "weak": (("far", "random", "vague"), None),
+    "equal": (("equal",), None),
     **dict.fromkeys(("wide", "narrow", "shifted"), (("extent",), None)),
 }  # fmt: skip
 
@@ -171,6 +174,15 @@ def classes(seed: int) -> Iterator[Crowd]:
             (truth == code) & (rng.random(len(truth)) < 0.9) | (rng.random(len(truth)) < 0.01), code, -1
         )
 
+    def skilled_at(skill, answers=None):
+        """Right so often, on so many of the tasks."""
+
+        def answer(truth, said, rng):
+            own = np.where(rng.random(len(truth)) < skill, truth, at_random(truth, said, rng))
+            return np.where(rng.permutation(len(truth)) < (answers or len(truth)), own, -1)
+
+        return answer
+
     spammers = plant("random", at_random, "r0", "r1")
     constant = plant("constant", always(0), "c0")
     constants = constant | plant("constant", mostly(2), "c1")
@@ -199,6 +211,10 @@ def classes(seed: int) -> Iterator[Crowd]:
     yield crowd("the opposite, two classes", plant("opposite", swaps(0, 1), "o0"), size=2)
     yield crowd("copies", plant("copy", copies("h3"), "k0", "k1"))
     yield crowd("bots of one source", plant("bot", at_random, "b0") | plant("bot", copies("b0"), "b1", "b2"))
+    yield crowd("a weak one", plant("weak", skilled_at(0.28), "w0"))
+    yield crowd("weak, two classes", plant("weak", skilled_at(0.1), "w0"), size=2, honest=skilled)
+    yield crowd("17 answers", plant("honest", skilled_at(0.4, 17), "f0", "f1", "f2", "f3"))
+    yield crowd("17 answers, two classes", plant("honest", skilled_at(0.3, 17), "f0", "f1", "f2", "f3"), size=2)
     yield crowd("a flagger", flagger)
     yield crowd("a flagger and a constant spammer", flagger | constant)
 
@@ -240,6 +256,7 @@ def ratings(seed: int) -> Iterator[Crowd]:
     yield crowd("biased", both)
     yield crowd("biased, half of the tasks each", both, 0.5)
     yield crowd("the scale upside down", plant("opposite", upside_down, "o0"))
+    yield crowd("a noisy one", plant("noisy", lambda truth, answers, rng: truth + rng.normal(0, 1.8, len(truth)), "n0"))
     yield crowd("copies", plant("copy", lambda truth, answers, rng: answers["h3"].copy(), "k0", "k1"))
 
 
@@ -300,6 +317,11 @@ def sentences(seed: int) -> Iterator[Crowd]:
     yield crowd("random spammers", plant("random", at_random, "r0", "r1"))
     yield crowd("nothing marked", plant("constant", lambda spans, rng: [], "c0"))
     yield crowd("sloppy edges", plant("edges", sloppy, "e0"))
+
+    def misses(spans, rng):
+        return [span for span in spans if rng.random() < 0.41]
+
+    yield crowd("one who misses spans", plant("misses", misses, "m0"))
     yield crowd("swapped types", plant("swaps", swaps, "s0"))
     yield crowd("swapped types and random spammers", plant("swaps", swaps, "s0") | plant("random", at_random, "r0"))
     yield crowd("copies", plant("copy", None, "k0", "k1"))
@@ -329,7 +351,8 @@ def preferences(seed: int) -> Iterator[Crowd]:
             elif answer is not None:
                 left = answer(left, rng)
             answered[who] = shown_pairs, left
-            answer_columns = shown_pairs[:, 0], shown_pairs[:, 1], [who] * 150, np.where(left, "left", "right")
+            words = np.where(left, "left", "right") if left.dtype == bool else left
+            answer_columns = shown_pairs[:, 0], shown_pairs[:, 1], [who] * 150, words
             for column, values in zip(columns, answer_columns, strict=True):
                 column += list(values)
         annotations = Annotations.from_arrays(columns[0], columns[2], columns[3], kind="preference", right=columns[1])
@@ -344,7 +367,12 @@ def preferences(seed: int) -> Iterator[Crowd]:
     yield crowd("clean", {})
     yield crowd("random spammers", plant("random", at_random, "r0", "r1"))
     yield crowd("always the left", plant("constant", always, "c0"))
+
+    def equal(left, rng):
+        return np.where(rng.random(len(left)) < 0.8, "equal", np.where(left, "left", "right"))
+
     yield crowd("the opposite", plant("opposite", lambda left, rng: ~left, "o0"))
+    yield crowd("calls pairs equal", plant("equal", equal, "e0"))
     yield crowd("copies", plant("copy", None, "k0"))
 
 

@@ -19,6 +19,8 @@ from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.kinds.parts import has_part, part_of
+from crowdzoo.quality.copies import copy_families, family_names
+from crowdzoo.quality.counted_once import counted_once
 from crowdzoo.quality.model_agreement import codes_of
 from crowdzoo.quality.next_annotation import SURE, class_gains, next_questions
 from crowdzoo.quality.settled import WORTH, can_be_settled, settlement, with_range, worth_asking
@@ -126,6 +128,10 @@ def run(arguments: argparse.Namespace) -> None:
     costs = _costs(arguments.costs, arguments.pay, crowd) if known is None or known.costs is None else known.costs
     who = _asked(arguments.annotators, crowd)
     mixed = _mixed(arguments, crowd, known)
+    everybody, stands = crowd, np.arange(crowd.num_annotators)
+    if mixed is None:
+        stands = _stand_for_copies(crowd, who, costs, arguments.multi_label)
+        crowd, who = counted_once(crowd, stands), who[stands[who] == who]
     result = fitted(aggregator, crowd) if mixed is None else mixed.aggregation
     skills = part.known(result, slice(None))
     if skills is None and arguments.method is None:
@@ -177,7 +183,8 @@ def run(arguments: argparse.Namespace) -> None:
         sure=done,
     )  # fmt: skip
     rows = [
-        *kind.size_rows(crowd),
+        *kind.size_rows(everybody),
+        *[("copies, asked as one", names) for names in dict.fromkeys(family_names(crowd.annotators, stands)) if names],
         *([] if mixed is None else [("correlation of models' errors", str(mixed.correlation))]),
         *state,
         *([("accepted tasks", f"{accepted.sum():,}")] if accepted.any() else []),
@@ -193,7 +200,7 @@ def run(arguments: argparse.Namespace) -> None:
         rows.append(("questions written to", str(arguments.out)))
     noted: tuple[str, ...] = ()
     if kind.labels.one_class and not arguments.multi_label:
-        noted = data_notes(crowd, result.method, models_named=known is not None and known.sources is not None)
+        noted = data_notes(everybody, result.method, models_named=known is not None and known.sources is not None)
     rows += [("note", note) for note in dict.fromkeys((*result.notes, *noted))]
     print_table(f"next, by {result.method}", ("", ""), rows)
     if arguments.out is None and len(found.tasks):
@@ -204,6 +211,21 @@ def run(arguments: argparse.Namespace) -> None:
             for task, one, gain, cost in shown
         ]
         print_table("the first questions (--out FILE writes all)", ("task", "annotator", "gain", "cost"), table)
+
+
+def _stand_for_copies(crowd: Annotations, who: np.ndarray, costs: np.ndarray, several: bool | None) -> np.ndarray:
+    """Of each annotator whoever is asked of those who copy each other: the cheapest of those who can be, codes [R]."""
+    tasks, people, said = crowd.task_ids, crowd.annotator_ids, crowd.labels
+    if several:
+        from crowdzoo.kinds.several_labels.answers import LabelAnswers
+
+        answers = LabelAnswers.of(crowd, np.arange(crowd.num_classes))
+        tasks, people = answers.tasks, answers.who
+        said = np.unique(answers.said, axis=0, return_inverse=True)[1].ravel()
+    families = copy_families(crowd.num_annotators, tasks, people, said)
+    order = np.lexsort((costs, ~np.isin(np.arange(len(costs)), who)))
+    found, first = np.unique(families[order], return_index=True)
+    return order[first][np.searchsorted(found, families)]
 
 
 def _mixed(arguments: argparse.Namespace, crowd: Annotations, table: AnnotatorTable | None) -> PeopleAndModels | None:

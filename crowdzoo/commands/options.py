@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import math
 import os
 import re
 import shlex
@@ -26,6 +27,8 @@ ONE_ANSWER = (
 )  # of --multi-label
 MOST = 10**9  # epochs, iterations, lines
 PEOPLE_AND_MODELS = "people-and-models"
+# An annotator and a time of --exclude, such as bob:2026-02-14.. or bob:..2026-02-14T12:00
+PERIOD = re.compile(r"(.+?):(?=\.*\d)(\d{4}-\d\d-\d\d\S*?)?\.\.(\d{4}-\d\d-\d\d\S*)?$")
 REJECTS = Output("rejects", "--rejects", is_rejects)
 
 
@@ -103,7 +106,8 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     )
     command.add_argument("--rejects", type=path, metavar="FILE", help="file for skipped rows, with the reasons")
     command.add_argument("--exclude", metavar="NAME,…|FILE",
-        help="annotators whose annotations are left out: names with commas between, or a text file with a name a line",
+        help="annotators whose annotations are left out: names with commas between, or a text file with a name a line; "
+        "NAME:2026-02-14.. leaves out those from this time on (UTC), NAME:..2026-02-14 those before it",
     )  # fmt: skip
     command.add_argument("--only", metavar="NAME,…|FILE", help="annotators who are kept, in the same form")
     command.add_argument("--since", type=date, metavar="DATE",
@@ -333,6 +337,14 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
     for option in ("exclude", "only"):
         if (text := getattr(arguments, option)) is not None:
             found[option] = _names(text, option)
+    if periods := [match for name in found.get("exclude", ()) if (match := PERIOD.match(name))]:
+        if "since" in kind.refused:
+            raise ConfigError(
+                f"--exclude {shorten(periods[0][0])}: {kind.title} have no timestamps; name the annotator."
+            )
+        whole = [name for name in found.pop("exclude") if not PERIOD.match(name)]
+        found |= {"exclude": whole} if whole else {}
+        found["without"] = [(match[1], _end(match, 2, -math.inf), _end(match, 3, math.inf)) for match in periods]
     return found | given(arguments, ["since"])
 
 
@@ -346,6 +358,14 @@ def source_of(arguments: argparse.Namespace, kind: Kind) -> str:
         elif value != "error" and name != "rejects":  # the default of --on-bad-rows and --on-duplicate
             words.append(option_text(option, str(value)))
     return " ".join(words)
+
+
+def _end(period: re.Match[str], group: int, otherwise: float) -> float:
+    """An end of a period of --exclude, in seconds since 1970."""
+    try:
+        return date(period[group]) if period[group] else otherwise
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(f"--exclude {shorten(period[0])}: {error}.") from None
 
 
 def _names(text: str, option: str) -> list[str]:

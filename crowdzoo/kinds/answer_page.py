@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from crowdzoo.kinds.kind_page import KindPage, interval
 from crowdzoo.kinds.page_parts import Warned, warning
-from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
-from crowdzoo.quality.copies import copies
+from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.fitted_skills import fitted_skills
 from crowdzoo.quality.wilson import NORMAL_975
 
-FAR = 0.2  # below the usual reliability, from which on an annotator is noted
 HARDLY = 0.5  # the usual reliability below which the page warns: two answers have a quarter in common
 WORST = 0.5  # of the usual agreement of a task's answers, below which it is to be done again
 
@@ -24,6 +23,7 @@ class AnswerPage(KindPage):
     """What pages have in common on answers that are more or less near each other.
 
     Attributes:
+        families: of annotators who copy each other, see `copy_families`, [R].
         skill: of annotators, see `fitted_skills`, [R].
         shared: answers of each to tasks that others answered, [R].
         reliability: how near the answers of each are to those of the others, who weigh by their skill, over how near
@@ -45,12 +45,17 @@ class AnswerPage(KindPage):
             weights: of the pairs, [P].
         """
         size, number, self.kept = len(who), self.table.num_annotators, np.ones(len(pairs[0]), bool)
+        table = self.table
+        self.families = copy_families(number, table.task_ids, table.annotator_ids, table.labels)
+        one, other = (self.families[who[each]] for each in pairs)  # copies do not judge each other, and count once
+        members = np.bincount(self.families, minlength=number)
+        weights = weights * (one != other) / (members[one] * members[other])
         self.of_pairs, self.sides, self.near = tasks[pairs[0]], [who[each] for each in pairs], near
         rows, others, twice = np.r_[pairs[0], pairs[1]], np.r_[pairs[1], pairs[0]], np.tile(weights, 2)
         self.skill = fitted_skills(who[rows], who[others], np.tile(near, 2), twice, number)
         theirs = self.skill[who[others]]
         found, most = (np.bincount(rows, twice * theirs * each, size) for each in (np.tile(near, 2), theirs))
-        self.shared = np.bincount(who[np.bincount(rows, minlength=size) > 0], minlength=number)
+        self.shared = np.bincount(who[np.bincount(rows, twice, size) > 0], minlength=number)
         total = np.bincount(who, most, number)
         value = ratio(np.bincount(who, found, number), total)
         squares = np.bincount(who, np.nan_to_num(found - value[who] * most) ** 2, number)  # of a ratio of sums
@@ -91,7 +96,7 @@ class AnswerPage(KindPage):
         far &= (known & ~far).sum() > 1  # one alone may be the one who errs
         marks = {"random": far & (low <= 0), "far": far & (low > 0) & ~extent, "extent": extent}
         columns["differs"] = [each if any(of) else None for each, *of in zip(differs, *marks.values(), strict=True)]
-        columns["copies"] = copies(table.annotators, table.task_ids, table.annotator_ids, table.labels)
+        columns["copies"] = family_names(table.annotators, self.families)
         counts = np.bincount(table.annotator_ids, minlength=table.num_annotators)
         self.annotators = self.of_annotators(counts, self.shared, marks, **self.reliability, **columns)
         self.kept = ~far[self.sides[0]] & ~far[self.sides[1]]

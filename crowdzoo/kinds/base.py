@@ -24,7 +24,7 @@ import argparse
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
@@ -144,6 +144,7 @@ class Kind(ABC):
         tasks: Any = None,
         only: Any = None,
         since: float | None = None,
+        without: Sequence[tuple[str, float, float]] = (),
         **options: Any,
     ) -> Any:
         """Reads annotators' labels.
@@ -154,6 +155,8 @@ class Kind(ABC):
             only: names of the annotators who are kept; None: all. Tasks that nobody else labelled go, unless `tasks`
                 names them. Not for sentences.
             since: annotations with a timestamp from this one on are kept, seconds since 1970. Not for sentences.
+            without: annotators, and from when to when (not included) annotations with a timestamp are left out, seconds
+                since 1970. Not for sentences.
             **options: any of `reading`.
 
         Returns:
@@ -164,7 +167,7 @@ class Kind(ABC):
         """
         found = Annotations.read(annotations, kind=self.name, tasks=tasks, **options)
         fix = "leave it out" if options.get("platform") else "name their column, columns='timestamp=COLUMN'"
-        return chosen(found, annotations, only, since, tasks is not None, fix)
+        return chosen(found, annotations, only, since, without, tasks is not None, fix)
 
     @abstractmethod
     def gold_of(self, crowd: Any, path: Path | None, layout: Layout | None = None) -> Any:

@@ -12,7 +12,13 @@ from crowdzoo.errors import ConfigError, DataError, short_repr
 
 
 def chosen(
-    crowd: Annotations, place: str | Path, only: Sequence[str] | None, since: float | None, keep_tasks: bool, fix: str
+    crowd: Annotations,
+    place: str | Path,
+    only: Sequence[str] | None,
+    since: float | None,
+    without: Sequence[tuple[str, float, float]],
+    keep_tasks: bool,
+    fix: str,
 ) -> Annotations:
     """Some of the annotations, as if there were no others.
 
@@ -21,6 +27,7 @@ def chosen(
         place: their file, for messages.
         only: names of the annotators who are kept; None: all.
         since: seconds since 1970, from which timestamps are kept; None: all. Annotations without one go.
+        without: annotators, and from when to when their annotations go; see `Kind.read`.
         keep_tasks: whether tasks without annotations stay.
         fix: what to do where there are no timestamps.
 
@@ -28,22 +35,27 @@ def chosen(
         ConfigError: nobody has one of the names.
         DataError: there are no timestamps, or nothing is left.
     """
-    rows = np.ones(len(crowd), bool)
-    if only is not None:
-        names = list(map(str, crowd.annotators.tolist()))
-        if unmet := [name for name in only if name not in names]:
+    rows, names = np.ones(len(crowd), bool), list(map(str, crowd.annotators.tolist()))
+    for option, named in (("only", only or ()), ("exclude", [name for name, *_ in without])):
+        if unmet := [name for name in named if name not in names]:
             raise ConfigError(
-                f"only: no annotation of {place} is by {short_repr(unmet[0])}. Write names as they stand there."
+                f"{option}: no annotation of {place} is by {short_repr(unmet[0])}. Write names as they stand there."
             )
+    if only is not None:
         rows &= np.isin(crowd.annotator_ids, [names.index(name) for name in only])
     if since is not None:
         if crowd.timestamp is None:
             raise DataError(f"{place}: has no timestamps, which --since needs: {fix}.")
         rows &= crowd.timestamp >= since
+    for name, start, end in without:
+        if crowd.timestamp is None:
+            raise DataError(f"{place}: has no timestamps, which a time in --exclude needs: {fix}.")
+        rows &= ~((crowd.annotator_ids == names.index(name)) & (crowd.timestamp >= start) & (crowd.timestamp < end))
     if rows.all():
         return crowd
     if not rows.any():
-        given = [f"--{name}" for name, value in (("only", only), ("since", since)) if value is not None]
+        options = {"only": only, "since": since, "exclude": without or None}
+        given = [f"--{name}" for name, value in options.items() if value is not None]
         left = "leaves" if len(given) == 1 else "leave"
         latest = ""
         if crowd.timestamp is not None and since is not None and np.isfinite(last := np.nanmax(crowd.timestamp)):

@@ -21,6 +21,7 @@ from crowdzoo.quality.wilson import wilson
 DIGITS = 4  # decimals of what is written
 MOST_NAMED = 5  # annotators in a warning
 _OF_FLAGS = ("serious", "out", "keep")
+HASTY = 0.25  # of the median time of the annotators, below which the time of one who has a note is told
 MANY = 0.1  # share of all annotations from which a note on those who made them is serious
 # From where data are reliable, and conclusions tentative: Krippendorff, Content Analysis, 2004
 RELIABLE, TENTATIVE = 0.8, 2 / 3
@@ -294,7 +295,7 @@ def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[War
         annotators: values of the table of annotators.
         total: number of all annotations.
     """
-    found = []
+    found, haste = [], hasty(annotators.get("seconds"))
     for name, flag in FLAGS.items():
         who = [place for place, names in enumerate(annotators["notes"]) if name in names]
         if not flag.serious or not who:
@@ -310,9 +311,23 @@ def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[War
         else:
             what = "; ".join(words if len(who) == 1 else map(": ".join, zip(named, words, strict=False)))
         finding = f"{text}{what and f' ({what})'}; {percent(share)} of all annotations"
+        quick = [f"{annotators['annotator'][place]}: {haste[place]}" for place in who[:MOST_NAMED] if place in haste]
+        finding += f"; {', '.join(quick)}" if quick else ""
         serious = share >= MANY and not flag.keep
         found.append(Warned(serious, more_than(named), finding, fix, f"annotator-{named[0]}", name))
     return found
+
+
+def hasty(seconds: Sequence[float | None] | None) -> dict[int, str]:
+    """Whose answers take far less time than is usual, and how long both are; no reason against anybody by itself.
+
+    Args:
+        seconds: median of each annotator, None where it is not known; None: of nobody.
+    """
+    known = np.array([np.nan if each is None else each for each in seconds or ()], np.float64)
+    usual = float(np.nanmedian(known)) if np.isfinite(known).any() else 0.0
+    places = np.flatnonzero(known < HASTY * usual).tolist()
+    return {place: f"{known[place]:.2g} s per answer, usually {usual:.2g} s" for place in places}
 
 
 def more_than(names: Sequence[Any], most: int = MOST_NAMED) -> str:

@@ -1,6 +1,7 @@
 """annotator_table: what each annotator's labels look like, beside the others' and the aggregate."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,18 @@ from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.camps import Camps
 from crowdzoo.quality.columns import defined, name_column
-from crowdzoo.quality.copies import copies
-from crowdzoo.quality.over_time import drift
+from crowdzoo.quality.copies import copy_families, family_names
+from crowdzoo.quality.judging import judging_matrices
+from crowdzoo.quality.over_time import drift, worse_periods
 from crowdzoo.quality.ratings import Ratings, ratings_of
-from crowdzoo.quality.reliability import judged_answers, judged_by_others
+from crowdzoo.quality.reliability import MOST_CELLS, judged_answers, judged_by_others
 from crowdzoo.quality.spammers import spammer_scores
 from crowdzoo.quality.tasks import check_same, entropies
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
 FEW = 10  # annotators with fewer annotations are not judged: their figures are noise
 ONE_ANSWER = 0.9  # share of one answer from which it is noted
+FAR = 0.2  # below the usual reliability, from which on an annotator is noted
 VAGUE = 0.1  # spammer score below which labels say little about the class
 MOST_LIKELY = 0.5  # share from which an answer is the usual one
 LEAST_SEEN = 5.0  # tasks of a class, by the others
@@ -28,7 +31,7 @@ LEAST_PER_CLASS = 10  # annotations of an annotator from which the score counts
 BY_OTHERS = (
     "exchange",
     "against",
-    "random",
+    "random", "far",
     "vague",
     "copy",
 )  # notes that may only say that camps contradict each other
@@ -46,18 +49,23 @@ def annotator_table(
 
     - `annotator`: name; `annotations`: how many; `shared`: how many of them on tasks that others labelled too;
     - `agreement`: mean over the shared ones of the share of the task's other annotations that say the same. It needs no
-      aggregate and counts no vote for itself;
+      aggregate and counts no vote for itself. Who copy each other (see `copy_families`) do not judge each other: here,
+      in `reliability` and in the notes the other annotations are those from outside of the family;
     - `notes`: what is odd about the annotator, words with commas between; empty as a rule. Of those with ten shared
       annotations or more: `exchange` (takes classes for each other, see `exchanged_classes`), `against` (agrees with
       others less often than labels drawn by the annotator's own shares would), `same` (one answer nearly always, not
-      where others give it), `random` (agrees as by chance, and clearly less than the crowd), `vague` (a spammer score
-      below .1); `copy` (the answers of another, see `copies`); `drift` (agreement changes over time, see
-      `drift`); `alone` (shares no task), `few` (fewer than ten shared);
+      where others give it), `random` (agrees as by chance, and clearly less than the crowd; the interval of the
+      reliability lies nearer to chance than to the usual one), `vague` (a spammer score below .1), `far` (none of
+      these, and the interval of the reliability lies .2 below the usual one); `copy` (the answers of another, see
+      `copy_families`); `drift` (agreement changes over time, see `drift`); `alone` (shares no task), `few` (fewer than
+      ten shared);
     - `exchanges`: which class is given for which, in words (two that are exchanged: "cat and dog"); null without that
       note;
     - `copies`: names of those who have the same answers; null without the note `copy`;
     - `drift`: agreement with others, period by period, in words ("92, 90, 61, 60 %"); null without timestamps, or with
-      fewer than twenty shared annotations;
+      fewer than twenty shared annotations; `period`: of those with the note, when they agreed less, as `--exclude`
+      takes it ("2026-02-14.." for from that day on);
+    - `differs`: the usual reliability, in words; null without the note `far`;
     - `camp`: 1 or 2 of the annotators of two camps, null for others; only where camps are given. Members have none
       of the notes `exchange`, `against`, `random` and `vague`, nor `copy` where the other camp agrees as much within
       itself, which may only say that one camp contradicts the other;
@@ -66,7 +74,8 @@ def annotator_table(
     - `label_entropy`: of the annotator's label shares, nats (at most ln K).
 
     With an aggregation also `reliability`, `reliability_low` and `reliability_high`: the accuracy that
-    `judged_by_others` finds, and its interval of 95 % (where the method learns no confusion matrices: `agreement`);
+    `judged_by_others` finds with the matrices of `judging_matrices` (where only some judge, with those of the
+    aggregation), and its interval of 95 % (where the method learns no confusion matrices: `agreement`);
     `aggregate_agreement`: share of labels equal to the aggregate's, `aggregate_probability`: mean probability that the
     aggregate gives to what was said (both include the annotator's own say in the aggregate: who labels alone agrees
     always); and, where the method has confusion matrices, `spammer_score` (see `spammer_scores`; null without
@@ -87,7 +96,10 @@ def annotator_table(
         check_same(annotations, aggregation)
     number, who = annotations.num_annotators, ratings.annotator_ids
     judges = np.ones(number, bool) if people is None else people
-    shared, agreement = ratings.others_agree(who, number)
+    families = copy_families(number, ratings.tasks, who, ratings.codes)
+    others, same = _by_others(ratings, families, np.ones(len(who), bool))
+    shared = np.bincount(who[others > 0], minlength=number)
+    agreement = np.bincount(who, same / np.maximum(others, 1), number) / np.maximum(shared, 1)
     order = np.argsort(who, kind="stable")
     counts = np.bincount(who, minlength=number)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -111,26 +123,39 @@ def annotator_table(
     worth: NDArray[Any] = shared
     reliability = np.where(shared > 0, agreement, np.nan)
     if aggregation is not None and aggregation.confusions is not None and aggregation.class_prior is not None:
-        reliability, worth = judged_by_others(annotations, aggregation, judges)
+        judging = aggregation
+        if judges.all() and aggregation.confusions.size <= MOST_CELLS:
+            judging = replace(aggregation, confusions=judging_matrices(annotations, aggregation, families))
+        reliability, worth = judged_by_others(annotations, judging, judges, families)
     low, high = wilson(reliability, worth)
     own, top = of_annotator.same[np.argsort(order)], top_count / np.maximum(counts, 1)
-    copied = copies(annotations.annotators, ratings.tasks, who, ratings.codes)
-    periods = drift(annotations).to_pydict()
+    copied = family_names(annotations.annotators, families)
+    periods = drift(annotations)
     moved, shares = np.zeros(number, bool), dict[int, list[str]]()
-    for place, agreed, changes in zip(*(periods[name] for name in ("annotator", "agreement", "changes")), strict=True):
+    columns_of = (periods[name].to_pylist() for name in ("annotator", "agreement", "changes"))
+    for place, agreed, changes in zip(*columns_of, strict=True):
         moved[place] = changes
         shares.setdefault(place, []).append(f"{100 * agreed:.0f}")
     over_time = [f"{', '.join(shares[place])} %" if place in shares else None for place in range(number)]
-    notes, words = _notes(annotations, aggregation, judges, ratings, own, top, reliability, copied, moved)
+    notes, words, usual = _notes(
+        annotations, aggregation, judges, ratings, own, top, (reliability, high), families, moved
+    )
     if camps is not None:
         for place in np.flatnonzero(camps.camp).tolist():
             copied[place] = copied[place] if camps.copies[place] else None
             notes[place] = [
-                each for each in notes[place] if each not in BY_OTHERS or (each == "copy" and copied[place])
+                note for note in notes[place] if note not in BY_OTHERS or (note == "copy" and copied[place])
             ]
             words[place] = None
         columns["camp"] = defined(camps.camp, camps.camp > 0)
-    texts = {"notes": [",".join(each) for each in notes], "exchanges": words, "copies": copied, "drift": over_time}
+    texts = {
+        "notes": [",".join(names) for names in notes],
+        "exchanges": words,
+        "copies": copied,
+        "drift": over_time,
+        "period": worse_periods(periods, number),
+        "differs": [f"usually {usual:.2f}" if "far" in names else None for names in notes],
+    }
     columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
     if aggregation is not None:
         for name, values in (("", reliability), ("_low", low), ("_high", high)):
@@ -151,26 +176,24 @@ def _notes(
     ratings: Ratings,
     own: NDArray[np.int32],
     top: NDArray[np.float64],
-    reliability: NDArray[np.float64],
-    copied: list[str | None],
+    judged: tuple[NDArray[np.float64], NDArray[np.float64]],
+    families: NDArray[np.int64],
     moved: NDArray[np.bool_],
-) -> tuple[list[list[str]], list[str | None]]:
-    """The notes of each annotator, and the column `exchanges`.
+) -> tuple[list[list[str]], list[str | None], float]:
+    """The notes of each annotator, the column `exchanges`, and the usual reliability.
 
-    `own`: annotations of the same annotator with the label of each row, [A]; `top` (share of the most frequent
-    one), `reliability` and `copied` are those of the table, [R], and `moved` says whose agreement changes over time.
+    `own`: annotations of the same annotator with the label of each row, [A]; `top`: share of the most frequent one,
+    `judged`: reliability and the upper end of its interval, `families`: see `copy_families`, and `moved`: whose
+    agreement changes over time, [R].
     """
     number, size, who, codes = annotations.num_annotators, annotations.num_classes, ratings.annotator_ids, ratings.codes
+    reliability, high = judged
     counts, judging = np.bincount(who, minlength=number), judges[who]
-    others = np.bincount(ratings.tasks[judging], minlength=annotations.num_tasks)[ratings.tasks] - judging
-    same = ratings.same
-    if not judging.all():
-        cells = ratings.tasks * size + codes
-        same = np.bincount(cells[judging], minlength=annotations.num_tasks * size)[cells]
+    others, same = _by_others(ratings, families, judging)
     # how much more often than by chance: the share of the others' labels elsewhere that are this one
     usual = np.bincount(codes[judging], minlength=size)[codes] - own * judging
     usual = usual / np.maximum(judging.sum() - (counts * judges)[who], 1)
-    beyond = ((same - judging) / np.maximum(others, 1) - usual)[others > 0]
+    beyond = (same / np.maximum(others, 1) - usual)[others > 0]
     placed = who[others > 0]
     shared = np.bincount(placed, minlength=number)
     mean = np.bincount(placed, beyond, number) / np.maximum(shared, 1)
@@ -179,7 +202,7 @@ def _notes(
     crowd = judges[placed]
     overall = beyond[crowd].mean() if crowd.any() else 0.0
     enough = shared >= FEW
-    answers = judged_answers(annotations, aggregation, judges, enough) if size > 1 else None
+    answers = judged_answers(annotations, aggregation, judges, enough, families) if size > 1 else None
     pairs = {} if answers is None else exchanged_classes(answers)
     exchange = np.isin(np.arange(number), [*pairs])
     against = enough & (mean + half < 0) & ~exchange
@@ -189,17 +212,25 @@ def _notes(
     # who says the class of nine in ten annotations nine times in ten repeats nothing
     constant = (counts >= FEW) & (top >= ONE_ANSWER) & (wilson(top, counts)[0] > often)
     same_answer = constant & enough & by_chance
+    known = enough & np.isfinite(reliability)
+    usually = float(np.median(reliability[known])) if known.any() else np.nan
+    guessed = np.bincount(placed, usual[others > 0], number) / np.maximum(shared, 1)  # right so often by chance
     random = enough & by_chance & ~against & ~same_answer & (mean + half < overall)
+    by_matrices = aggregation is not None and aggregation.confusions is not None
+    random &= ~(high >= ((guessed + usually) / 2 if by_matrices else usually))  # nor where that is not known
     vague = np.zeros(number, bool)
-    if aggregation is not None and aggregation.confusions is not None and size > 1:
+    if aggregation is not None and by_matrices and size > 1:
         vague = (counts >= LEAST_PER_CLASS * size) & (spammer_scores(aggregation) < VAGUE)
-        guessed = np.bincount(placed, usual[others > 0], number) / np.maximum(shared, 1)  # right so often by chance
         tells = reliability - guessed >= np.sqrt(VAGUE) * (1 - guessed)  # of two classes the score again, by the others
         vague &= ~(exchange | against | same_answer | random | (constant & ~by_chance) | tells)
+    far = known & (high < usually - FAR) & ~(exchange | against | same_answer | random | vague)
+    far &= (known & ~far).sum() > 1  # one alone may be the one who errs
     alone = (shared == 0) & (counts > 0)
+    copied = np.bincount(families, minlength=number)[families] > 1
     marks = {
         "exchange": exchange, "against": against & ~same_answer, "random": random, "same": same_answer, "vague": vague,
-        "copy": np.array(copied, bool), "drift": moved, "alone": alone, "few": ~enough & ~alone,
+        "far": far,
+        "copy": copied, "drift": moved, "alone": alone, "few": ~enough & ~alone,
     }  # fmt: skip
     classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
     words = {
@@ -209,7 +240,28 @@ def _notes(
         )
         for place, found in pairs.items()
     }  # fmt: skip
-    return notes_of(marks, number), [words.get(place) for place in range(number)]
+    return notes_of(marks, number), [words.get(place) for place in range(number)], usually
+
+
+def _by_others(
+    ratings: Ratings, families: NDArray[np.int64], judging: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Annotations of each row's task that judge it and are not of its annotator's family; those with its label, [A].
+
+    `judging` are the annotations of those who judge, [A].
+    """
+    tasks, cells = ratings.tasks, ratings.tasks * ratings.num_values + ratings.codes
+    others, same = np.repeat(ratings.sizes, ratings.sizes), ratings.same
+    if not judging.all():
+        others, same = (np.bincount(of[judging], minlength=of.max() + 1)[of] for of in (tasks, cells))
+    own = own_same = judging.astype(np.int64)
+    if (families != np.arange(len(families))).any():
+        rows = families[ratings.annotator_ids]
+        own, own_same = (
+            np.bincount(place, judging)[place].astype(np.int64)
+            for place in (np.unique(of * len(families) + rows, return_inverse=True)[1] for of in (tasks, cells))
+        )
+    return others - own, same - own_same
 
 
 def notes_of(marks: Mapping[str, NDArray[np.bool_]], number: int) -> list[list[str]]:

@@ -1,5 +1,6 @@
-"""copies: who gives the answers of others as his own."""
+"""copy_families: who gives the answers of others as his own."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,30 @@ NAMED = 5  # of a family
 def copies(
     annotators: NDArray[Any], tasks: NDArray[np.int64], who: NDArray[np.int64], said: NDArray[Any]
 ) -> list[str | None]:
-    """Families of annotators who copy each other, or answer from one source: of each annotator the family's names.
+    """Names of the family of each annotator; None for who answers alone. Arguments as for `copy_families`."""
+    return family_names(annotators, copy_families(len(annotators), tasks, who, said))
+
+
+def family_names(annotators: NDArray[Any], families: NDArray[np.int64]) -> list[str | None]:
+    """Names of the family of each annotator, the first five of them; None for who answers alone."""
+    names: dict[int, str] = {}
+    for family in np.flatnonzero(np.bincount(families) > 1).tolist():
+        places = np.flatnonzero(families == family).tolist()
+        more = f" and {len(places) - NAMED:,} more" if len(places) > NAMED else ""
+        names[family] = ", ".join(str(annotators[place]) for place in places[:NAMED]) + more
+    return [names.get(family) for family in families.tolist()]
+
+
+def families_of(names: Sequence[str | None]) -> NDArray[np.int64]:
+    """The families whose names `family_names` gives."""
+    firsts = {name: place for place, name in reversed([*enumerate(names)])}
+    return np.array([place if name is None else firsts[name] for place, name in enumerate(names)], np.int64)
+
+
+def copy_families(
+    number: int, tasks: NDArray[np.int64], who: NDArray[np.int64], said: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Families of annotators who copy each other, or answer from one source: of each the code of the family's first.
 
     Two annotators who answer by themselves agree as far as both are right. How often that would be is the largest of
     three estimates: the product of their skills, which are those that fit how far they agree with all others beyond
@@ -34,20 +58,21 @@ def copies(
     family is smaller. Tasks with three answers or more count; of more than a million answers tasks are drawn.
 
     Args:
-        annotators: names, [R].
+        number: of annotators, R.
         tasks: task, or question, of each of A answers, [A].
         who: its annotator, [A].
         said: code of what was said, [A].
 
     Returns:
-        None for all who answer by themselves, and where there are too many annotators and answers to compare.
+        int64 [R]; the own code for all who answer by themselves, and where there are too many annotators and answers to
+        compare.
     """
-    number, several = len(annotators), np.bincount(tasks) > 2
+    several = np.bincount(tasks) > 2
     if (drawn := MOST_ANSWERS / max(len(tasks), 1)) < 1:
         several &= np.random.default_rng(0).random(len(several)) < drawn
     rows = several[tasks]
     tasks, who, said = tasks[rows], who[rows], np.unique(said[rows], return_inverse=True)[1]
-    found: list[str | None] = [None] * number
+    found = np.arange(number)
     width = int(said.max(initial=0)) + 1
     block = Block(tasks, who, said)
     shared = SharedTasks.of(block, number)
@@ -82,11 +107,8 @@ def copies(
     members = groups.members
     sizes = np.bincount(members)
     for family in np.flatnonzero((sizes > 1) & (2 * sizes < len(np.unique(who)))).tolist():
-        places = np.flatnonzero(members == family).tolist()
-        names = ", ".join(str(annotators[place]) for place in places[:NAMED])
-        names += f" and {len(places) - NAMED:,} more" if len(places) > NAMED else ""
-        for place in places:
-            found[place] = names
+        places = np.flatnonzero(members == family)
+        found[places] = places[0]
     return found
 
 

@@ -1,5 +1,8 @@
 """drift: how annotators agree with others as time goes on."""
 
+from datetime import datetime, timezone
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -76,6 +79,36 @@ def drift(annotations: Annotations) -> pa.Table:
         "start": times[rows[starts]], "end": times[rows[starts + sizes - 1]], "annotations": sizes,
         "agreement": share, "agreement_low": low, "agreement_high": high, "changes": changes[groups // PERIODS],
     })  # fmt: skip
+
+
+def worse_periods(periods: pa.Table, number: int) -> list[str | None]:
+    """When annotators whose agreement changes agreed less than before or after, as `--exclude` takes it.
+
+    Their periods are cut in two where the means differ most, in standard errors. A day stands for its first moment.
+
+    Args:
+        periods: result of `drift`.
+        number: of annotators, R.
+
+    Returns:
+        Such as "2026-02-14..", from that time on, or "..2026-02-14T12:00:05", before it; None of all others.
+    """
+    found: list[str | None] = [None] * number
+    rows = dict[int, list[dict[str, Any]]]()
+    for row in periods.filter(periods["changes"]).to_pylist():
+        rows.setdefault(row["annotator"], []).append(row)
+    for who, of in rows.items():
+        sizes = np.array([row["annotations"] for row in of], float)
+        sums = np.cumsum(sizes * [row["agreement"] for row in of])
+        before, after = np.cumsum(sizes)[:-1], sizes.sum() - np.cumsum(sizes)[:-1]
+        change = (sums[-1] - sums[:-1]) / after - sums[:-1] / before
+        cut = int(np.argmax(np.abs(change) * np.sqrt(before * after)))
+        last, first = (datetime.fromtimestamp(each, timezone.utc) for each in (of[cut]["end"], of[cut + 1]["start"]))
+        day = first.replace(hour=0, minute=0, second=0, microsecond=0)
+        at = day if last < day else first.replace(microsecond=0)
+        text = f"{at:%Y-%m-%d}" if at == day else f"{at:%Y-%m-%dT%H:%M:%S}"
+        found[who] = f"{text}.." if change[cut] < 0 else f"..{text}"
+    return found
 
 
 def _of_others(values: NDArray[np.float64], own: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """judged_by_others, judged_answers: what an annotator says, as the others who labelled the same tasks see it."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,17 @@ MOST_CELLS = 1 << 25  # of the matrices of all annotators
 LEAST = 1e-12  # of a probability, so that its logarithm is finite
 EDGE = 1e-4  # nearest to 0 and 1 that an accuracy is looked for
 EM_STEPS, NEWTON_STEPS = 8, 12
+LEAST_LEFT = 0.15  # of the information on an accuracy
+KNOWN = 4.0  # information on an accuracy before any annotation: a standard deviation of one half
+MOST_TOGETHER = 30  # annotations of a task; of more, others are as good as known
 LEAST_WORTH = 1.0  # annotations that an estimate has to be worth
 
 
 def judged_by_others(
-    annotations: Annotations, aggregation: Aggregation, judges: NDArray[np.bool_] | None = None
+    annotations: Annotations,
+    aggregation: Aggregation,
+    judges: NDArray[np.bool_] | None = None,
+    families: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How often each annotator is right, judged by the other annotators alone.
 
@@ -35,11 +42,14 @@ def judged_by_others(
         annotations: kind classification; R annotators.
         aggregation: a result for the same annotations, with confusions and class prior.
         judges: whose labels count as those of others, bool [R], such as people's where models err together. None: all.
+        families: see `copy_families`, int [R]: who copy each other do not judge each other, and their labels of a task
+            together count as one. None: nobody copies.
 
     Returns:
-        The accuracy a, [R], 0 to 1; and of how many annotations with a known class it tells as much, [R] (Fisher
-        information): with it as the number, Wilson's interval holds. NaN where an annotator shares no task, or what
-        others say tells less than one such annotation.
+        The accuracy a, [R], 0 to 1; and of how many annotations with a known class it tells as much, [R]: with it as
+        the number, Wilson's interval holds. That is the Fisher information less what is lost because the accuracies of
+        the others are estimated from the same annotations. NaN where an annotator shares no task, or what others say
+        tells less than one such annotation.
 
     Raises:
         DataError: another kind, judges of another shape, an aggregation of other tasks, annotators or classes, or one
@@ -57,15 +67,21 @@ def judged_by_others(
     judging = np.ones(number, bool) if judges is None else np.asarray(judges)
     if judging.shape != (number,) or judging.dtype != bool:
         raise DataError(f"judges: give a boolean for each of the {number:,} annotators, got shape {judging.shape}.")
-    people, chances = [np.zeros(0, np.int64)], [np.zeros(0)]
-    for who, said, others in _others_view(annotations, aggregation, judging):
+    people, chances, tasks = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, np.int64)]
+    for of, who, said, others in _others_view(annotations, aggregation, judging, families=families):
+        tasks.append(of)
         people.append(who)
         chances.append(others[np.arange(len(said)), said])
-    return accuracies(np.concatenate(people), np.concatenate(chances), number, size)
+    shared = np.concatenate(tasks), np.arange(number) if families is None else families
+    return accuracies(np.concatenate(people), np.concatenate(chances), number, size, shared if judging.all() else None)
 
 
 def judged_answers(
-    annotations: Annotations, aggregation: Aggregation | None, judges: NDArray[np.bool_], wanted: NDArray[np.bool_]
+    annotations: Annotations,
+    aggregation: Aggregation | None,
+    judges: NDArray[np.bool_],
+    wanted: NDArray[np.bool_],
+    families: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64] | None:
     """How often each annotator says what where the others think what: `[annotator, true, said]`, [R, K, K].
 
@@ -77,7 +93,7 @@ def judged_answers(
     if number * size * size > MOST_CELLS:
         return None
     found = np.zeros((number, size, size))
-    for who, said, others in _others_view(annotations, aggregation, judges, wanted):
+    for _, who, said, others in _others_view(annotations, aggregation, judges, wanted, families):
         cells = who * size + said
         for true in range(size):
             found[:, true] += np.bincount(cells, others[:, true], number * size).reshape(number, size)
@@ -89,32 +105,48 @@ def _others_view(
     aggregation: Aggregation | None,
     judging: NDArray[np.bool_],
     wanted: NDArray[np.bool_] | None = None,
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
-    """Annotators and labels of the tasks that others labelled, and probabilities [n, K] by these others alone."""
+    families: NDArray[np.int64] | None = None,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
+    """Tasks that others labelled, annotators and labels, and probabilities [n, K] by these others alone."""
     size = annotations.num_classes
     confusions, prior = (None, None) if aggregation is None else (aggregation.confusions, aggregation.class_prior)
     for tasks, who, said in annotations.blocks(max(1, NUMBERS_AT_ONCE // max(size, 1))):
         starts = np.flatnonzero(np.diff(tasks, prepend=-1))
         sizes = np.diff(np.append(starts, len(tasks)))
         counts = judging[who]
+        same = np.arange(len(who))  # annotations of a task by a family count as one
+        if families is not None:
+            same = np.unique(tasks * len(judging) + families[who], return_inverse=True)[1]
+        weights = counts / np.maximum(np.bincount(same, counts), 1)[same]
         if confusions is None or prior is None:
             own, start = np.eye(size)[said], np.zeros(size)
         else:
             own = np.log(np.maximum(confusions[who, :, said], LEAST))
             start = np.log(np.maximum(prior, LEAST))
-        own = np.where(counts[:, None], own, 0.0)
-        several = np.repeat(np.add.reduceat(counts.astype(np.int64), starts), sizes) > counts
+        own = weights[:, None] * own
+        several = np.repeat(np.add.reduceat(counts.astype(np.int64), starts), sizes) > np.bincount(same, counts)[same]
         several &= True if wanted is None else wanted[who]
-        others = (np.repeat(np.add.reduceat(own, starts) + start, sizes, axis=0) - own)[several]
+        total = np.repeat(np.add.reduceat(own, starts) + start, sizes, axis=0)
+        if families is not None:
+            own = np.stack([np.bincount(same, column)[same] for column in own.T], axis=1)
+        others = (total - own)[several]
         if confusions is not None and prior is not None:
             others = np.exp(others - others.max(axis=1, keepdims=True))
-        yield who[several], said[several], others / others.sum(axis=1, keepdims=True)
+        yield tasks[several], who[several], said[several], others / others.sum(axis=1, keepdims=True)
 
 
 def accuracies(
-    who: NDArray[np.int64], right: NDArray[np.float64], number: int, size: int
+    who: NDArray[np.int64],
+    right: NDArray[np.float64],
+    number: int,
+    size: int,
+    shared: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The result of `judged_by_others`; `right` is q of each annotation, [A]."""
+    """The result of `judged_by_others`.
+
+    `right` is q of each annotation, [A], and `shared` has the task of each and the families of the annotators; without
+    them the others are taken for known.
+    """
     counts = np.bincount(who, minlength=number)
     if size < 2:
         return np.where(counts > 0, 1.0, np.nan), np.where(counts > 0, counts, np.nan)
@@ -130,8 +162,35 @@ def accuracies(
             accuracy = accuracy + change
         accuracy = np.clip(accuracy, EDGE, 1 - EDGE)
     inside = (counts * accuracy + 1) / (counts + 2)  # at 0 and 1 there is no information to be had
-    information = np.bincount(who, (slope / (wrong + inside[who] * slope)) ** 2, number)
+    ratio = slope / (wrong + inside[who] * slope)
+    information = np.bincount(who, ratio**2, number)
     worth = np.minimum(information * inside * (1 - inside), counts)
     known = worth >= LEAST_WORTH
+    if shared is not None and len(who):
+        left = 1 - _lost(who, ratio, information, *shared) / np.maximum(information, LEAST)
+        worth = worth * np.maximum(left, LEAST_LEFT)
     accuracy = np.where(accuracy <= EDGE, 0.0, np.where(accuracy >= 1 - EDGE, 1.0, accuracy))
     return np.where(known, accuracy, np.nan), np.where(known, worth, np.nan)
+
+
+def _lost(
+    who: NDArray[np.int64],
+    ratio: NDArray[np.float64],
+    information: NDArray[Any],
+    tasks: NDArray[np.int64],
+    families: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Information on each accuracy that is lost because those of the others are estimated, too, [R].
+
+    The scores' products over a task estimate the joint information I (E. K. Berndt and others, Estimation and inference
+    in nonlinear structural models, 1974); with each other annotator i known apart from that, I_ji^2 / I_ii is lost.
+    """
+    from scipy.sparse import csr_matrix
+
+    few = np.bincount(tasks)[tasks] <= MOST_TOGETHER
+    scores = csr_matrix((ratio[few], (tasks[few], who[few])), shape=(tasks.max() + 1, len(information)))
+    joint = (scores.T @ scores).tocoo()
+    apart = families[joint.row] != families[joint.col]
+    rows, columns = joint.row[apart], joint.col[apart]
+    lost = joint.data[apart] ** 2 / (information[columns] + KNOWN)
+    return np.asarray(np.bincount(rows, lost, len(information)))

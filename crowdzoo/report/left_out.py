@@ -24,6 +24,7 @@ def left_out(
     gone: NDArray[np.bool_],
     seed: int = 0,
     labels: NDArray[Any] | None = None,
+    families: NDArray[np.int64] | None = None,
 ) -> tuple[float, float, float] | None:
     """Compares labels with and without some annotators, by the answers of the others.
 
@@ -35,6 +36,7 @@ def left_out(
         method: name of the method of aggregation, whose settings are its defaults.
         gone: annotators who may go, bool [R].
         seed: of the folds.
+        families: see `copy_families`, [R]: whose copy may go is not held back, since its answers are theirs.
         labels: names of the labels where several may hold for a task, [J]; each is a question of yes or no.
 
     Returns:
@@ -46,7 +48,8 @@ def left_out(
     """
     table = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
     who = table.annotator_ids
-    kept = np.flatnonzero(~gone & (np.bincount(who, minlength=len(gone)) > 0))
+    judging = ~(gone if families is None else np.isin(families, families[gone]))
+    kept = np.flatnonzero(judging & (np.bincount(who, minlength=len(gone)) > 0))
     questions = len(table) * (1 if labels is None else len(labels))
     if len(kept) < LEAST_KEPT or questions > MOST_TRIED or method not in METHODS_OF[table.kind]:
         return None

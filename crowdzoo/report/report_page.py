@@ -30,6 +30,7 @@ from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds.kind_page import Asked, KindPage
 from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
 from crowdzoo.kinds.parts import part_of
+from crowdzoo.quality.copies import families_of
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.instances.predictions import Predictions
 from crowdzoo.report.left_out import left_out
@@ -334,35 +335,57 @@ def report_page(
         metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN, source, hashed
     )
     numbers = PAGES[aggregation.kind](crowd, aggregation, asked).numbers()
-    numbers = _advised(numbers, crowd, aggregation, seed, hashed)
+    numbers = _with_periods(_advised(numbers, crowd, aggregation, seed, hashed), hashed)
     changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed, options)
     trained = None if history is None else shown_history({name: [*values] for name, values in history.items()})
     return ReportPage(title, aggregation.method, numbers, instances, rows, hashed, changes, trained, options)
 
 
 def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashed: bool) -> Numbers:
-    """The numbers with what is gained by leaving out the annotators whose annotations may tell nothing."""
+    """The numbers with what is gained by leaving out whose annotations may tell nothing, and all copies but one."""
     annotators = numbers.tables["annotators"].values
-    gone = np.array([any(FLAGS[note].out for note in notes) for notes in annotators["notes"]], bool)
+    families = families_of(annotators["copies"])
+    others = families != np.arange(len(families))
+    gone = others | [any(FLAGS[note].out and note != "copy" for note in notes) for notes in annotators["notes"]]
     if not gone.any():
         return numbers
-    gain = left_out(crowd, aggregation.method, gone, seed, getattr(aggregation, "label_names", None))
+    gain = left_out(crowd, aggregation.method, gone, seed, getattr(aggregation, "label_names", None), families)
     names = [str(annotators["annotator"][place]) for place in np.flatnonzero(gone)]
-    few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
-    option = option_text("--exclude", ",".join(names)) if few else "--exclude FILE, a name a line"
+    option = _exclude(names, hashed, "a name a line")
     value, low, high = gain or (None, None, None)
     rounded = [round(100 * each, 1) + 0.0 for each in gain or ()]  # no "-0.0"
     points = "{:+.1f} points ({:+.1f} to {:+.1f})".format(*rounded) if rounded else ""
+    advised = None if low is None else low > 0
     if low is None:
         advice = f"see in a report without them ({option}) what they change"
     elif low > 0:
         advice = f"leave them out ({option}): labels made without them agree better with what others say, by {points}"
+    elif (gone <= others).all() and (high or 0) > 0:  # copies tell nothing more, whether or not that can be seen
+        told = f"what others say does not tell whether that is better ({points} of agreement)"
+        advised, advice = True, f"leave them out ({option}); {told}"
     else:
         advice = f"nothing is gained by leaving out what they said ({points} of agreement with others)"
-    warned = [replace(each, fix=f"{each.fix}; {advice}") if each.key in FLAGS and FLAGS[each.key].out else each
-              for each in numbers.warnings]  # fmt: skip
-    found = {"annotators": names, "advised": None if low is None else low > 0, "value": value, "low": low, "high": high}
+    of_copies = advice.replace("leave them", "leave all of them but one", 1)
+    warned = [replace(each, fix=f"{each.fix}; {of_copies if each.key == 'copy' else advice}")
+              if each.key in FLAGS and FLAGS[each.key].out else each for each in numbers.warnings]  # fmt: skip
+    found = {"annotators": names, "advised": advised, "value": value, "low": low, "high": high}
     return replace(numbers, warnings=warned, leave_out=found)
+
+
+def _with_periods(numbers: Numbers, hashed: bool) -> Numbers:
+    """The numbers with the option that leaves out what annotators said when they agreed less with others."""
+    annotators = numbers.tables["annotators"].values
+    pairs = zip(annotators["annotator"], annotators.get("period", ()), strict=False)
+    option = _exclude([f"{name}:{period}" for name, period in pairs if period], hashed, "a line NAME:DATE.. each")
+    warned = [replace(each, fix=f"{each.fix}; to leave out what was worse: {option}") if each.key == "drift" else each
+              for each in numbers.warnings]  # fmt: skip
+    return replace(numbers, warnings=warned)
+
+
+def _exclude(names: list[str], hashed: bool, lines: str) -> str:
+    """The option that leaves out annotators; with a file, and what stands in its lines, where they cannot be named."""
+    few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
+    return option_text("--exclude", ",".join(names)) if few else f"--exclude FILE, {lines}"
 
 
 def _rows_of(instances: Instances, annotations: Annotations) -> np.ndarray:

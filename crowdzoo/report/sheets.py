@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
 from crowdzoo.kinds.kind_page import interval
-from crowdzoo.kinds.page_parts import FLAGS, median_seconds, share_and_ends
+from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds, share_and_ends
 from crowdzoo.kinds.parts import has_part, part_of
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
 from crowdzoo.quality.columns import defined, name_column
-from crowdzoo.quality.copies import LEAST_SHARED
+from crowdzoo.quality.copies import LEAST_SHARED, families_of
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.settled import WORTH, with_range
 from crowdzoo.quality.wilson import wilson
@@ -72,9 +72,9 @@ def with_sheets(
     """
     notes = [text.split(",") if text else [] for text in report.annotators["notes"].to_pylist()]
     flagged = np.array([any(FLAGS[note].serious for note in each) for each in notes], bool)
-    people = _people(report.annotators, notes, flagged)
-    who, number = annotations.annotator_ids, annotations.num_annotators
-    if (seconds := median_seconds(annotations)) is not None:
+    who, number, seconds = annotations.annotator_ids, annotations.num_annotators, median_seconds(annotations)
+    people = _people(report.annotators, notes, flagged, None if seconds is None else seconds.tolist())
+    if seconds is not None:
         people["seconds"] = defined(seconds, np.isfinite(seconds))
     overall = dict(report.overall)
     if gold is not None:
@@ -95,7 +95,8 @@ def with_sheets(
         people["due"] = pa.array(np.round(prices * np.bincount(who, minlength=number), 6))
     tasks = report.tasks
     if aggregation is not None:
-        people |= _gains(annotations, aggregation, flagged, seed)
+        families = families_of(report.annotators["copies"].to_pylist())
+        people |= _gains(annotations, aggregation, flagged, seed, families)
         if "settled" in tasks.column_names:  # not where annotators gave a task several labels
             tasks = _to_redo(report, aggregation, flagged, prices, worth, target)
     rest = {name: report.annotators[name] for name in report.annotators.column_names if name not in people}
@@ -128,7 +129,7 @@ def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float | None
     if price is not None:
         people["due"] = [round(price * count, 6) for count in people["annotations"]]
         overall["total_due"] = sum(people["due"])
-    people = {**_people(pa.table(people), notes, flagged), **people}
+    people = {**_people(pa.table(people), notes, flagged, people.get("seconds")), **people}
     worst = [-1.0 if each is None else each for each in people[numbers.judged]]
     sizes = np.array(tasks["annotations"])
     reasons: Any = tasks.pop("redo", [""] * len(sizes))
@@ -143,13 +144,18 @@ def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float | None
     return QualityReport(overall, alpha, redundancy(table), done, sheet, classes=pa.table({}), coincidences=None)
 
 
-def _people(table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_]) -> dict[str, Any]:
-    """The first columns: the flag and what it means in words."""
-    rows = table.to_pylist()
+def _people(
+    table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_], seconds: list[float | None] | None
+) -> dict[str, Any]:
+    """The first columns: the flag and what it means in words; `seconds` are the median of each annotator's answers."""
+    rows, haste = table.to_pylist(), {place: [text] for place, text in hasty(seconds).items() if flagged[place]}
     names = [sorted(each, key=lambda note: not FLAGS[note].serious) for each in notes]
     texts = {
         "flag": [", ".join(FLAGS[note].title for note in each if FLAGS[note].serious) for each in names],
-        "reason": [", ".join(_reason(note, row) for note in each) for each, row in zip(names, rows, strict=True)],
+        "reason": [
+            ", ".join([*(_reason(note, row) for note in each), *haste.get(place, ())])
+            for place, (each, row) in enumerate(zip(names, rows, strict=True))
+        ],
         "advice": ["; ".join(FLAGS[note].said_of(1)[1] for note in each if FLAGS[note].serious) for each in names],
     }  # fmt: skip
     columns = {name: table[name] for name in FIRST if name in table.column_names}
@@ -181,13 +187,19 @@ def _agree_most(annotations: Annotations) -> dict[str, Any]:
     return {"agrees_with": with_whom, "agrees_share": defined(np.append(share, 0.0)[best], found)}
 
 
-def _gains(annotations: Annotations, aggregation: Aggregation, flagged: NDArray[np.bool_], seed: int) -> dict[str, Any]:
+def _gains(
+    annotations: Annotations,
+    aggregation: Aggregation,
+    flagged: NDArray[np.bool_],
+    seed: int,
+    families: NDArray[np.int64],
+) -> dict[str, Any]:
     """What is gained by leaving each of the flagged annotators out, those with most annotations."""
     counts = np.bincount(annotations.annotator_ids, minlength=len(flagged))
     found = np.full((3, len(flagged)), np.nan)
     for place in sorted(np.flatnonzero(flagged), key=lambda each: -counts[each])[:MOST_LEFT_OUT]:
         alone = np.arange(len(flagged)) == place
-        found[:, place] = left_out(annotations, aggregation.method, alone, seed) or np.nan
+        found[:, place] = left_out(annotations, aggregation.method, alone, seed, families=families) or np.nan
     names = ("gain_without", "gain_without_low", "gain_without_high")
     return {name: defined(values, np.isfinite(values)) for name, values in zip(names, found, strict=True)}
 

@@ -285,6 +285,28 @@ def test_texts_that_annotators_disagree_on_are_asked_of_those_who_agree_with_oth
     )
 
 
+@pytest.mark.parametrize("words", [(), ("--multi-label",)])
+def test_copies_are_asked_as_one(tmp_path, here, capsys, words):
+    rng = np.random.default_rng(1)
+    truth, rows = rng.integers(0, 3, 150), []
+    for task in range(150):
+        said = np.where(rng.random(8) < 0.75, truth[task], rng.integers(0, 3, 8))
+        said[1] = said[0]
+        for who in rng.choice(7, 3, replace=False) + 1:
+            rows += [(task, f"w{each}", f"c{said[each]}") for each in ([0, 1] if who == 1 else [who])]
+    (tmp_path / "a.csv").write_text("task,annotator,label\n" + "".join(f"{t},{w},{c}\n" for t, w, c in rows))
+    assert run("a.csv", *words, "--budget", 100, "--cost", "w0=2", "--out", "b.csv") == 0
+    assert re.search(r"copies, asked as one +w0, w1", capsys.readouterr().out)
+    questions = read_csv("b.csv")
+    asked = {row["annotator"] for row in questions}
+    assert "w1" in asked, "who costs less"
+    assert "w0" not in asked
+    answered = {str(task) for task, who, _ in rows if who in ("w0", "w1")}
+    assert not answered & {row["task"] for row in questions if row["annotator"] == "w1"}
+    assert run("a.csv", *words, "--annotators", "w0,w2,w3", "--budget", 100, "--out", "b.csv") == 0
+    assert "w0" in {row["annotator"] for row in read_csv("b.csv")}
+
+
 def test_an_earlier_result_without_annotators_is_refused(folder, capsys):
     assert cli.main(["aggregate", "a.csv", "--method", "dawid-skene", "--out", "then"]) == 0
     table = pq.read_table("then/annotators.parquet")

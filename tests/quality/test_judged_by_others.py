@@ -9,6 +9,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import GLAD, DawidSkene, OneCoinDawidSkene, Robust
 from crowdzoo.errors import DataError
 from crowdzoo.quality import judged_by_others
+from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.wilson import wilson
 
 
@@ -92,3 +93,23 @@ def test_a_method_without_confusion_matrices_is_refused():
     annotations = crowd()
     with pytest.raises(DataError, match=r"'glad' gives none"):
         judged_by_others(annotations, GLAD().fit(annotations))
+
+
+def test_intervals_hold_the_accuracy_where_a_task_has_two_labels():
+    inside, widths = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        truth, skill = rng.integers(0, 8, 1000), rng.beta(8, 2.5, 10)
+        rows = np.where(np.eye(8) > 0, skill[:, None, None], (1 - skill[:, None, None]) / 7)
+        confusions = np.array([[rng.dirichlet(15 * row) for row in each] for each in rows])
+        accuracy = confusions.diagonal(axis1=1, axis2=2).mean(axis=1)
+        who = rng.random((1000, 10)).argsort(axis=1)[:, :2]
+        limits = confusions[who, truth[:, None]].cumsum(axis=2)
+        labels = np.minimum((rng.random((1000, 2, 1)) > limits).sum(axis=2), 7)
+        annotations = Annotations.from_arrays(np.repeat(np.arange(1000), 2), who.ravel(), labels.ravel())
+        table = annotator_table(annotations, Robust().fit(annotations))
+        low, high = (table[f"reliability_{end}"].to_numpy() for end in ("low", "high"))
+        inside.append((low <= accuracy) & (accuracy <= high))
+        widths.append(high - low)
+    assert np.mean(inside) >= 0.92, "0.86 where others are judged by matrices that fit their own labels"
+    assert np.mean(widths) < 0.2

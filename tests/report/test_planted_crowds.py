@@ -164,7 +164,7 @@ def test_two_families_of_copies_are_told_apart_and_pairs_who_only_are_good_are_n
 def test_the_page_advises_to_leave_out_where_that_pays_and_names_the_option_and_the_gain():
     found = crowd("classes", "bots of one source")
     page = planted.page_of(found, "classification", "majority-vote")
-    (warned,) = [each for each in page.numbers.warnings if each.key == "vague"]
+    (warned,) = [each for each in page.numbers.warnings if each.key == "random"]
     assert warned.about == "b0, b1, b2"
     advice = page.numbers.leave_out
     assert advice["annotators"] == ["b0", "b1", "b2"]
@@ -223,7 +223,7 @@ def test_the_gain_of_several_labels_is_that_of_their_yes_and_no():
 def test_hashed_names_have_their_own_words():
     annotations = crowd("classes", "bots of one source").annotations
     page = report_page(annotations, MajorityVote().fit(annotations), bootstrap=0, curve=0, hash_ids="key")
-    (warned,) = [each for each in page.numbers.warnings if each.key == "vague"]
+    (warned,) = [each for each in page.numbers.warnings if each.key == "random"]
     assert "leave them out (--exclude FILE, a name a line)" in warned.fix
 
 

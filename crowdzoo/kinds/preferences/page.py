@@ -24,6 +24,7 @@ MOST_UNEXPECTED = 10  # of an annotator
 SURELY = 3.0  # standard errors from which an annotator's leaning is noted: one of 370 has it by chance
 LEANS = 0.1  # and by how much the share has to differ from one half
 ONE_ANSWER = 0.9  # share of one answer from which it is noted
+MORE_EQUAL = 0.25  # share of equal beyond that of the others, from which it is noted
 LEFT, RIGHT, EQUAL = 0, 1, 2
 _SLOPE = (
     "How strongly the answers follow the scores, by the method: 1 is typical, 0 tells nothing, below 0 is the wrong "
@@ -101,6 +102,10 @@ class PreferencePage(KindPage):
         to_right = several & (surely_high < 0.5) & (left[0] <= 0.5 - LEANS)
         top, overall = answers.max(axis=1) / any_of, answers.sum(axis=0) / max(len(table), 1)
         surely_more = wilson(top, counts)[0] > overall[answers.argmax(axis=1)]
+        same = (counts >= FEW) & (top >= ONE_ANSWER) & surely_more & ~to_left & ~to_right
+        equal = answers[:, EQUAL]
+        of_others = (equal.sum() - equal) / np.maximum(len(table) - counts, 1)
+        surely_equal = wilson(equal / any_of, counts, SURELY)[0] > of_others + MORE_EQUAL
         first = np.unique(pairs.of_rows * number + who, return_index=True)[1]  # of the judgments in both orders
         first = first[~(to_left | to_right | (top >= ONE_ANSWER))[who[first]]]
         copied = copies(table.annotators, pairs.of_rows[first], who[first], pairs.answers[first])
@@ -109,7 +114,8 @@ class PreferencePage(KindPage):
             "random": random,
             "left": to_left,
             "right": to_right,
-            "same": (counts >= FEW) & (top >= ONE_ANSWER) & surely_more & ~to_left & ~to_right,
+            "same": same,
+            "equal": (counts >= FEW) & surely_equal & ~same,
         }
         self.annotators = self.of_annotators(counts, shared, marks, linked, copies=copied, **columns)
 

@@ -12,11 +12,12 @@ from crowdzoo.data.label_kinds import REGRESSION
 from crowdzoo.kinds.kind_page import KindPage, below_and_at_chance, interval, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, listed, rows_of
 from crowdzoo.quality.annotators import FEW
-from crowdzoo.quality.copies import copies
+from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.wilson import NORMAL_975
 
 MOST_FAR = 10  # of an annotator
 LARGE_BIAS = 0.75  # of the median error without bias, from which a bias is noted
+NOISY = 2.0  # times the median error, from which an annotator is noted
 SURELY = 3.3  # and how many of its own standard errors: one of a thousand has it by chance
 
 
@@ -54,7 +55,8 @@ class RatingPage(KindPage):
         table, found = self.table, self.aggregation
         who, ratings, number = table.annotator_ids, table.labels, table.num_annotators
         counts = np.bincount(who, minlength=number)
-        correlation, shared = _correlations(table)
+        families = copy_families(number, table.task_ids, who, ratings)
+        correlation, shared = _correlations(table, families)
         lowest, highest = np.full(number, np.inf), np.full(number, -np.inf)
         np.minimum.at(lowest, who, ratings)
         np.maximum.at(highest, who, ratings)
@@ -63,28 +65,34 @@ class RatingPage(KindPage):
             low, high = [np.where(shared < 4, np.nan, np.tanh(middle + end)) for end in (-width, width)]
             mean = np.bincount(who, ratings, number) / counts
         columns = {"reliability": found.skills, "mean": mean, **interval("correlation", correlation, low, high)}
-        biased = np.zeros(number, bool)
+        biased, noisy = np.zeros((2, number), bool)
         if found.precisions is not None:
             columns["error"] = error = 1 / np.sqrt(found.precisions)
+            usual_error = np.median(error[counts >= FEW]) if (counts >= FEW).any() else np.inf
+            surely = 1 - NORMAL_975 / np.sqrt(2 * np.maximum(counts, 1))  # lower end of a standard deviation
+            noisy = (counts >= FEW) & (error * surely > NOISY * usual_error)
         if found.biases is not None:
             width = np.full(number, np.nan)
             if found.precisions is not None:
                 own = error / np.sqrt(np.maximum(counts, 1))
                 width, size = NORMAL_975 * own, np.abs(found.biases)
-                usual_error = np.median(error[counts >= FEW]) if (counts >= FEW).any() else np.inf
                 biased = (counts >= FEW) & (size >= LARGE_BIAS * usual_error) & (size > SURELY * own)
             columns |= interval("bias", found.biases, found.biases - width, found.biases + width)
         columns = {name: np.where(counts > 0, each, np.nan) for name, each in columns.items()}
         constant = (counts >= FEW) & (lowest == highest)
         against, random = below_and_at_chance(correlation, low, high, shared >= FEW)
+        noisy &= ~(against | random | constant)
         marks = {
             "bias": biased & ~constant,
             "against": against,
             "random": random & ~constant,
             "constant": constant,
+            "far": noisy,
         }
-        copied = copies(table.annotators, table.task_ids, who, ratings)
-        self.annotators = self.of_annotators(counts, shared, marks, copies=copied, **columns)
+        differs = [f"error {error[who]:.3g}, usually {usual_error:.3g}" if named else None
+                   for who, named in enumerate(noisy.tolist())]  # fmt: skip
+        copied = family_names(table.annotators, families)
+        self.annotators = self.of_annotators(counts, shared, marks, copies=copied, differs=differs, **columns)
 
     def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
         """The tasks whose rating is farthest from the estimate and the annotator's bias."""
@@ -113,18 +121,23 @@ class RatingPage(KindPage):
         return found
 
 
-def _correlations(annotations: Annotations) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _correlations(
+    annotations: Annotations, families: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Correlation of each annotator's ratings with the mean of the others', [R], and of how many, int64 [R].
 
+    The others are those from outside of the annotator's family of copies, see `copy_families`.
     NaN where it is not defined: fewer than four ratings of tasks that others rated, too, or all of them equal.
     """
     tasks, who, ratings, number = (
         annotations.task_ids, annotations.annotator_ids, annotations.labels, annotations.num_annotators,
     )  # fmt: skip
     ratings = ratings - (ratings.mean() if len(ratings) else 0.0)
-    others = annotations.redundancy[tasks] - 1
+    place = np.unique(tasks * number + families[who], return_inverse=True)[1]
+    others = annotations.redundancy[tasks] - np.bincount(place)[place]
     rows = others > 0
-    rest = (np.bincount(tasks, ratings, annotations.num_tasks)[tasks] - ratings)[rows] / others[rows]
+    own = np.bincount(place, ratings)[place]
+    rest = (np.bincount(tasks, ratings, annotations.num_tasks)[tasks] - own)[rows] / others[rows]
     mine, who = ratings[rows], who[rows]
     shared = np.bincount(who, minlength=number)
 

@@ -14,10 +14,10 @@ from crowdzoo.aggregation.regions.objects import Objects
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage, mask_tools
-from crowdzoo.kinds.answer_page import FAR, AnswerPage
+from crowdzoo.kinds.answer_page import AnswerPage
 from crowdzoo.kinds.kind_page import MOST_VOTES, interval
 from crowdzoo.kinds.page_parts import Warned, listed, percent, warning
-from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
@@ -77,6 +77,13 @@ class RegionPage(AnswerPage):
 
         one_of = (seen > 1) & there, (seen > 1) & marked
         misses, invents = mean(who[one_of[0]], ~marked[one_of[0]]), mean(who[one_of[1]], ~there[one_of[1]])
+        classes = said.num_classes
+        for_class = np.bincount(said.task_ids * classes + said.labels, self.skill[who] ** 2, said.num_tasks * classes)
+        for_class = for_class.reshape(-1, classes)[said.task_ids].astype(np.float64)
+        for_class[np.arange(len(who)), said.labels] -= self.skill[who] ** 2
+        for_class[:, 0] = 0  # who did not mark it
+        named = marked & (for_class.sum(axis=1) > 0)
+        renames = mean(who[named], for_class[named].argmax(axis=1) != said.labels[named])
         owners, apart = np.empty(0, np.int64), np.empty((0, 3))
         fewest = 3 if 2 * len(said) > 5 * len(objects.tasks) else 2  # of two it is not known whose extent is another
         for members in (members for members in objects.members if len(members) >= fewest):
@@ -94,11 +101,12 @@ class RegionPage(AnswerPage):
         extent = (count >= FEW) & (misses < 0.5) & (invents < 0.5)
         extent &= (np.abs(wider) - half[0] > WIDER) | (shifted - np.hypot(*half[1:]) > SHIFTED)
         worse = [wilson(rate, np.bincount(who[rows], minlength=number))[0] > self.usual_of(rate) + FAR
-                 for rate, rows in zip((misses, invents), one_of, strict=True)]  # fmt: skip
-        words = "misses {:.0%}", "invents {:.0%}", "area {:+.0%}", "shifted by {:.0%} of a side"
-        rows = zip(misses, invents, np.expm1(wider), shifted, strict=True)
+                 for rate, rows in zip((misses, invents, renames), (*one_of, named), strict=True)]  # fmt: skip
+        words = "other class {:.0%}", "misses {:.0%}", "invents {:.0%}", "area {:+.0%}", "shifted by {:.0%} of a side"
+        area = np.where(np.abs(wider) > half[0], np.expm1(wider), 0.0)  # where it is not by chance
+        rows = zip(renames, misses, invents, area, shifted, strict=True)
         differs = [", ".join(word.format(one).replace("%", " %") for word, one in zip(words, row, strict=True)
-                   if abs(one) > SOME) or "edges or classes" for row in rows]  # fmt: skip
+                   if abs(one) > SOME) or "edges" for row in rows]  # fmt: skip
         sides = interval("wider", *np.expm1([wider, wider - half[0], wider + half[0]]))
         self.note(differs, np.any(worse, axis=0), extent, misses=misses, invents=invents, shifted=shifted, **sides)
 

@@ -24,7 +24,7 @@ from crowdzoo.kinds.page_parts import (
     warning,
 )
 from crowdzoo.quality import MarkedSpans, marked_spans
-from crowdzoo.quality.annotators import FEW
+from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.copies import copies
 from crowdzoo.quality.next_annotation import SURE
@@ -38,6 +38,7 @@ AROUND = 8  # tokens before the first span that differs, in a long sentence
 MOST_LABEL = 200  # characters of the spans of a sentence in a table
 MOST_WARNED = 5
 EDGES = 0.2  # share of a type's spans that another annotator marked with other edges, from which it is warned of
+SOME = 0.1  # share of errors of a kind, from which it is said how an annotator differs
 ERRORS = ("missed", "wrong_edges", "wrong_type")
 
 
@@ -109,17 +110,25 @@ class SpanPage(KindPage):
         wrong, touched = marked.wrong_edges.sum(axis=1), (marked.right + marked.wrong_edges).sum(axis=1)
         often = ratio(wrong, touched, 0.0)
         usual = np.median(often[touched >= FEW]) if (touched >= FEW).any() else 0.0
-        marks = {
-            "edges": (touched >= FEW) & ~apart & (wilson(often, touched)[0] > np.maximum(EDGES, 2 * usual)),
-            "silent": silent,
-            "apart": apart,
-            "exchange": (exchanged & (marked.wrong_type > marked.missed)).any(axis=1),  # not at random
-        }
+        edges = (touched >= FEW) & ~apart & (wilson(often, touched)[0] > np.maximum(EDGES, 2 * usual))
+        exchange = (exchanged & (marked.wrong_type > marked.missed)).any(axis=1)  # not at random
+        errors, known = _errors(marked, 1), (shared >= FEW) & (expected >= FEW)
+        far = np.zeros(len(shared), bool)
+        for name, of in (("missed", expected), ("wrong_type", expected), ("invented", said)):
+            if known.any():
+                far |= known & (wilson(errors[name], of)[0] > np.nanmedian(errors[name][known]) + FAR)
+        far &= ~(edges | silent | apart | exchange)
+        shares = [(name.replace("_", " "), errors[name].tolist()) for name in errors]
+        differs = [
+            ", ".join(f"{name} {percent(of[who])}" for name, of in shares if of[who] > SOME) if far[who] else None
+            for who in range(len(shared))
+        ]
+        marks = {"edges": edges, "silent": silent, "apart": apart, "exchange": exchange, "far": far}
         tags = SequenceTable.of(self.crowd, "A page of a report")
         self.annotators = self.of_annotators(
             marked.tasks_of, shared, marks, spans=said, agreement=agreement,
             **interval("reliability", ratio(2 * right, expected + said), *_f1_interval(right, expected + said)),
-            **_errors(marked, 1),
+            **errors, differs=differs,
             copies=copies(self.table.annotators, tags.tokens, tags.annotators, tags.labels),
         )  # fmt: skip
 
