@@ -31,7 +31,8 @@ LEAST_PER_CLASS = 10  # annotations of an annotator from which the score counts
 BY_OTHERS = (
     "exchange",
     "against",
-    "random", "far",
+    "random",
+    "far",
     "vague",
     "copy",
 )  # notes that may only say that camps contradict each other
