@@ -208,6 +208,8 @@ def test_the_page_shows_both_answers_and_says_that_labels_cannot_tell():
     (warned,) = [each for each in page.numbers.warnings if each.key == "camps"]
     assert warned.serious
     content = json.loads(page.to_json())
+    assert any("two camps of annotators contradict each other" in sentence for sentence in page.numbers.verdict)
+    assert not any("comparable crowds" in sentence for sentence in page.numbers.verdict)
     values = content["tables"]["camps"]["values"]
     said = list(zip(values["camp_1"], values["camp_2"], strict=True))
     for one, other in (("ape", "bat"), ("bat", "ape")):

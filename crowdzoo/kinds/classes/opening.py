@@ -32,7 +32,9 @@ def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
         share = f"{percent(correct)} of the labels are correct {between(overall, 'aggregate_accuracy')}"
         return [*sentences, f"{share}, as measured on {tasks}."]
     unknown = "How many labels are correct cannot be told from answers alone"
-    if (usual := overall["expected_accuracy"]) is not None:
+    if "camps_statistic" in overall:
+        unknown += ", and here two camps of annotators contradict each other"
+    elif (usual := overall["expected_accuracy"]) is not None:
         ends = between(overall, "expected_accuracy", " in nine of ten of them")
         unknown += f"; in comparable crowds about {percent(usual)} were {ends}"
     number = min(SAMPLE, overall["tasks"] - overall["tasks_without_annotations"])
