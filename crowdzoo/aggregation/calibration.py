@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from scipy.special import softmax
 
+from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
+from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import checked_gold
 from crowdzoo.aggregation.engine.kernel_logistic import KernelLogistic, kernel_logistic
 from crowdzoo.aggregation.engine.labels import choose_labels
@@ -30,8 +34,19 @@ FOLDS = 5
 ENOUGH_GOLD = 200  # with fewer, the folds are drawn several times
 LEAST_WEIGHT = 1e-3  # of a model that is averaged
 LEAST_PROBABILITY = 1e-4  # of a class: methods that assume independence give 1e-300
+PSEUDO_VOTES = 0.5  # for each class, in the shares whose logarithms are taken
+# Slopes of robust, hierarchical-dawid-skene and votes on real crowds: `benchmarks/gold.py --fit`
+PRIOR = (
+    (0.675, 0.094, 0.222),
+    ((0.763, -0.077, -0.821), (-0.077, 0.0266, 0.033), (-0.821, 0.033, 1.871)),
+)  # fmt: skip
+INDEPENDENT = 0.1  # probability that annotators err independently: the slope of hierarchical-dawid-skene is then 1
+STRICT, NEAR = 0.05, 0.1  # standard deviations of slopes that should be 0 and 1
+OWN = 0.5  # mean and standard deviation of the slope of another method
+INTERCEPTS = (0.2, 0.8)  # standard deviations of the classes' intercepts
 SHARES = (1.0, 3.0)  # standard deviations of the weights of vote shares, and of single annotators' labels
 SINGLE = (0.0, 0.5, 1.0)
+RICH = 0.1  # probability of the models with such weights, together
 COLUMNS = 4096  # of the table of gold tasks by annotators' labels, which is made in parts
 LEVEL = 0.95
 
@@ -40,7 +55,7 @@ class _Features(NamedTuple):
     """What the models see of each task.
 
     Attributes:
-        offsets: centred logarithms of the posteriors, [N, K].
+        offsets: centred logarithms of the probabilities by M methods, [N, K, M].
         shares: vote shares less equal ones, [N, K].
         scale: 1 / sqrt(number of annotations), [N]; 0 where there are none.
     """
@@ -48,6 +63,26 @@ class _Features(NamedTuple):
     offsets: NDArray[np.float64]
     shares: NDArray[np.float64]
     scale: NDArray[np.float64]
+
+
+class _Prior(NamedTuple):
+    """What a model takes for probable.
+
+    Attributes:
+        weight: probability of the model.
+        mean: of the slopes of the offsets, [M].
+        covariance: of these, [M, M].
+        intercept: standard deviation of the classes' intercepts.
+        share: of the weights of vote shares.
+        single: of the weights of single annotators' labels.
+    """
+
+    weight: float
+    mean: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    intercept: float
+    share: float = 0.0
+    single: float = 0.0
 
 
 @checked(seed=SEED, level=Number(0.5, 0.999))
@@ -100,7 +135,9 @@ def calibrate(
     if known.size > MOST_GOLD:
         known = np.sort(rng.choice(known, MOST_GOLD, replace=False))
     others = (codes < 0) & annotated
-    posteriors, confidence, difference = _cross_fitted(aggregation.posteriors, annotations, codes, known, others, rng)
+    features = _features(_candidates(aggregation, annotations, seed), annotations)
+    posteriors, difference = _averaged(features, annotations, codes, known, rng)
+    confidence = posteriors[others].max(axis=1)
     if not confidence.size:  # all annotated tasks have gold: what is said is of tasks like them
         confidence = posteriors[known].max(axis=1)
     interval = _interval(difference, confidence, level)
@@ -111,49 +148,89 @@ def calibrate(
     return replace(aggregation, posteriors=posteriors, labels=labels, notes=(), accuracy_interval=interval)
 
 
-def _cross_fitted(
-    raw: NDArray[np.float64],
+def _candidates(aggregation: Aggregation, annotations: Annotations, seed: int) -> list[NDArray[np.float64]]:
+    """Probabilities by robust, hierarchical-dawid-skene, votes, and the method at hand if it is another one, [N, K]."""
+    found = {"robust": aggregation.posteriors, "hierarchical-dawid-skene": aggregation.posteriors}
+    for name, method in (("robust", Robust(seed=seed)), ("hierarchical-dawid-skene", HierarchicalDawidSkene())):
+        if aggregation.method != name:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", VotesWarning)
+                found[name] = method.fit(annotations).posteriors
+    votes = _votes(annotations) + PSEUDO_VOTES
+    found["majority-vote"] = votes / votes.sum(axis=1, keepdims=True)
+    found.setdefault(aggregation.method, aggregation.posteriors)
+    return [*found.values()]
+
+
+def _votes(annotations: Annotations) -> NDArray[np.int64]:
+    """How many annotators gave each task each label, [N, K]."""
+    shape = annotations.num_tasks, annotations.num_classes
+    return np.bincount(annotations.task_ids * shape[1] + annotations.labels, minlength=math.prod(shape)).reshape(shape)
+
+
+def _priors(number: int) -> list[_Prior]:
+    """The models, for as many methods."""
+    mean, covariance = np.zeros(number), np.eye(number) * STRICT**2
+    mean[:3], covariance[:3, :3] = PRIOR
+    independent, near = np.zeros(number), np.full(number, STRICT)
+    independent[1], near[1] = 1.0, NEAR
+    models = [(INDEPENDENT, independent, np.diag(near**2))]
+    usual = [(1 - INDEPENDENT, mean, covariance)]
+    if number > 3:
+        own, wide = np.zeros(number), np.full(number, STRICT)
+        own[3], wide[3] = OWN, OWN
+        usual = [(usual[0][0] / 2, *usual[0][1:]), (usual[0][0] / 2, own, np.diag(wide**2))]
+    plain = [_Prior(w / len(INTERCEPTS), m, c, i) for w, m, c in [*models, *usual] for i in INTERCEPTS]
+    deviations = list(product(SHARES, SINGLE))
+    rich = [_Prior(RICH / len(deviations) / len(usual), m, c, 1.0, a, b) for _, m, c in usual for a, b in deviations]
+    return plain + rich
+
+
+def _averaged(
+    features: _Features,
     annotations: Annotations,
     codes: NDArray[np.int64],
     known: NDArray[np.int64],
-    others: NDArray[np.bool_],
     rng: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """The mean over folds of models that did not see the fold.
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The mean of models that saw all gold tasks, by their cross-validated likelihood.
 
     Returns:
-        Posteriors of all tasks, [N, K]; mean probability of the best class of each of `others`; and, for each gold
-        task, right answer less probability by the models and weights that did not see it, [n].
+        Posteriors of all tasks, [N, K]; and, for each gold task, right answer less probability by the models and
+        weights that did not see it, [n].
     """
     truth = np.eye(annotations.num_classes)[codes[known]]
-    features = _features(raw, annotations)
+    offsets = features.offsets[known]
     single = _single_kernel(annotations, known, features)
     shared = features.shares[known] @ features.shares[known].T
-    deviations = list(product(SHARES, SINGLE))
-    kernels = [1 + a**2 * shared + b**2 * single for a, b in deviations]
-    posteriors = np.zeros_like(raw)
-    confidence = np.zeros(int(others.sum()))
-    difference = np.zeros(known.size)
+    priors = _priors(features.offsets.shape[2])
+    kernels = [each.intercept**2 + each.share**2 * shared + each.single**2 * single for each in priors]
     repeats = max(ENOUGH_GOLD // known.size, 1)
+    scores, difference = np.zeros((len(priors), known.size)), np.zeros(known.size)
+    logs = np.log([each.weight for each in priors])
     for _ in range(repeats):
         folds = rng.permutation(known.size) % FOLDS  # not by class: equal shares in all folds would look too good
-        models = [_models(features.offsets[known], kernel, truth, folds) for kernel in kernels]
-        held_out = np.stack([found for _, found in models])
-        scores = np.log(np.maximum((held_out * truth).sum(axis=2), TINY))
+        held_out = np.empty((len(priors), *truth.shape))
+        for fold, (model, (prior, kernel)) in product(range(FOLDS), enumerate(zip(priors, kernels, strict=True))):
+            inside, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+            found = kernel_logistic(
+                offsets[rest], kernel[np.ix_(rest, rest)], truth[rest], prior.mean, prior.covariance
+            )
+            held_out[model, inside] = found.probabilities(offsets[inside], kernel[np.ix_(inside, rest)])
+        own = np.log(np.maximum((held_out * truth).sum(axis=2), TINY))
+        scores += own / repeats
         for fold in range(FOLDS):
             inside = folds == fold
-            weights = softmax(scores[:, ~inside].sum(axis=1)[None], axis=-1)[0]
-            own = np.einsum("m,mnk->nk", weights, held_out[:, inside])
-            right = own.argmax(axis=1) == codes[known[inside]]
-            difference[inside] += (right - own.max(axis=1)) / repeats
-            found = np.zeros_like(posteriors)
-            for weight, (of_folds, _), (a, b) in zip(weights, models, deviations, strict=True):
-                if weight > LEAST_WEIGHT:
-                    found += weight * _predicted(of_folds[fold], annotations, known, features, a, b)
-            found /= found.sum(axis=1, keepdims=True)
-            confidence += found[others].max(axis=1) / (FOLDS * repeats)
-            posteriors += found / (FOLDS * repeats)
-    return posteriors, confidence, difference
+            weights = softmax(logs + own[:, ~inside].sum(axis=1))
+            mean = np.einsum("m,mnk->nk", weights, held_out[:, inside])
+            right = mean.argmax(axis=1) == codes[known[inside]]
+            difference[inside] += (right - mean.max(axis=1)) / repeats
+    posteriors = np.zeros(features.shares.shape)
+    for weight, prior, kernel in zip(softmax(logs + scores.sum(axis=1)), priors, kernels, strict=True):
+        if weight > LEAST_WEIGHT:
+            found = kernel_logistic(offsets, kernel, truth, prior.mean, prior.covariance)
+            posteriors += weight * _predicted(found, annotations, known, features, prior)
+    return posteriors / posteriors.sum(axis=1, keepdims=True), difference
 
 
 def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np.int64]) -> None:
@@ -177,14 +254,12 @@ def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np
         )
 
 
-def _features(posteriors: NDArray[np.float64], annotations: Annotations) -> _Features:
-    logs = np.log(np.maximum(posteriors, LEAST_PROBABILITY))
+def _features(candidates: list[NDArray[np.float64]], annotations: Annotations) -> _Features:
+    logs = np.log(np.maximum(np.stack(candidates, axis=2), LEAST_PROBABILITY))
     sizes = annotations.redundancy
-    cells = annotations.task_ids * annotations.num_classes + annotations.labels
-    votes = np.bincount(cells, minlength=posteriors.size).reshape(posteriors.shape)
-    shares = np.where(sizes[:, None] > 0, votes / np.maximum(sizes, 1)[:, None] - 1 / annotations.num_classes, 0.0)
+    shares = _votes(annotations) / np.maximum(sizes, 1)[:, None] - 1 / annotations.num_classes
     scale = np.where(sizes > 0, 1 / np.sqrt(np.maximum(sizes, 1)), 0.0)
-    return _Features(logs - logs.mean(axis=1, keepdims=True), shares, scale)
+    return _Features(logs - logs.mean(axis=1, keepdims=True), np.where(sizes[:, None] > 0, shares, 0.0), scale)
 
 
 def _gold_rows(annotations: Annotations, known: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -209,41 +284,21 @@ def _single_kernel(annotations: Annotations, known: NDArray[np.int64], features:
     return kernel
 
 
-def _models(
-    offsets: NDArray[np.float64], kernel: NDArray[np.float64], truth: NDArray[np.float64], folds: NDArray[np.int64]
-) -> tuple[list[KernelLogistic], NDArray[np.float64]]:
-    """For each fold a model of the other folds, and its probabilities of the fold's tasks, [n, K]."""
-    models, found = [], np.empty_like(truth)
-    for fold in range(FOLDS):
-        inside, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        model = kernel_logistic(offsets[rest], kernel[np.ix_(rest, rest)], truth[rest])
-        found[inside] = model.probabilities(offsets[inside], kernel[np.ix_(inside, rest)])
-        dual = np.zeros_like(truth)
-        dual[rest] = model.dual
-        models.append(KernelLogistic(model.slope, dual))
-    return models, found
-
-
 def _predicted(
-    model: KernelLogistic,
-    annotations: Annotations,
-    known: NDArray[np.int64],
-    features: _Features,
-    share_deviation: float,
-    single_deviation: float,
+    model: KernelLogistic, annotations: Annotations, known: NDArray[np.int64], features: _Features, prior: _Prior
 ) -> NDArray[np.float64]:
     """Class probabilities of all tasks, [N, K], without the kernel between all tasks and the gold tasks."""
     num_classes = annotations.num_classes
-    scores = model.slope * features.offsets + model.dual.sum(axis=0)
-    scores += share_deviation**2 * features.shares @ (features.shares[known].T @ model.dual)
-    if single_deviation:
+    scores = features.offsets @ model.slopes + prior.intercept**2 * model.dual.sum(axis=0)
+    scores += prior.share**2 * features.shares @ (features.shares[known].T @ model.dual)
+    if prior.single:
         rows, said = _gold_rows(annotations, known)
         of_all = annotations.annotator_ids * num_classes + annotations.labels
         for k in range(num_classes):
             added = (features.scale[known, None] * model.dual)[rows, k]
             weights = np.bincount(said, added, annotations.num_annotators * num_classes)
             sums = np.bincount(annotations.task_ids, weights[of_all], annotations.num_tasks)
-            scores[:, k] += single_deviation**2 * features.scale * sums
+            scores[:, k] += prior.single**2 * features.scale * sums
     return softmax(scores, axis=-1)
 
 
