@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,13 +41,13 @@ PRIOR = (
     (0.675, 0.094, 0.222),
     ((0.763, -0.077, -0.821), (-0.077, 0.0266, 0.033), (-0.821, 0.033, 1.871)),
 )  # fmt: skip
-INDEPENDENT = 0.1  # probability that annotators err independently: the slope of hierarchical-dawid-skene is then 1
-STRICT, NEAR = 0.05, 0.1  # standard deviations of slopes that should be 0 and 1
-OWN = 0.5  # mean and standard deviation of the slope of another method
+STRICT, NEAR = 0.05, 0.1  # standard deviations of slopes that should be 0, and of one that should be 1
+OWN = (0.75, 0.5)  # mean and standard deviation of the slope of the method at hand where it alone counts
 INTERCEPTS = (0.2, 0.8)  # standard deviations of the classes' intercepts
 SHARES = (1.0, 3.0)  # standard deviations of the weights of vote shares, and of single annotators' labels
 SINGLE = (0.0, 0.5, 1.0)
-RICH = 0.1  # probability of the models with such weights, together
+USUAL, INDEPENDENT, AT_HAND, RICH = 0.45, 0.15, 0.3, 0.3  # what sorts of models weigh before there is gold
+DRAWS = 50  # of weights of the gold tasks
 COLUMNS = 4096  # of the table of gold tasks by annotators' labels, which is made in parts
 LEVEL = 0.95
 
@@ -66,10 +67,10 @@ class _Features(NamedTuple):
 
 
 class _Prior(NamedTuple):
-    """What a model takes for probable.
+    """What a model takes for probable before it sees gold.
 
     Attributes:
-        weight: probability of the model.
+        weight: of the model.
         mean: of the slopes of the offsets, [M].
         covariance: of these, [M, M].
         intercept: standard deviation of the classes' intercepts.
@@ -135,8 +136,10 @@ def calibrate(
     if known.size > MOST_GOLD:
         known = np.sort(rng.choice(known, MOST_GOLD, replace=False))
     others = (codes < 0) & annotated
-    features = _features(_candidates(aggregation, annotations, seed), annotations)
-    posteriors, difference = _averaged(features, annotations, codes, known, rng)
+    candidates = _candidates(aggregation, annotations, seed)
+    priors = _priors(len(candidates), [*candidates].index(aggregation.method))
+    features = _features(candidates.values(), annotations)
+    posteriors, difference = _averaged(features, priors, annotations, codes, known, rng)
     confidence = posteriors[others].max(axis=1)
     if not confidence.size:  # all annotated tasks have gold: what is said is of tasks like them
         confidence = posteriors[known].max(axis=1)
@@ -148,7 +151,7 @@ def calibrate(
     return replace(aggregation, posteriors=posteriors, labels=labels, notes=(), accuracy_interval=interval)
 
 
-def _candidates(aggregation: Aggregation, annotations: Annotations, seed: int) -> list[NDArray[np.float64]]:
+def _candidates(aggregation: Aggregation, annotations: Annotations, seed: int) -> dict[str, NDArray[np.float64]]:
     """Probabilities by robust, hierarchical-dawid-skene, votes, and the method at hand if it is another one, [N, K]."""
     found = {"robust": aggregation.posteriors, "hierarchical-dawid-skene": aggregation.posteriors}
     for name, method in (("robust", Robust(seed=seed)), ("hierarchical-dawid-skene", HierarchicalDawidSkene())):
@@ -159,7 +162,7 @@ def _candidates(aggregation: Aggregation, annotations: Annotations, seed: int) -
     votes = _votes(annotations) + PSEUDO_VOTES
     found["majority-vote"] = votes / votes.sum(axis=1, keepdims=True)
     found.setdefault(aggregation.method, aggregation.posteriors)
-    return [*found.values()]
+    return found
 
 
 def _votes(annotations: Annotations) -> NDArray[np.int64]:
@@ -168,69 +171,77 @@ def _votes(annotations: Annotations) -> NDArray[np.int64]:
     return np.bincount(annotations.task_ids * shape[1] + annotations.labels, minlength=math.prod(shape)).reshape(shape)
 
 
-def _priors(number: int) -> list[_Prior]:
-    """The models, for as many methods."""
+def _priors(number: int, own: int) -> list[_Prior]:
+    """The models of as many methods, of which `own` is the place of the one at hand."""
     mean, covariance = np.zeros(number), np.eye(number) * STRICT**2
     mean[:3], covariance[:3, :3] = PRIOR
-    independent, near = np.zeros(number), np.full(number, STRICT)
-    independent[1], near[1] = 1.0, NEAR
-    models = [(INDEPENDENT, independent, np.diag(near**2))]
-    usual = [(1 - INDEPENDENT, mean, covariance)]
-    if number > 3:
-        own, wide = np.zeros(number), np.full(number, STRICT)
-        own[3], wide[3] = OWN, OWN
-        usual = [(usual[0][0] / 2, *usual[0][1:]), (usual[0][0] / 2, own, np.diag(wide**2))]
-    plain = [_Prior(w / len(INTERCEPTS), m, c, i) for w, m, c in [*models, *usual] for i in INTERCEPTS]
+
+    def counts(place: int, slope: float, deviation: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Prior of slopes where one method counts."""
+        one = np.arange(number) == place
+        return np.where(one, slope, 0.0), np.diag(np.where(one, deviation, STRICT) ** 2)
+
     deviations = list(product(SHARES, SINGLE))
-    rich = [_Prior(RICH / len(deviations) / len(usual), m, c, 1.0, a, b) for _, m, c in usual for a, b in deviations]
-    return plain + rich
+    return [
+        *(_Prior(USUAL / len(INTERCEPTS), mean, covariance, intercept) for intercept in INTERCEPTS),
+        _Prior(INDEPENDENT, *counts(1, 1.0, NEAR), INTERCEPTS[0]),
+        _Prior(AT_HAND, *counts(own, *OWN), STRICT),
+        *(_Prior(RICH / len(deviations), mean, covariance, 0.5, *each) for each in deviations),
+    ]
 
 
 def _averaged(
     features: _Features,
+    priors: list[_Prior],
     annotations: Annotations,
     codes: NDArray[np.int64],
     known: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The mean of models that saw all gold tasks, by their cross-validated likelihood.
+    """The weighted mean of the models' logarithms.
 
     Returns:
-        Posteriors of all tasks, [N, K]; and, for each gold task, right answer less probability by the models and
-        weights that did not see it, [n].
+        Posteriors of all tasks by models that saw all gold tasks, [N, K]; and, for each gold task, right answer less
+        probability by the models and weights that did not see it, [n].
     """
     truth = np.eye(annotations.num_classes)[codes[known]]
     offsets = features.offsets[known]
     single = _single_kernel(annotations, known, features)
     shared = features.shares[known] @ features.shares[known].T
-    priors = _priors(features.offsets.shape[2])
     kernels = [each.intercept**2 + each.share**2 * shared + each.single**2 * single for each in priors]
     repeats = max(ENOUGH_GOLD // known.size, 1)
     scores, difference = np.zeros((len(priors), known.size)), np.zeros(known.size)
-    logs = np.log([each.weight for each in priors])
     for _ in range(repeats):
         folds = rng.permutation(known.size) % FOLDS  # not by class: equal shares in all folds would look too good
         held_out = np.empty((len(priors), *truth.shape))
-        for fold, (model, (prior, kernel)) in product(range(FOLDS), enumerate(zip(priors, kernels, strict=True))):
+        for fold in range(FOLDS):
             inside, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-            found = kernel_logistic(
-                offsets[rest], kernel[np.ix_(rest, rest)], truth[rest], prior.mean, prior.covariance
-            )
-            held_out[model, inside] = found.probabilities(offsets[inside], kernel[np.ix_(inside, rest)])
-        own = np.log(np.maximum((held_out * truth).sum(axis=2), TINY))
+            for each, prior, kernel in zip(held_out, priors, kernels, strict=True):
+                model = kernel_logistic(
+                    offsets[rest], kernel[np.ix_(rest, rest)], truth[rest], prior.mean, prior.covariance
+                )
+                each[inside] = model.probabilities(offsets[inside], kernel[np.ix_(inside, rest)])
+        held_out = np.log(np.maximum(held_out, TINY))
+        own = (held_out * truth).sum(axis=2)
         scores += own / repeats
         for fold in range(FOLDS):
             inside = folds == fold
-            weights = softmax(logs + own[:, ~inside].sum(axis=1))
-            mean = np.einsum("m,mnk->nk", weights, held_out[:, inside])
-            right = mean.argmax(axis=1) == codes[known[inside]]
-            difference[inside] += (right - mean.max(axis=1)) / repeats
-    posteriors = np.zeros(features.shares.shape)
-    for weight, prior, kernel in zip(softmax(logs + scores.sum(axis=1)), priors, kernels, strict=True):
+            weights = _weights(priors, own[:, ~inside], rng)
+            found = softmax(np.einsum("m,mnk->nk", weights, held_out[:, inside]), axis=-1)
+            right = found.argmax(axis=1) == codes[known[inside]]
+            difference[inside] += (right - found.max(axis=1)) / repeats
+    logs = np.zeros(features.shares.shape)
+    for weight, prior, kernel in zip(_weights(priors, scores, rng), priors, kernels, strict=True):
         if weight > LEAST_WEIGHT:
-            found = kernel_logistic(offsets, kernel, truth, prior.mean, prior.covariance)
-            posteriors += weight * _predicted(found, annotations, known, features, prior)
-    return posteriors / posteriors.sum(axis=1, keepdims=True), difference
+            model = kernel_logistic(offsets, kernel, truth, prior.mean, prior.covariance)
+            logs += weight * np.log(np.maximum(_predicted(model, annotations, known, features, prior), TINY))
+    return softmax(logs, axis=-1), difference
+
+
+def _weights(priors: list[_Prior], scores: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Weights of the models, [m], by the log-likelihood of n held-out gold tasks, [m, n] (pseudo-BMA+)."""
+    drawn = rng.dirichlet(np.ones(scores.shape[1]), DRAWS) * scores.shape[1]
+    return softmax(np.log([each.weight for each in priors]) + drawn @ scores.T, axis=-1).mean(axis=0)
 
 
 def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np.int64]) -> None:
@@ -254,8 +265,8 @@ def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np
         )
 
 
-def _features(candidates: list[NDArray[np.float64]], annotations: Annotations) -> _Features:
-    logs = np.log(np.maximum(np.stack(candidates, axis=2), LEAST_PROBABILITY))
+def _features(candidates: Iterable[NDArray[np.float64]], annotations: Annotations) -> _Features:
+    logs = np.log(np.maximum(np.stack([*candidates], axis=2), LEAST_PROBABILITY))
     sizes = annotations.redundancy
     shares = _votes(annotations) / np.maximum(sizes, 1)[:, None] - 1 / annotations.num_classes
     scale = np.where(sizes > 0, 1 / np.sqrt(np.maximum(sizes, 1)), 0.0)
@@ -305,16 +316,18 @@ def _predicted(
 def _interval(
     difference: NDArray[np.float64], confidence: NDArray[np.float64], level: float
 ) -> tuple[float, float, float]:
-    """Estimate of the accuracy of the other tasks, and an interval by Student's distribution.
+    """Estimate of the accuracy of the other tasks, and an interval as Wilson's (JASA 1927), with Student's quantile.
 
-    The variance on a gold task is at least that of a right answer, and that which the probabilities themselves imply,
-    so that gold tasks that are all right do not give an interval of length zero. (That of the difference alone is
-    smaller, but leaves out how much the accuracy varies with the gold tasks that the models were fitted on.)
+    The variance on a gold task is at least that of a right answer, and that which the probabilities themselves imply.
+    (That of the difference alone is smaller, but leaves out how much the accuracy varies with the gold tasks that the
+    models were fitted on.)
     """
     number = difference.size
     implied = float((confidence * (1 - confidence)).mean())
     value = min(max(float(confidence.mean() + difference.mean()), 0.0), 1.0)
-    variance = max(float(difference.var(ddof=1)), value * (1 - value), implied)
-    error = math.sqrt(variance / number + implied / confidence.size)
-    half = error * special.stdtrit(number - 1, (1 + level) / 2)
-    return value, max(value - half, 0.0), min(value + half, 1.0)
+    near = (number * value + 2) / (number + 4)  # not 0 or 1
+    right = near * (1 - near)
+    error = max(float(difference.var(ddof=1)), right, implied) / number + implied / confidence.size
+    spread = error / right * special.stdtrit(number - 1, (1 + level) / 2) ** 2
+    middle, half = value + spread / 2, math.sqrt(spread * (value * (1 - value) + spread / 4))
+    return value, max((middle - half) / (1 + spread), 0.0), min((middle + half) / (1 + spread), 1.0)

@@ -31,19 +31,21 @@ def drawn(truth, number, seed=0):
 def test_it_is_the_mode_of_the_penalised_likelihood():
     rng = np.random.default_rng(0)
     truth = np.eye(3)[rng.integers(0, 3, 40)]
-    offsets = truth * 2 + rng.normal(size=(40, 3))
+    offsets = np.stack([truth * 2 + rng.normal(size=(40, 3)), rng.normal(size=(40, 3))], axis=2)
     offsets -= offsets.mean(axis=1, keepdims=True)
     points = rng.normal(size=(40, 5))
+    mean, covariance = np.array([0.5, -0.2]), np.array([[0.5, -0.3], [-0.3, 0.8]])
 
     def loss(flat):
-        scores = flat[0] * offsets + points @ flat[1:].reshape(5, 3)
-        return -(truth * log_softmax(scores, axis=1)).sum() + (flat**2).sum() / 2
+        scores = offsets @ flat[:2] + points @ flat[2:].reshape(5, 3)
+        slopes = (flat[:2] - mean) @ np.linalg.inv(covariance) @ (flat[:2] - mean)
+        return -(truth * log_softmax(scores, axis=1)).sum() + (slopes + (flat[2:] ** 2).sum()) / 2
 
-    best = minimize(loss, np.zeros(16), tol=1e-10)
-    found = kernel_logistic(offsets, points @ points.T, truth)
-    assert found.slope == pytest.approx(best.x[0], abs=5e-3)
-    np.testing.assert_allclose(points.T @ found.dual, best.x[1:].reshape(5, 3), atol=5e-3)
-    scores = best.x[0] * offsets + points @ best.x[1:].reshape(5, 3)
+    best = minimize(loss, np.zeros(17), tol=1e-10)
+    found = kernel_logistic(offsets, points @ points.T, truth, mean, covariance)
+    np.testing.assert_allclose(found.slopes, best.x[:2], atol=5e-3)
+    np.testing.assert_allclose(points.T @ found.dual, best.x[2:].reshape(5, 3), atol=5e-3)
+    scores = offsets @ best.x[:2] + points @ best.x[2:].reshape(5, 3)
     expected = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
     np.testing.assert_allclose(found.probabilities(offsets, points @ points.T), expected, atol=5e-3)
 
