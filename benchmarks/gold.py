@@ -272,29 +272,43 @@ def save(results: dict[str, Any]) -> None:
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
+def over_families(rows: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Means over families of the figures of crowds."""
+    keys = ("before", "accuracy", "change", "loss before", "loss", "sure", "covered", "width", "bias")
+    means = {key: family_mean({name: row[key] for name, row in rows.items()}) for key in keys}
+    for key in ("gap before", "gap"):
+        means[key] = family_mean({name: abs(row[key]) for name, row in rows.items()})
+    sure = {name: row["correct when sure"] for name, row in rows.items() if row["sure labels"] >= LEAST_SURE}
+    return means | {"correct when sure": family_mean(sure)}
+
+
+def below(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Crowds whose labels gold made clearly worse."""
+    return [f"{name} {row['change']:+.3f}" for name, row in rows.items() if row["high"] < BELOW]
+
+
+def shown(rows: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
+    """The same in words, for tables."""
+    means = over_families(rows)
+    return {
+        "crowds": f"{len(rows)}", "correct without gold": f"{means['before']:.3f}", "with": f"{means['accuracy']:.3f}",
+        "clearly above": f"{sum(row['low'] > -BELOW for row in rows.values())}", "clearly below": f"{len(below(rows))}",
+        "correct when sure": f"{means['correct when sure']:.3f}", "share sure": f"{means['sure']:.2f}",
+        "log loss without": f"{means['loss before']:.3f}", "with gold": f"{means['loss']:.3f}",
+        "interval covers": f"{means['covered']:.3f}", "its width": f"{means['width']:.2f}",
+    }  # fmt: skip
+
+
 def show(results: dict[str, Any]) -> None:
     for part, rows in results.items():
-        if part == "prior":
-            continue
         if part == "simulated":
             header = next(iter(rows.values()))
-            print_table(
-                part, ("sort", *header), [(sort, *(f"{x:.4f}" for x in row.values())) for sort, row in rows.items()]
-            )
-            continue
-        sure = {name: row["correct when sure"] for name, row in rows.items() if row["sure labels"] >= LEAST_SURE}
-        means = {
-            key: family_mean({name: row[key] for name, row in rows.items()})
-            for key in ("before", "accuracy", "change", "loss before", "loss", "sure", "covered", "width", "bias")
-        }
-        gaps = {key: family_mean({name: abs(row[key]) for name, row in rows.items()}) for key in ("gap before", "gap")}
-        below = [f"{name} {row['change']:+.3f}" for name, row in rows.items() if row["high"] < BELOW]
-        above = sum(row["low"] > -BELOW for row in rows.values())
-        table = [
-            (key, f"{value:.4f}") for key, value in (means | gaps | {"correct when sure": family_mean(sure)}).items()
-        ]
-        table += [("clearly below", ", ".join(below) or "none"), ("clearly above", str(above))]
-        print_table(f"{part}: {len(rows)} crowds, over families", ("", ""), table)
+            lines = [(sort, *(f"{figure:.4f}" for figure in row.values())) for sort, row in rows.items()]
+            print_table(part, ("sort", *header), lines)
+        elif part != "prior":
+            words = {"clearly below": ", ".join(below(rows)) or "none"}
+            more = {key: f"{over_families(rows)[key]:.4f}" for key in ("gap before", "gap", "bias")}
+            print_table(f"{part}, over families", ("", ""), [*(shown(rows) | words | more).items()])
 
 
 if __name__ == "__main__":

@@ -90,22 +90,24 @@ class _Prior(NamedTuple):
 def calibrate(
     aggregation: Aggregation, annotations: Annotations, gold: ArrayLike, *, level: float = LEVEL, seed: int = 0
 ) -> Aggregation:
-    """Corrects the posteriors and labels of any method by some tasks of known class; 200 to 500 are a good number.
+    """Corrects the posteriors and labels of any method by some tasks of known class; 50 are enough.
 
-    A multinomial logistic regression predicts the class of a task from
+    Multinomial logistic regressions predict the class of a task from
 
-    - the logarithms of the method's posteriors, with one coefficient (temperature scaling, Guo et al., ICML 2017);
+    - the logarithms of the posteriors of `robust`, `hierarchical-dawid-skene` and votes, and of the method at hand;
     - the vote shares, with a weight for each pair of classes, so that classes that annotators confuse are corrected;
     - who said what, with a weight for each annotator, label and class.
 
-    The last two have normal priors with mean zero, of six combinations of standard deviations. A model is fitted
-    without each of five folds of the gold tasks (where fewer than 200 are known, the folds are drawn several times).
-    Models of different deviations are averaged with weights proportional to their cross-validated likelihood
-    (pseudo-BMA: Geisser and Eddy, JASA 1979; Yao et al., Bayesian Analysis 2018), and these averages over the folds.
+    The coefficients of the first have a normal prior that was fitted to real crowds (`benchmarks/gold.py`), one by
+    which annotators err independently, or one by which the method at hand is only scaled (as by the temperature of Guo
+    et al., ICML 2017). The weights are left out, or have normal priors with mean zero, of six combinations of standard
+    deviations. The logarithms of the models' probabilities are averaged, with weights by the cross-validated likelihood
+    of five folds (pseudo-BMA+: Yao et al., Bayesian Analysis 2018); where fewer than 200 tasks are known, the folds are
+    drawn several times. Few gold tasks thus choose among models with few numbers, and many learn more.
 
     `accuracy_interval` estimates the accuracy of the new labels on the annotated tasks without gold: the mean
     probability of their labels, plus the mean difference between right answers and probabilities on the gold tasks,
-    where each gold task is predicted by the models that did not see it (cross-prediction-powered inference, Zrnic and
+    where each gold task is predicted by models that did not see it (after cross-prediction-powered inference, Zrnic and
     Candès, PNAS 2024).
 
     Args:
@@ -254,7 +256,7 @@ def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np
     if known.size < LEAST_GOLD:
         raise DataError(
             f"{known.size} annotated tasks have gold, and calibration needs {LEAST_GOLD} or more: label more tasks "
-            "yourself, chosen at random (200 to 500 are a good number)."
+            "yourself, drawn at random (50 are enough; crowdzoo next FILE --gold-sample 50 --out gold.csv)."
         )
     certain = aggregation.posteriors.max(axis=1) == 1
     others = certain[(codes < 0) & (annotations.redundancy > 0)]
