@@ -44,8 +44,9 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="use the classes of --gold as known classes; no accuracy is printed",
     )  # fmt: skip
     command.add_argument("--calibrate", action="store_true", default=None,
-        help="correct labels and probabilities by the classes of --gold, of 20 tasks or more chosen at random, and "
-        "print an interval of the accuracy on the other tasks (classification)",
+        help="correct labels and probabilities by the classes of --gold, of 20 tasks or more chosen at random (50 are "
+        "enough: crowdzoo next --gold-sample 50), and print an interval of the accuracy on the other tasks "
+        "(classification)",
     )  # fmt: skip
     options.add_values(command, "--set", "setting of the method, such as prior=0.1")
     command.add_argument(
