@@ -332,5 +332,6 @@ def _interval(
     error = max(float(difference.var(ddof=1)), right, implied) / number + implied / confidence.size
     spread = error / right * special.stdtrit(number - 1, (1 + level) / 2) ** 2
     middle, half = value + spread / 2, math.sqrt(spread * (value * (1 - value) + spread / 4))
-    ends = (np.array([middle - half, middle + half]) / (1 + spread)).clip([0.0, value], [value, 1.0])
+    step = 0.5 / confidence.size  # the accuracy of so many tasks is a multiple of 1 / size
+    ends = np.array([(middle - half) / (1 + spread) - step, (middle + half) / (1 + spread) + step]).clip(0.0, 1.0)
     return value, float(ends[0]), float(ends[1])
