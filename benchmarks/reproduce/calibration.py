@@ -11,10 +11,11 @@ majority vote); `trees`, of 500 extremely randomised trees on the annotators' la
 `probability`, the mean probability of the calibrated labels; `ece`, their expected calibration error in ten bins of
 equal width; `covered`, 1 if the interval has the accuracy.
 
-The form of `calibrate` and its numbers were chosen on the sets of the part `others` and on generated judges. llm-judges
-had no part in it.
+The form of `calibrate` was chosen on other sets and on generated judges. Its prior is that of `benchmarks/gold.py`
+without the families of the set's fold. (The weights of `robust` that ship were trained on these sets, too.)
 """
 
+import json
 import sys
 import warnings
 from collections.abc import Iterator
@@ -29,12 +30,14 @@ from settings import aggregator
 from sklearn.ensemble import ExtraTreesClassifier
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from real_crowds import CROWDS, real_sets
+from real_crowds import CROWDS, fold_of, real_sets
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation, VotesWarning, calibrate
 
+module = sys.modules["crowdzoo.aggregation.calibration"]
 RESULTS = Path(__file__).parents[1] / "results" / "calibration.json"
+PRIORS = json.loads((RESULTS.parent / "gold.json").read_text(encoding="utf-8"))["prior"]
 METHODS = ("majority-vote", "one-coin", "dawid-skene", "robust")
 NUMBERS = (50, 200, 500)
 OTHERS = (
@@ -50,6 +53,7 @@ OTHERS = (
     "fact_eval",
     "temporal",
 )
+make = module._candidates
 DRAWS = 20
 BINS = 10
 LEAST_SEEN = 20
@@ -108,6 +112,9 @@ def calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
 def runs(name: str, method: str, number: int) -> Iterator[dict[str, Any]]:
     annotations, gold = read(name)
     raw = fitted(name, method)
+    candidates = make(raw, annotations, 0)
+    module._candidates = lambda *_: candidates  # the same in every draw
+    module.PRIOR = PRIORS[str(fold_of(CROWDS[name].family))]
     for seed in range(DRAWS):
         inside, outside = draw(gold, number, seed)
         known_gold = np.full(len(gold), -1)

@@ -38,6 +38,7 @@ from rows import grid, shown
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 import crowds  # noqa: E402  it is in the folder above, which Python does not search by itself
+import gold  # noqa: E402
 
 __all__ = ["MARKS", "PAGES", "TABLES", "Cell", "Table", "counts", "verdict", "written"]
 
@@ -211,6 +212,19 @@ def calibration() -> str:
         cover = np.mean([run["covered"] for run in row["runs"]])
         rows.append([f"{number}, `{method}`", *(f"{value:.3f}" for value in figures), f"{cover:.3f}"])
     return grid(header, rows)
+
+
+@table
+def gold_tasks() -> str:
+    parts = {part.split()[1]: gold.shown(rows) for part, rows in saved("gold").items() if part.startswith("real")}
+    return grid(["gold tasks", *next(iter(parts.values()))], [(each, *row.values()) for each, row in parts.items()])
+
+
+@table
+def gold_simulated() -> str:
+    keys = ("above before", "above, by hierarchical-dawid-skene", "above", "sure", "covered")
+    rows = [(sort, *(f"{row[key]:.3f}" for key in keys)) for sort, row in saved("gold")["simulated"].items()]
+    return grid(["annotators", "`robust`", "`hierarchical-dawid-skene`", "50 gold tasks", "sure", "covers"], rows)
 
 
 @table

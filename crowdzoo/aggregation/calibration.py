@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from scipy.special import softmax
 
+from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
+from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import checked_gold
 from crowdzoo.aggregation.engine.kernel_logistic import KernelLogistic, kernel_logistic
 from crowdzoo.aggregation.engine.labels import choose_labels
@@ -30,8 +35,19 @@ FOLDS = 5
 ENOUGH_GOLD = 200  # with fewer, the folds are drawn several times
 LEAST_WEIGHT = 1e-3  # of a model that is averaged
 LEAST_PROBABILITY = 1e-4  # of a class: methods that assume independence give 1e-300
+PSEUDO_VOTES = 0.5  # for each class, in the shares whose logarithms are taken
+# Slopes of robust, hierarchical-dawid-skene and votes on real crowds: `benchmarks/gold.py --fit`
+PRIOR = (
+    (0.6685, 0.0967, 0.2244),
+    ((0.7413, -0.0771, -0.8025), (-0.0771, 0.0257, 0.0405), (-0.8025, 0.0405, 1.848)),
+)
+STRICT, NEAR = 0.05, 0.1  # standard deviations of slopes that should be 0, and of one that should be 1
+OWN = (0.75, 0.5)  # mean and standard deviation of the slope of the method at hand where it alone counts
+INTERCEPTS = (0.2, 0.8)  # standard deviations of the classes' intercepts
 SHARES = (1.0, 3.0)  # standard deviations of the weights of vote shares, and of single annotators' labels
 SINGLE = (0.0, 0.5, 1.0)
+USUAL, INDEPENDENT, AT_HAND, RICH = 0.45, 0.15, 0.3, 0.3  # what sorts of models weigh before there is gold
+DRAWS = 50  # of weights of the gold tasks
 COLUMNS = 4096  # of the table of gold tasks by annotators' labels, which is made in parts
 LEVEL = 0.95
 
@@ -40,7 +56,7 @@ class _Features(NamedTuple):
     """What the models see of each task.
 
     Attributes:
-        offsets: centred logarithms of the posteriors, [N, K].
+        offsets: centred logarithms of the probabilities by M methods, [N, K, M].
         shares: vote shares less equal ones, [N, K].
         scale: 1 / sqrt(number of annotations), [N]; 0 where there are none.
     """
@@ -50,26 +66,48 @@ class _Features(NamedTuple):
     scale: NDArray[np.float64]
 
 
+class _Prior(NamedTuple):
+    """What a model takes for probable before it sees gold.
+
+    Attributes:
+        weight: of the model.
+        mean: of the slopes of the offsets, [M].
+        covariance: of these, [M, M].
+        intercept: standard deviation of the classes' intercepts.
+        share: of the weights of vote shares.
+        single: of the weights of single annotators' labels.
+    """
+
+    weight: float
+    mean: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    intercept: float
+    share: float = 0.0
+    single: float = 0.0
+
+
 @checked(seed=SEED, level=Number(0.5, 0.999))
 def calibrate(
     aggregation: Aggregation, annotations: Annotations, gold: ArrayLike, *, level: float = LEVEL, seed: int = 0
 ) -> Aggregation:
-    """Corrects the posteriors and labels of any method by some tasks of known class; 200 to 500 are a good number.
+    """Corrects the posteriors and labels of any method by some tasks of known class; 50 are enough.
 
-    A multinomial logistic regression predicts the class of a task from
+    Multinomial logistic regressions predict the class of a task from
 
-    - the logarithms of the method's posteriors, with one coefficient (temperature scaling, Guo et al., ICML 2017);
+    - the logarithms of the posteriors of `robust`, `hierarchical-dawid-skene` and votes, and of the method at hand;
     - the vote shares, with a weight for each pair of classes, so that classes that annotators confuse are corrected;
     - who said what, with a weight for each annotator, label and class.
 
-    The last two have normal priors with mean zero, of six combinations of standard deviations. A model is fitted
-    without each of five folds of the gold tasks (where fewer than 200 are known, the folds are drawn several times).
-    Models of different deviations are averaged with weights proportional to their cross-validated likelihood
-    (pseudo-BMA: Geisser and Eddy, JASA 1979; Yao et al., Bayesian Analysis 2018), and these averages over the folds.
+    The coefficients of the first have a normal prior that was fitted to real crowds (`benchmarks/gold.py`), one by
+    which annotators err independently, or one by which the method at hand is only scaled (as by the temperature of Guo
+    et al., ICML 2017). The weights are left out, or have normal priors with mean zero, of six combinations of standard
+    deviations. The logarithms of the models' probabilities are averaged, with weights by the cross-validated likelihood
+    of five folds (pseudo-BMA+: Yao et al., Bayesian Analysis 2018); where fewer than 200 tasks are known, the folds are
+    drawn several times. Few gold tasks thus choose among models with few numbers, and many learn more.
 
     `accuracy_interval` estimates the accuracy of the new labels on the annotated tasks without gold: the mean
     probability of their labels, plus the mean difference between right answers and probabilities on the gold tasks,
-    where each gold task is predicted by the models that did not see it (cross-prediction-powered inference, Zrnic and
+    where each gold task is predicted by models that did not see it (after cross-prediction-powered inference, Zrnic and
     Candès, PNAS 2024).
 
     Args:
@@ -100,7 +138,11 @@ def calibrate(
     if known.size > MOST_GOLD:
         known = np.sort(rng.choice(known, MOST_GOLD, replace=False))
     others = (codes < 0) & annotated
-    posteriors, confidence, difference = _cross_fitted(aggregation.posteriors, annotations, codes, known, others, rng)
+    candidates = _candidates(aggregation, annotations, seed)
+    priors = _priors(len(candidates), [*candidates].index(aggregation.method))
+    features = _features(candidates.values(), annotations)
+    posteriors, difference = _averaged(features, priors, annotations, codes, known, rng)
+    confidence = posteriors[others].max(axis=1)
     if not confidence.size:  # all annotated tasks have gold: what is said is of tasks like them
         confidence = posteriors[known].max(axis=1)
     interval = _interval(difference, confidence, level)
@@ -111,49 +153,97 @@ def calibrate(
     return replace(aggregation, posteriors=posteriors, labels=labels, notes=(), accuracy_interval=interval)
 
 
-def _cross_fitted(
-    raw: NDArray[np.float64],
+def _candidates(aggregation: Aggregation, annotations: Annotations, seed: int) -> dict[str, NDArray[np.float64]]:
+    """Probabilities by robust, hierarchical-dawid-skene, votes, and the method at hand if it is another one, [N, K]."""
+    found = {"robust": aggregation.posteriors, "hierarchical-dawid-skene": aggregation.posteriors}
+    for name, method in (("robust", Robust(seed=seed)), ("hierarchical-dawid-skene", HierarchicalDawidSkene())):
+        if aggregation.method != name:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", VotesWarning)
+                found[name] = method.fit(annotations).posteriors
+    votes = _votes(annotations) + PSEUDO_VOTES
+    found["majority-vote"] = votes / votes.sum(axis=1, keepdims=True)
+    found.setdefault(aggregation.method, aggregation.posteriors)
+    return found
+
+
+def _votes(annotations: Annotations) -> NDArray[np.int64]:
+    """How many annotators gave each task each label, [N, K]."""
+    shape = annotations.num_tasks, annotations.num_classes
+    return np.bincount(annotations.task_ids * shape[1] + annotations.labels, minlength=math.prod(shape)).reshape(shape)
+
+
+def _priors(number: int, own: int) -> list[_Prior]:
+    """The models of as many methods, of which `own` is the place of the one at hand."""
+    mean, covariance = np.zeros(number), np.eye(number) * STRICT**2
+    mean[:3], covariance[:3, :3] = PRIOR
+
+    def counts(place: int, slope: float, deviation: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Prior of slopes where one method counts."""
+        one = np.arange(number) == place
+        return np.where(one, slope, 0.0), np.diag(np.where(one, deviation, STRICT) ** 2)
+
+    deviations = list(product(SHARES, SINGLE))
+    return [
+        *(_Prior(USUAL / len(INTERCEPTS), mean, covariance, intercept) for intercept in INTERCEPTS),
+        _Prior(INDEPENDENT, *counts(1, 1.0, NEAR), INTERCEPTS[0]),
+        _Prior(AT_HAND, *counts(own, *OWN), STRICT),
+        *(_Prior(RICH / len(deviations), mean, covariance, 0.5, *each) for each in deviations),
+    ]
+
+
+def _averaged(
+    features: _Features,
+    priors: list[_Prior],
     annotations: Annotations,
     codes: NDArray[np.int64],
     known: NDArray[np.int64],
-    others: NDArray[np.bool_],
     rng: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """The mean over folds of models that did not see the fold.
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The weighted mean of the models' logarithms.
 
     Returns:
-        Posteriors of all tasks, [N, K]; mean probability of the best class of each of `others`; and, for each gold
-        task, right answer less probability by the models and weights that did not see it, [n].
+        Posteriors of all tasks by models that saw all gold tasks, [N, K]; and, for each gold task, right answer less
+        probability by the models and weights that did not see it, [n].
     """
     truth = np.eye(annotations.num_classes)[codes[known]]
-    features = _features(raw, annotations)
+    offsets = features.offsets[known]
     single = _single_kernel(annotations, known, features)
     shared = features.shares[known] @ features.shares[known].T
-    deviations = list(product(SHARES, SINGLE))
-    kernels = [1 + a**2 * shared + b**2 * single for a, b in deviations]
-    posteriors = np.zeros_like(raw)
-    confidence = np.zeros(int(others.sum()))
-    difference = np.zeros(known.size)
+    kernels = [each.intercept**2 + each.share**2 * shared + each.single**2 * single for each in priors]
     repeats = max(ENOUGH_GOLD // known.size, 1)
+    scores, difference = np.zeros((len(priors), known.size)), np.zeros(known.size)
     for _ in range(repeats):
         folds = rng.permutation(known.size) % FOLDS  # not by class: equal shares in all folds would look too good
-        models = [_models(features.offsets[known], kernel, truth, folds) for kernel in kernels]
-        held_out = np.stack([found for _, found in models])
-        scores = np.log(np.maximum((held_out * truth).sum(axis=2), TINY))
+        held_out = np.empty((len(priors), *truth.shape))
+        for fold in range(FOLDS):
+            inside, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+            for each, prior, kernel in zip(held_out, priors, kernels, strict=True):
+                model = kernel_logistic(
+                    offsets[rest], kernel[np.ix_(rest, rest)], truth[rest], prior.mean, prior.covariance
+                )
+                each[inside] = model.probabilities(offsets[inside], kernel[np.ix_(inside, rest)])
+        held_out = np.log(np.maximum(held_out, TINY))
+        own = (held_out * truth).sum(axis=2)
+        scores += own / repeats
         for fold in range(FOLDS):
             inside = folds == fold
-            weights = softmax(scores[:, ~inside].sum(axis=1)[None], axis=-1)[0]
-            own = np.einsum("m,mnk->nk", weights, held_out[:, inside])
-            right = own.argmax(axis=1) == codes[known[inside]]
-            difference[inside] += (right - own.max(axis=1)) / repeats
-            found = np.zeros_like(posteriors)
-            for weight, (of_folds, _), (a, b) in zip(weights, models, deviations, strict=True):
-                if weight > LEAST_WEIGHT:
-                    found += weight * _predicted(of_folds[fold], annotations, known, features, a, b)
-            found /= found.sum(axis=1, keepdims=True)
-            confidence += found[others].max(axis=1) / (FOLDS * repeats)
-            posteriors += found / (FOLDS * repeats)
-    return posteriors, confidence, difference
+            weights = _weights(priors, own[:, ~inside], rng)
+            found = softmax(np.einsum("m,mnk->nk", weights, held_out[:, inside]), axis=-1)
+            right = found.argmax(axis=1) == codes[known[inside]]
+            difference[inside] += (right - found.max(axis=1)) / repeats
+    logs = np.zeros(features.shares.shape)
+    for weight, prior, kernel in zip(_weights(priors, scores, rng), priors, kernels, strict=True):
+        if weight > LEAST_WEIGHT:
+            model = kernel_logistic(offsets, kernel, truth, prior.mean, prior.covariance)
+            logs += weight * np.log(np.maximum(_predicted(model, annotations, known, features, prior), TINY))
+    return softmax(logs, axis=-1), difference
+
+
+def _weights(priors: list[_Prior], scores: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Weights of the models, [m], by the log-likelihood of n held-out gold tasks, [m, n] (pseudo-BMA+)."""
+    drawn = rng.dirichlet(np.ones(scores.shape[1]), DRAWS) * scores.shape[1]
+    return softmax(np.log([each.weight for each in priors]) + drawn @ scores.T, axis=-1).mean(axis=0)
 
 
 def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np.int64]) -> None:
@@ -166,7 +256,7 @@ def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np
     if known.size < LEAST_GOLD:
         raise DataError(
             f"{known.size} annotated tasks have gold, and calibration needs {LEAST_GOLD} or more: label more tasks "
-            "yourself, chosen at random (200 to 500 are a good number)."
+            "yourself, drawn at random (50 are enough; crowdzoo next FILE --gold-sample 50 --out gold.csv)."
         )
     certain = aggregation.posteriors.max(axis=1) == 1
     others = certain[(codes < 0) & (annotations.redundancy > 0)]
@@ -177,14 +267,12 @@ def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np
         )
 
 
-def _features(posteriors: NDArray[np.float64], annotations: Annotations) -> _Features:
-    logs = np.log(np.maximum(posteriors, LEAST_PROBABILITY))
+def _features(candidates: Iterable[NDArray[np.float64]], annotations: Annotations) -> _Features:
+    logs = np.log(np.maximum(np.stack([*candidates], axis=2), LEAST_PROBABILITY))
     sizes = annotations.redundancy
-    cells = annotations.task_ids * annotations.num_classes + annotations.labels
-    votes = np.bincount(cells, minlength=posteriors.size).reshape(posteriors.shape)
-    shares = np.where(sizes[:, None] > 0, votes / np.maximum(sizes, 1)[:, None] - 1 / annotations.num_classes, 0.0)
+    shares = _votes(annotations) / np.maximum(sizes, 1)[:, None] - 1 / annotations.num_classes
     scale = np.where(sizes > 0, 1 / np.sqrt(np.maximum(sizes, 1)), 0.0)
-    return _Features(logs - logs.mean(axis=1, keepdims=True), shares, scale)
+    return _Features(logs - logs.mean(axis=1, keepdims=True), np.where(sizes[:, None] > 0, shares, 0.0), scale)
 
 
 def _gold_rows(annotations: Annotations, known: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -209,57 +297,41 @@ def _single_kernel(annotations: Annotations, known: NDArray[np.int64], features:
     return kernel
 
 
-def _models(
-    offsets: NDArray[np.float64], kernel: NDArray[np.float64], truth: NDArray[np.float64], folds: NDArray[np.int64]
-) -> tuple[list[KernelLogistic], NDArray[np.float64]]:
-    """For each fold a model of the other folds, and its probabilities of the fold's tasks, [n, K]."""
-    models, found = [], np.empty_like(truth)
-    for fold in range(FOLDS):
-        inside, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        model = kernel_logistic(offsets[rest], kernel[np.ix_(rest, rest)], truth[rest])
-        found[inside] = model.probabilities(offsets[inside], kernel[np.ix_(inside, rest)])
-        dual = np.zeros_like(truth)
-        dual[rest] = model.dual
-        models.append(KernelLogistic(model.slope, dual))
-    return models, found
-
-
 def _predicted(
-    model: KernelLogistic,
-    annotations: Annotations,
-    known: NDArray[np.int64],
-    features: _Features,
-    share_deviation: float,
-    single_deviation: float,
+    model: KernelLogistic, annotations: Annotations, known: NDArray[np.int64], features: _Features, prior: _Prior
 ) -> NDArray[np.float64]:
     """Class probabilities of all tasks, [N, K], without the kernel between all tasks and the gold tasks."""
     num_classes = annotations.num_classes
-    scores = model.slope * features.offsets + model.dual.sum(axis=0)
-    scores += share_deviation**2 * features.shares @ (features.shares[known].T @ model.dual)
-    if single_deviation:
+    scores = features.offsets @ model.slopes + prior.intercept**2 * model.dual.sum(axis=0)
+    scores += prior.share**2 * features.shares @ (features.shares[known].T @ model.dual)
+    if prior.single:
         rows, said = _gold_rows(annotations, known)
         of_all = annotations.annotator_ids * num_classes + annotations.labels
         for k in range(num_classes):
             added = (features.scale[known, None] * model.dual)[rows, k]
             weights = np.bincount(said, added, annotations.num_annotators * num_classes)
             sums = np.bincount(annotations.task_ids, weights[of_all], annotations.num_tasks)
-            scores[:, k] += single_deviation**2 * features.scale * sums
+            scores[:, k] += prior.single**2 * features.scale * sums
     return softmax(scores, axis=-1)
 
 
 def _interval(
     difference: NDArray[np.float64], confidence: NDArray[np.float64], level: float
 ) -> tuple[float, float, float]:
-    """Estimate of the accuracy of the other tasks, and an interval by Student's distribution.
+    """Estimate of the accuracy of the other tasks, and an interval as Wilson's (JASA 1927), with Student's quantile.
 
-    The variance on a gold task is at least that of a right answer, and that which the probabilities themselves imply,
-    so that gold tasks that are all right do not give an interval of length zero. (That of the difference alone is
-    smaller, but leaves out how much the accuracy varies with the gold tasks that the models were fitted on.)
+    The variance on a gold task is at least that of a right answer, and that which the probabilities themselves imply.
+    (That of the difference alone is smaller, but leaves out how much the accuracy varies with the gold tasks that the
+    models were fitted on.)
     """
     number = difference.size
     implied = float((confidence * (1 - confidence)).mean())
     value = min(max(float(confidence.mean() + difference.mean()), 0.0), 1.0)
-    variance = max(float(difference.var(ddof=1)), value * (1 - value), implied)
-    error = math.sqrt(variance / number + implied / confidence.size)
-    half = error * special.stdtrit(number - 1, (1 + level) / 2)
-    return value, max(value - half, 0.0), min(value + half, 1.0)
+    near = (number * value + 2) / (number + 4)  # not 0 or 1
+    right = near * (1 - near)
+    error = max(float(difference.var(ddof=1)), right, implied) / number + implied / confidence.size
+    spread = error / right * special.stdtrit(number - 1, (1 + level) / 2) ** 2
+    middle, half = value + spread / 2, math.sqrt(spread * (value * (1 - value) + spread / 4))
+    step = 0.5 / confidence.size  # the accuracy of so many tasks is a multiple of 1 / size
+    ends = np.array([(middle - half) / (1 + spread) - step, (middle + half) / (1 + spread) + step]).clip(0.0, 1.0)
+    return value, float(ends[0]), float(ends[1])

@@ -44,8 +44,9 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="use the classes of --gold as known classes; no accuracy is printed",
     )  # fmt: skip
     command.add_argument("--calibrate", action="store_true", default=None,
-        help="correct labels and probabilities by the classes of --gold, of 20 tasks or more chosen at random, and "
-        "print an interval of the accuracy on the other tasks (classification)",
+        help="correct labels and probabilities by the classes of --gold, of 20 tasks or more chosen at random (50 are "
+        "enough: crowdzoo next --gold-sample 50), and print an interval of the accuracy on the other tasks "
+        "(classification)",
     )  # fmt: skip
     command.add_argument("--accept-error", type=number(0, 0.5), metavar="P",
         help="classes: accept labels such that, with 95 %% confidence, at most this share of them is wrong, by the "

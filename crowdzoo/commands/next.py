@@ -1,4 +1,4 @@
-"""`crowdzoo next`: which task to give to whom next."""
+"""`crowdzoo next`: which task to give to whom next, or to an expert."""
 
 from __future__ import annotations
 
@@ -86,15 +86,23 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--annotator-table says who is a model, people's answers decide what a model's is worth)",
     )  # fmt: skip
     options.add_values(command, "--set", "setting of the method, such as prior=0.1")
+    command.add_argument("--gold-sample", type=integer(1, options.MOST), metavar="N",
+        help="instead of questions, write N answered tasks to --out for you to label yourself, drawn at random, each "
+        "with the same probability: columns task and gold, which is empty, and text (from instances). Filled in, the "
+        ".csv is what --gold of crowdzoo aggregate reads",
+    )  # fmt: skip
+    command.add_argument("--gold", type=path, metavar="FILE",
+        help="with --gold-sample: tasks that have gold in this file are not drawn again (.csv, .parquet)",
+    )  # fmt: skip
     options.add_multi_label(command, ", as in `crowdzoo aggregate`")
-    options.add_seed(command, "the method")
+    options.add_seed(command, "the method, or of --gold-sample")
     options.add_kinds(command)
     options.add_reading(command)
     options.add_image(command)
     options.add_spreadsheet(command)
     options.add_outputs(
         command,
-        ("annotations", "instances", "annotator_table", "prior", "accepted"),
+        ("annotations", "instances", "annotator_table", "prior", "accepted", "gold"),
         Output("out", "--out", is_batch),
         options.REJECTS,
     )
@@ -122,6 +130,9 @@ def run(arguments: argparse.Namespace) -> None:
         aggregator = MultiLabel(arguments.method or kind.aggregation, settings=aggregator.get_params())
         reading |= {"on_duplicate": "all", "no_label": aggregator.none}
     crowd = _with_new(kind.read(arguments.annotations, **reading), arguments.new)
+    if arguments.gold_sample is not None:
+        _sample_gold(arguments, crowd, instances)
+        return
     known = None
     if arguments.annotator_table is not None:
         known = options.annotator_table(arguments, crowd)
@@ -228,6 +239,41 @@ def _stand_for_copies(crowd: Annotations, who: np.ndarray, costs: np.ndarray, se
     return order[first][np.searchsorted(found, families)]
 
 
+def _sample_gold(arguments: argparse.Namespace, crowd: Annotations, instances: Instances | None) -> None:
+    """Writes answered tasks without gold in random order, each with the same probability, and prints how many."""
+    from crowdzoo.reading.instances.gold import check_shared, gold_by_task
+    from crowdzoo.reading.tables.layout import Layout
+
+    answered = crowd.redundancy > 0
+    if arguments.gold is not None:
+        known = {
+            task for task, text in gold_by_task(arguments.gold, Layout.of_second(None, vars(arguments))).items() if text
+        }
+        check_shared(arguments.gold, known, crowd.tasks)
+        answered &= np.array([str(task) not in known for task in crowd.tasks.tolist()], bool)
+    able = np.flatnonzero(answered)
+    if not able.size:
+        raise DataError(f"--gold-sample {arguments.gold_sample}: no answered task without gold is left to draw.")
+    drawn = np.random.default_rng(arguments.seed).permutation(able)[: arguments.gold_sample]
+    names = [_plain(crowd.tasks[task]) for task in drawn]
+    texts = _texts(instances)
+    if arguments.out.suffix == ".csv":
+        header = ("task", "gold", *(("text",) if texts else ()))
+        write_rows(arguments.out, header, [(name, "", *((texts.get(name, ""),) if texts else ())) for name in names])
+    else:
+        _write_entries(
+            arguments.out,
+            [{"data": {"task": name} | ({"text": texts[name]} if name in texts else {})} for name in names],
+        )
+    rows = [
+        ("answered tasks without gold", f"{able.size:,}"),
+        ("tasks drawn", f"{drawn.size:,}"),
+        ("probability of each", f"{drawn.size / able.size:.4g}"),
+        ("tasks to label written to", str(arguments.out)),
+    ]
+    print_table("a random sample for gold", ("", ""), rows)
+
+
 def _mixed(arguments: argparse.Namespace, crowd: Annotations, table: AnnotatorTable | None) -> PeopleAndModels | None:
     """Where some annotators are models and some people: labels that people's answers decide; else None."""
     if arguments.method is not None or arguments.settings or table is None or table.sources is None:
@@ -320,6 +366,23 @@ def _check(arguments: argparse.Namespace, kind: Kind) -> None:
     if arguments.multi_label:
         others = ("classes", "wide", "annotator_table", "accepted", "no_label", "worth", "target")
         options.check_multi_label(arguments, kind, others)
+    if arguments.gold_sample is not None:
+        unused = (
+            "annotators",
+            "new",
+            "prior",
+            "per_annotator",
+            "worth",
+            "target",
+            "sure",
+            "accepted",
+            "annotator_table",
+        )
+        options.refuse(arguments, unused, "--gold-sample")
+        if arguments.out is None:
+            raise ConfigError(f"--gold-sample {arguments.gold_sample}: add --out FILE.csv, the tasks to label.")
+    elif arguments.gold is not None:
+        raise ConfigError("--gold: add --gold-sample N, which draws N of the other tasks for you to label.")
     if arguments.pay == 0:
         raise ConfigError("--pay 0: write what an answer costs, above 0, such as 0.04.")
     if arguments.costs and arguments.annotator_table is not None:
@@ -389,7 +452,12 @@ def _write(place: Path, found: NextAnnotations, crowd: Annotations, instances: I
         data = {"task": task, "annotators": [], **({"text": texts[task]} if task in texts else {})}
         entry = entries.setdefault(task, {"data": data, "meta": {"gain": gain}})
         entry["data"]["annotators"].append(who)
-    text = json.dumps(list(entries.values()), indent=1, ensure_ascii=False) + "\n"
+    _write_entries(place, list(entries.values()))
+
+
+def _write_entries(place: Path, entries: list[dict[str, Any]]) -> None:
+    """Tasks as Label Studio imports them."""
+    text = json.dumps(entries, indent=1, ensure_ascii=False) + "\n"
     with atomic_file(place) as file:
         file.write(text.encode())
 

@@ -8,7 +8,7 @@ LEAST_PER_CLASS = 10.0  # annotations of an annotator, on average
 LEAST_WORTH = 0.5  # of a task's annotations, in independent ones
 LEAST_ANNOTATIONS = 3.0  # of a task, on average
 UNTOLD = 0.8  # of a task's annotations: where the interval of their worth reaches it, they may be independent
-CALIBRATION = 200  # tasks that are labelled for a correction
+CALIBRATION = 50  # tasks that are labelled for a correction
 
 
 def data_notes(
@@ -54,8 +54,8 @@ def _worth_note(number: float, num_tasks: int, worth: tuple[float, float, float]
         )
     if num_tasks > CALIBRATION:
         found += (
-            f"Label about {CALIBRATION} tasks yourself, drawn at random, and correct the result with them (crowdzoo "
-            "aggregate --gold FILE --calibrate)."
+            f"Label {CALIBRATION} tasks yourself, drawn at random (crowdzoo next FILE --gold-sample {CALIBRATION} "
+            "--out gold.csv), and correct the result with them (crowdzoo aggregate FILE --gold gold.csv --calibrate)."
         )
     else:
         found += (

@@ -7,7 +7,15 @@ from scipy.special import log_softmax, logsumexp
 from slow_cases import quick
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import Aggregation, DawidSkene, MajorityVote, OneCoinDawidSkene, calibrate
+from crowdzoo.aggregation import (
+    Aggregation,
+    DawidSkene,
+    HierarchicalDawidSkene,
+    MajorityVote,
+    OneCoinDawidSkene,
+    Robust,
+    calibrate,
+)
 from crowdzoo.aggregation.engine.kernel_logistic import kernel_logistic
 
 
@@ -31,19 +39,21 @@ def drawn(truth, number, seed=0):
 def test_it_is_the_mode_of_the_penalised_likelihood():
     rng = np.random.default_rng(0)
     truth = np.eye(3)[rng.integers(0, 3, 40)]
-    offsets = truth * 2 + rng.normal(size=(40, 3))
+    offsets = np.stack([truth * 2 + rng.normal(size=(40, 3)), rng.normal(size=(40, 3))], axis=2)
     offsets -= offsets.mean(axis=1, keepdims=True)
     points = rng.normal(size=(40, 5))
+    mean, covariance = np.array([0.5, -0.2]), np.array([[0.5, -0.3], [-0.3, 0.8]])
 
     def loss(flat):
-        scores = flat[0] * offsets + points @ flat[1:].reshape(5, 3)
-        return -(truth * log_softmax(scores, axis=1)).sum() + (flat**2).sum() / 2
+        scores = offsets @ flat[:2] + points @ flat[2:].reshape(5, 3)
+        slopes = (flat[:2] - mean) @ np.linalg.inv(covariance) @ (flat[:2] - mean)
+        return -(truth * log_softmax(scores, axis=1)).sum() + (slopes + (flat[2:] ** 2).sum()) / 2
 
-    best = minimize(loss, np.zeros(16), tol=1e-10)
-    found = kernel_logistic(offsets, points @ points.T, truth)
-    assert found.slope == pytest.approx(best.x[0], abs=5e-3)
-    np.testing.assert_allclose(points.T @ found.dual, best.x[1:].reshape(5, 3), atol=5e-3)
-    scores = best.x[0] * offsets + points @ best.x[1:].reshape(5, 3)
+    best = minimize(loss, np.zeros(17), tol=1e-10)
+    found = kernel_logistic(offsets, points @ points.T, truth, mean, covariance)
+    np.testing.assert_allclose(found.slopes, best.x[:2], atol=5e-3)
+    np.testing.assert_allclose(points.T @ found.dual, best.x[2:].reshape(5, 3), atol=5e-3)
+    scores = offsets @ best.x[:2] + points @ best.x[2:].reshape(5, 3)
     expected = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
     np.testing.assert_allclose(found.probabilities(offsets, points @ points.T), expected, atol=5e-3)
 
@@ -71,6 +81,60 @@ def test_probabilities_of_dependent_judges_become_those_of_being_right(method):
     assert abs(np.mean(gaps)) < 0.07
     assert np.mean(before) > 2.5 * abs(np.mean(gaps))
     assert np.mean(gains) > 0.03
+
+
+def test_few_gold_tasks_nearly_give_the_probabilities_of_the_model_that_made_the_answers():
+    above, before = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(12, size=300)
+        said_by = np.argsort(rng.random((300, 12)), axis=1)[:, :3]
+        slips = (truth[:, None] + rng.integers(1, 12, (300, 3))) % 12
+        said = np.where(rng.random((300, 3)) < 0.6, truth[:, None], slips)
+        crowd = Annotations.from_arrays(np.repeat(np.arange(300), 3), said_by.ravel(), said.ravel(), classes=range(12))
+        votes = (said[:, :, None] == np.arange(12)).sum(axis=1)
+        scores = votes * np.log(0.6 / (0.4 / 11))  # Bayes' rule with what is drawn from above
+        least = log_softmax(scores, axis=1)
+        gold, others = drawn(truth, 50, seed)
+        raw = Robust().fit(crowd)
+        rows = np.flatnonzero(others), truth[others]
+        above.append((least[rows] - np.log(calibrate(raw, crowd, gold).posteriors[rows])).mean())
+        before.append((least[rows] - np.log(raw.posteriors[rows])).mean())
+    assert np.mean(before) > 0.15
+    assert 0 < np.mean(above) < 0.05  # .072 by the kernel models alone
+
+
+@pytest.mark.parametrize("minority_is_right", [True, False])
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
+def test_fifty_gold_tasks_tell_whether_the_majority_or_a_coherent_minority_is_right(minority_is_right):
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 3, 400)
+
+    def like(view, share):
+        return np.where(rng.random(400) < share, view, rng.integers(0, 3, 400))
+
+    view = truth if minority_is_right else (truth + (rng.random(400) < 0.75)) % 3
+    crowd = Annotations.from_dense(
+        np.stack([*(like(truth, 0.35) for _ in range(8)), *(like(view, 0.93) for _ in range(3))], axis=1)
+    )
+    gold, others = drawn(truth, 50)
+    hidden = np.where(others, truth, -1)
+    minority = HierarchicalDawidSkene().fit(crowd)
+    assert (minority.expected_accuracy(hidden) > 0.9) == minority_is_right
+    assert minority_is_right or minority.expected_accuracy(hidden) < 0.3
+    votes = MajorityVote().fit(crowd)
+    best = max(votes.expected_accuracy(hidden), minority.expected_accuracy(hidden))
+    for raw in (votes, minority, DawidSkene().fit(crowd)):
+        assert calibrate(raw, crowd, gold).expected_accuracy(hidden) > best - 0.01
+
+
+def test_fifty_correct_gold_tasks_of_fifty_leave_an_error_of_some_percent_possible():
+    """The lower end of Wilson's interval is n / (n + t²), with Student's t of 49 degrees of freedom: .925."""
+    truth = np.tile([0, 1], 1000)
+    crowd = Annotations.from_dense(np.stack([truth] * 5, axis=1))
+    _, low, high = calibrate(MajorityVote().fit(crowd), crowd, drawn(truth, 50)[0]).accuracy_interval
+    assert low == pytest.approx(50 / (50 + 2.0096**2), abs=0.003)
+    assert high == 1
 
 
 def test_a_judge_who_is_right_is_found_among_many_who_are_wrong_together():

@@ -313,3 +313,34 @@ def test_an_earlier_result_without_annotators_is_refused(folder, capsys):
     pq.write_table(table[:0], "then/annotators.parquet")
     assert run("a.csv", "--prior", "then") == 3
     assert "--prior then: has no annotators. Give a result of annotations" in capsys.readouterr().err
+
+
+def test_a_random_sample_is_drawn_for_gold_of_answered_tasks_and_never_twice(folder, capsys):
+    assert run("a.csv", "texts.csv", "--gold-sample", 30, "--out", "gold1.csv") == 0
+    rows = read_csv("gold1.csv")
+    assert len({row["task"] for row in rows}) == 30
+    assert {row["task"] for row in rows} <= {f"t{task}" for task in range(50)}  # the others have no answers
+    assert all(row == {"task": row["task"], "gold": "", "text": f"text number {row['task'][1:]}"} for row in rows)
+    assert re.search(r"probability of each +0\.6\n", capsys.readouterr().out)
+    truth = {row["task"]: row["gold"] for row in read_csv("gold.csv")}
+    (folder / "filled.csv").write_text("task,gold\n" + "".join(f"{row['task']},{truth[row['task']]}\n" for row in rows))
+    assert cli.main(["aggregate", "a.csv", "--gold", "filled.csv", "--calibrate", "--out", "labels"]) == 0
+    assert re.search(r"gold tasks, for calibration +30\n", capsys.readouterr().out)
+    assert run("a.csv", "--gold-sample", 30, "--gold", "filled.csv", "--out", "more.json") == 0
+    more = [entry["data"]["task"] for entry in json.loads((folder / "more.json").read_text("utf-8"))]
+    assert sorted([*more, *(row["task"] for row in rows)]) == sorted(f"t{task}" for task in range(50))
+    assert run("a.csv", "--gold-sample", 30, "--seed", 1, "--out", "gold2.csv") == 0
+    assert {row["task"] for row in read_csv("gold2.csv")} != {row["task"] for row in rows}
+
+
+def test_tasks_for_gold_are_not_drawn_over_what_was_filled_in_or_from_nothing(folder, capsys):
+    assert run("a.csv", "--gold-sample", 30, "--out", "gold1.csv") == 0
+    for words, message in (
+        (["--gold-sample", 30, "--out", "gold1.csv"], "--force"),
+        (["--gold-sample", 30], "add --out FILE.csv"),
+        (["--gold", "gold.csv"], "add --gold-sample N"),
+        (["--gold-sample", 30, "--worth", 3, "--out", "b.csv"], "--worth does not go with --gold-sample"),
+        (["--gold-sample", 30, "--gold", "gold.csv", "--out", "b.csv"], "no answered task without gold is left"),
+    ):
+        assert run("a.csv", *words) in (3, 4), words
+        assert message in capsys.readouterr().err, words

@@ -21,8 +21,9 @@ def test_annotators_who_err_together_are_noted():
     )
     worth, low, high = map(float, shown.groups())
     assert 1 <= low <= worth <= high < 8
-    assert "Label about 200 tasks" in note  # with 50 the labels become worse: docs/aggregation.md
-    assert "--calibrate" in note
+    assert "Label 50 tasks" in note
+    assert "--gold-sample 50 --out gold.csv" in note
+    assert "--gold gold.csv --calibrate" in note
     assert data_notes(crowd(1)) == ()
 
 

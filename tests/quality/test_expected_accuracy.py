@@ -174,7 +174,6 @@ def test_quality_and_report_print_the_sentences_first_with_the_options_of_readin
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.xfail(strict=True, reason="next --gold-sample is not there yet")
 def test_the_command_that_is_advised_draws_the_sample(files, capsys):
     assert run("quality", "my answers.csv", *COLUMNS, "--bootstrap", 0) == 0
     command = shlex.split(capsys.readouterr().out.splitlines()[2].split("`")[1])

@@ -7,62 +7,69 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 MOST_STEPS = 300
-STILL = 1e-3  # largest change of a dual coefficient at which the fit ends
-FIRST_SLOPE = 0.3
+STILL = 1e-3  # largest change of a dual coefficient or a slope at which the fit ends
 
 
 class KernelLogistic(NamedTuple):
-    """What is fitted: scores are `slope * offsets + kernel @ dual`.
+    """What is fitted: scores are `offsets @ slopes + kernel @ dual`.
 
     Attributes:
-        slope: of the offsets, zero or more.
+        slopes: of the offsets, [M].
         dual: coefficients of the training rows, [n, K].
     """
 
-    slope: float
+    slopes: NDArray[np.float64]
     dual: NDArray[np.float64]
 
     def probabilities(self, offsets: NDArray[np.float64], kernel: NDArray[np.float64]) -> NDArray[np.float64]:
         """Class probabilities of m rows, [m, K].
 
         Args:
-            offsets: [m, K].
+            offsets: [m, K, M].
             kernel: between these rows and the training rows, [m, n].
         """
-        return softmax(self.slope * offsets + kernel @ self.dual, axis=-1)
+        return softmax(offsets @ self.slopes + kernel @ self.dual, axis=-1)
 
 
 def kernel_logistic(
-    offsets: NDArray[np.float64], kernel: NDArray[np.float64], truth: NDArray[np.float64]
+    offsets: NDArray[np.float64],
+    kernel: NDArray[np.float64],
+    truth: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    covariance: NDArray[np.float64],
 ) -> KernelLogistic:
-    """The posterior mode of slope and functions; the prior of each class's function is a Gaussian process.
+    """The posterior mode of slopes and functions; the prior of each class's function is a Gaussian process.
 
     The Hessian of the log-likelihood is replaced by its bound (I - 1/K) / 2, so that one matrix of the size of the
     training rows is inverted, once (Böhning, "Multinomial logistic regression algorithm", 1992); steps are accelerated
-    by Nesterov's momentum. The slope takes Newton steps in between; its prior is a standard normal distribution.
+    by Nesterov's momentum. The slopes take Newton steps in between, none longer than a prior standard deviation.
 
     Args:
-        offsets: logarithms of probabilities of the training rows, centred, [n, K].
+        offsets: logarithms of probabilities of the training rows by M methods, centred, [n, K, M].
         kernel: covariance of a class's function at the training rows, [n, n], positive semi-definite.
         truth: one-hot classes, [n, K].
+        mean: of the normal prior of the slopes, [M].
+        covariance: of that prior, [M, M].
     """
-    number = len(kernel)
+    number, precision = len(kernel), np.linalg.inv(covariance)
     steps = np.linalg.inv(kernel / 2 + np.eye(number))
-    slope, dual = FIRST_SLOPE, np.zeros_like(truth)
+    slopes, dual = mean.copy(), np.zeros_like(truth)
     before = dual
+    flat = offsets.reshape(-1, len(mean))
     for step in range(MOST_STEPS):
         ahead = dual + step / (step + 3) * (dual - before)
-        probabilities = softmax(slope * offsets + kernel @ ahead, axis=-1)
+        probabilities = softmax(offsets @ slopes + kernel @ ahead, axis=-1)
         before, dual = dual, ahead + steps @ (truth - probabilities - ahead)
         change = np.abs(dual - before).max(initial=0.0)
         if step % 3 == 0:
-            probabilities = softmax(slope * offsets + kernel @ dual, axis=-1)
-            means = (probabilities * offsets).sum(axis=1)
-            gradient = ((truth - probabilities) * offsets).sum() - slope
-            curvature = ((probabilities * offsets**2).sum(axis=1) - means**2).sum() + 1
-            leap = max(slope + gradient / curvature, 0.0) - slope
-            slope += float(leap)
-            change = max(change, abs(leap))
+            probabilities = softmax(offsets @ slopes + kernel @ dual, axis=-1)
+            means = np.einsum("nk,nkm->nm", probabilities, offsets)
+            gradient = (truth - probabilities).ravel() @ flat - precision @ (slopes - mean)
+            curvature = (probabilities.reshape(-1, 1) * flat).T @ flat - means.T @ means + precision
+            leap = np.linalg.solve(curvature, gradient)
+            leap /= max(np.sqrt(leap @ precision @ leap), 1.0)  # by the prior's standard deviations
+            slopes = slopes + leap
+            change = max(change, np.abs(leap).max())
             if change < STILL:
                 break
-    return KernelLogistic(slope, dual)
+    return KernelLogistic(slopes, dual)
