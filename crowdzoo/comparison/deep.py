@@ -118,7 +118,7 @@ class Trainings(Setup):
         """The quick methods of classes and of ratings, or every deep one; gold where there is some."""
         kind = self.annotations.label_kind
         every: Named = tuple((each, {}) for each in self.deep)
-        quick = QUICK if kind.one_class else every if kind.has_classes else QUICK_RATINGS
+        quick = QUICK if kind.one_class else QUICK_RATINGS if kind.has_numbers else every
         found = every if name == "all" else quick
         return [*found, (GOLD, {})] if self.has_gold_to_learn else found
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.errors import DataError
+from crowdzoo.training.digest import digest_of
 from crowdzoo.training.encoded import encoded
 from crowdzoo.training.training_loop import paired
 
@@ -95,6 +96,10 @@ class Compared(ABC):
                 f"compare: gold must have a value for each of the {self.num_tasks:,} tasks, got shape {found.shape}."
             )
         return found
+
+    def gold_digest(self) -> str:
+        """A hash of gold, by which earlier runs are known."""
+        return digest_of(self.gold)
 
     @property
     def known(self) -> NDArray[np.bool_]:

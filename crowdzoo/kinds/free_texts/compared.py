@@ -28,7 +28,7 @@ class ComparedTexts(Compared):
         if rows is None:
             true, places = self.gold[tasks], np.arange(len(tasks))
         else:
-            true = np.asarray(self.annotations.classes)[self.annotations.labels[rows]]
+            true = self.annotations.values[self.annotations.labels[rows]]
             places = np.searchsorted(tasks, self.annotations.task_ids[rows])
         tokens = Tokens.of([*result.texts[tasks], *true], **self.scale)
         wrong = edits(tokens, places, len(tasks) + np.arange(len(true))).sum(axis=1)

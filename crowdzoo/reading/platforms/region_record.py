@@ -12,7 +12,7 @@ from crowdzoo.reading.platforms.record import BadValue, Record
 def region_record(
     platform: Platform, sizes: dict[str, Any], entry: Mapping[str, Any], question: str, spans: bool, annotator: str
 ) -> Record:
-    """The regions of an image as text, one answer an annotator.
+    """The regions of an image as text, one answer per annotator.
 
     Args:
         platform: of the export.

@@ -1,6 +1,7 @@
 """Labels out of cells: of wide tables, without the marks of a missing label, several labels of a cell apart."""
 
 import ast
+import contextlib
 import json
 import re
 import warnings
@@ -68,7 +69,7 @@ def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
         DataError: so it is in all of the first rows, and an annotator has two of them.
     """
     kind = source.label_kind
-    if rules.names["label"] is not None or source.own or kind.has_positions or kind.is_text:
+    if rules.names["label"] is not None or source.own or kind.has_positions or kind.values:
         return
     pair = [batch.columns.get(name, pa.nulls(0)).slice(0, HEAD) for name in ("annotator", "label")]
     if not all(pa.types.is_large_string(values.type) for values in pair):
@@ -166,7 +167,7 @@ class CellSource(Source):
         else:
             values = pc.utf8_trim_whitespace(values.cast(pa.large_string()))
         marks = without_zeros(pa.array(self.layout.missing, pa.large_string()))
-        if not self.label_kind.has_classes:  # of ratings the number counts, however it is written
+        if self.label_kind.has_numbers:  # however they are written
             numbers, words = self._ratings(marks)
             found, no_number = self._ratings(values)
             return ~((np.isin(found, numbers[~words]) & ~no_number) | _is_in(values, marks))
@@ -325,12 +326,12 @@ class CellSource(Source):
             batch.bad.append((BadRow(self.name, int(lines[row]), *problem), original))
 
     def _rename(self, batch: Batch) -> None:
-        """Takes labels for others."""
+        """Replaces labels, or the classes of regions, by others."""
         encoded = _texts(batch.columns["label"]).dictionary_encode()
         self._renamed |= {*encoded.dictionary.to_pylist()} & self.layout.rename.keys()
         names = [self.layout.rename.get(name, name) for name in encoded.dictionary.to_pylist()]
         if self.label_kind.has_regions:  # their classes
-            names = [MarkedImage.renamed(text, self.layout.rename) for text in names]
+            names = [_renamed(text, self.layout.rename) for text in names]
             self._renamed |= self.layout.rename.keys()  # perhaps gold has them
         batch.columns["label"] = pa.array(names, pa.large_string()).take(encoded.indices)
 
@@ -361,6 +362,13 @@ class CellSource(Source):
         kept = _taken(replace(batch, columns=others), row[keep])
         kept.columns["label"] = texts.filter(pa.array(keep))
         return kept
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    """The text of a `MarkedImage` with other names of classes; other text as it is, which the checks of rows refuse."""
+    with contextlib.suppress(DataError):
+        return MarkedImage.parse(text).rename(names).text
+    return text
 
 
 def _texts(values: pa.Array) -> pa.Array:

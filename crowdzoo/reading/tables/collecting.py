@@ -118,8 +118,11 @@ class Collector(RowChecks):
         for column in list(self.rows):
             values = self.rows.pop(column)
             if column in self.vocabularies:
-                values, names = self.vocabularies[column].finish(values, self.source.text, column == "label")
-                if column == "label":
+                is_value = column == "label" and bool(self.source.label_kind.values)
+                values, names = self.vocabularies[column].finish(
+                    values, self.source.text and not is_value, column == "label"
+                )
+                if column == "label" and not is_value:
                     self._check_several(names)
                 some = names[: MOST_CLASSES + 1].tolist()
                 if column == "annotator" and self.rules.names[column] is None:
@@ -127,12 +130,15 @@ class Collector(RowChecks):
                 if column in ("task", "annotator") and self.rules.names[column] is None:
                     self._tell(strange_ids(some, f"{column}s"))
                 objects = self.source.objects.get(column)
-                result[VOCABULARIES[column]] = names if objects is None else objects[names]
+                names = names if objects is None else objects[names]
+                result[VOCABULARIES[column]] = None if is_value else names
+                if is_value:
+                    result["values"] = [*map(self.value_of, names.tolist())]
             result[_ATTRIBUTES.get(column, column)] = values
+        result["classes_sorted"] = "label" in self.vocabularies and self.rules.names["label"] is None
         if result.get("classes") is not None:
             what = self.source.axes[1]
             self._check_wide(result[f"{what}_ids"], result[f"{what}s"], result["labels"], result["classes"])
-            result["classes_sorted"] = self.rules.names["label"] is None
             self._tell_suspicious(result["classes"], np.bincount(result["labels"], minlength=len(result["classes"])))
         return result
 
@@ -167,7 +173,7 @@ class Collector(RowChecks):
 
     def _tell_suspicious(self, classes: np.ndarray, counts: np.ndarray) -> None:
         """Says what is odd about classes that occur, each so often; [K] both."""
-        if self.rules.names["label"] is not None or self.source.label_kind.is_text:
+        if self.rules.names["label"] is not None:
             return
         number, long = len(classes), sum(len(str(name).split()) >= LONG for name in classes.tolist())
         if number >= DISTINCT and 2 * min(long / number, number / counts.sum()) > 1:
@@ -212,7 +218,7 @@ class Collector(RowChecks):
     def _check_several(self, names: np.ndarray) -> None:
         """Refuses a file with a label that is made of its other labels, unless the classes are given."""
         source = self.source
-        no_cells = (source.path is None and not source.found) or source.label_kind.is_text
+        no_cells = source.path is None and not source.found
         if no_cells or source.own or self.rules.names["label"] is not None or names.dtype.kind == "i":
             return
         answers = {name: json_answers(str(name)) for name in names[:LOOKED_AT].tolist()}

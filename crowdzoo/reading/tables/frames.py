@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import BadRow, ConfigError, DataError
 from crowdzoo.files.text import is_utf8
 from crowdzoo.reading.tables.answer_rows import answer_rows, code_names
@@ -78,7 +79,9 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
             continue
         if isinstance(values, (pa.Array, pa.ChunkedArray)):
             arrays[column] = plain_array(values, column, column, name)
-        elif column in NAMES and (column != "label" or label_kind(kind).has_classes):
+        elif column in NAMES and (column != "label" or not label_kind(kind).has_numbers):
+            if column == "label" and label_kind(kind).has_regions:
+                values = [label.text if isinstance(label, MarkedImage) else label for label in values]
             ids, names = _ids(values, column, column in given)
             arrays[column] = _checked_text(ids, column, name)
             if names is not None:

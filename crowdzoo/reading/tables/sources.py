@@ -190,7 +190,7 @@ class Source:
     def take_names(self, header: Sequence[str]) -> None:
         """Takes the names behind the labels' codes, in their order, for the classes; ratings keep their numbers."""
         kinds = {ours: name for ours, name in self.match(header).items() if ours.startswith("label")}
-        if not self.label_kind.has_classes:
+        if self.label_kind.has_numbers:
             self.code_names = {name: known for name, known in self.code_names.items() if name not in kinds.values()}
         classes = {tuple(self.code_names.get(name, ())) for name in kinds.values()}
         if len(classes) == 1 and not self.label_kind.has_pairs and (names := next(iter(classes))):
