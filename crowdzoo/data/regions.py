@@ -51,7 +51,9 @@ def run_lengths(counts: str) -> Codes:
     """
     letters = np.frombuffer(counts.encode("latin-1", "replace"), np.uint8).astype(np.int64) - 48
     ends = np.flatnonzero(letters & 32 == 0)
-    lengths = np.diff(ends, prepend=-1)
+    lengths = ends.copy()
+    lengths[1:] -= ends[:-1]
+    lengths[:1] += 1
     if not len(ends) or ends[-1] + 1 < len(letters) or lengths.max() > 7 or letters.min() < 0 or letters.max() > 63:
         raise DataError("is no mask of COCO. Export it again.")
     starts = ends + 1 - lengths
@@ -256,7 +258,7 @@ def _inside(points: NDArray[np.float64], height: int, width: int) -> NDArray[np.
     """Points, [n, 2] of x and y, where those a little outside lie on the edge."""
     if not np.isfinite(points).all():
         raise DataError("has a number that is not finite. Mark it again, or leave it out.")
-    inside = np.clip(points, 0, [width, height])
+    inside = np.minimum(np.maximum(points, 0), (width, height))
     if (np.abs(points - inside) > OUTSIDE).any():
         raise DataError(f"lies outside of the image, {width} x {height} pixels. Correct it, or the size of the image.")
     return inside
@@ -266,7 +268,10 @@ def _box(value: ArrayLike, height: int, width: int) -> Box:
     box = np.array(value, np.float64)
     if box.shape != (4,):
         raise DataError("is not left, top, width and height. Write four numbers.")
-    (left, top), (right, bottom) = _inside(np.array([box[:2], box[:2] + box[2:]]), height, width).tolist()
+    left, top, box_width, box_height = box.tolist()
+    right, bottom = left + box_width, top + box_height
+    if not (min(left, top) >= 0 and right <= width and bottom <= height):
+        (left, top), (right, bottom) = _inside(np.array([[left, top], [right, bottom]]), height, width).tolist()
     if right <= left or bottom <= top:
         raise DataError("has no area. Mark it again, or leave it out.")
     return left, top, right - left, bottom - top

@@ -106,6 +106,19 @@ class Compared(ABC):
         """Which tasks have gold, bool [N]; texts that are not empty, unless the kind has others."""
         return np.asarray(self.gold != "", bool)
 
+    def truth_of(self, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """What answers to some tasks are compared with, of kinds with values, [n], and their places in `tasks`.
+
+        Args:
+            tasks: codes, sorted.
+            rows: annotations, bool [A]; None is gold.
+        """
+        if rows is None:
+            places = np.flatnonzero(self.known[tasks])
+            return self.gold[tasks[places]], places
+        places = np.searchsorted(tasks, self.annotations.task_ids[rows])
+        return self.annotations.values[self.annotations.labels[rows]], places
+
     @abstractmethod
     def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
         """What each of these tasks adds to the sum of scores against gold, and to that of weights, [n] each."""

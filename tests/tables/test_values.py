@@ -143,6 +143,8 @@ def test_what_belongs_to_classes_or_numbers_is_refused():
         written().check_scale(0, 1)
     with pytest.raises(DataError, match="'label' holds ids that cannot be hashed"):
         Annotations.from_arrays([1], ["ann"], [["a", "cat"]], kind="free-text")
+    with pytest.raises(DataError, match=r"'label' holds marked images\. Read"):
+        Annotations.from_arrays([1], ["ann"], [CAT])
     codes, names = np.zeros(1, int), np.array(["a"], object)
     with pytest.raises(ValueError, match="values belong to kinds free-text and region"):
         Annotations("free-text", codes, codes, codes, names, names)

@@ -57,7 +57,7 @@ class RegionAggregation(Result):
 
     @classmethod
     def of(
-        cls, method: Any, table: RegionTable, regions: list[list[Region]], sure: NDArray[np.float64], **more: Any
+        cls, method: Any, table: RegionTable, regions: list[list[Region]], sums: NDArray[np.float64], **more: Any
     ) -> RegionAggregation:
         """The result for a table.
 
@@ -65,7 +65,7 @@ class RegionAggregation(Result):
             method: the aggregator.
             table: what it was fitted to.
             regions: of each image, N lists.
-            sure: sums of probabilities and how many there are, [2, N].
+            sums: of probabilities, and how many there are, [2, N].
             **more: further attributes.
         """
         counts, marked = names_and_counts(table.annotations), np.full(len(regions), None, object)
@@ -88,7 +88,7 @@ class RegionAggregation(Result):
         return cls(
             method=method.name,
             marked=marked,
-            confidence=np.where(sure[1] > 0, sure[0] / np.maximum(sure[1], 1e-12), marked.astype(bool)),
+            confidence=np.where(sums[1] > 0, sums[0] / np.maximum(sums[1], 1e-12), marked.astype(bool)),
             agreement=np.where(answers > 0, means, overlaps.mean()),
             **{"classes": np.array(table.classes, object), **counts, **more},
         )

@@ -5,8 +5,6 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from crowdzoo.aggregation.regions.matched_objects import MatchedObjects
-from crowdzoo.aggregation.regions.pixel_vote import PixelVote
 from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.vocabulary import is_among
@@ -14,10 +12,7 @@ from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, answers_table
 
 
 def aggregated(
-    method: MatchedObjects | PixelVote,
-    crowds: dict[str, Annotations],
-    fit: Callable[[Annotations], RegionAggregation],
-    examples: str,
+    method: object, crowds: dict[str, Annotations], fit: Callable[[Annotations], RegionAggregation], examples: str
 ) -> CrowdAnswers:
     """Fits to train; eval's regions are those of a fit to both splits.
 

@@ -43,7 +43,7 @@ class ComparedRegions(Compared):
     def told(self, tasks: NDArray[Any]) -> Any:
         """True regions, without classes that nobody marked."""
         names = KIND.class_names(self.annotations)
-        known = ((image, (each for each in image.regions if each.label in names)) for image in self.gold[tasks])
+        known = ((image, (region for region in image.regions if region.label in names)) for image in self.gold[tasks])
         return np.array([replace(image, regions=tuple(regions)) for image, regions in known], object)
 
     def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
@@ -57,13 +57,8 @@ class ComparedRegions(Compared):
 
     def _overlaps(self, marked: NDArray[Any], tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """See `answers`."""
-        if rows is None:
-            places = np.flatnonzero(self.known[tasks])
-            true = self.gold[tasks[places]]
-        else:
-            places = np.searchsorted(tasks, self.annotations.task_ids[rows])
-            true = self.annotations.values[self.annotations.labels[rows]]
-        overlaps = np.array([dice(*pair) for pair in zip(true, marked[places], strict=True)])
+        truth, places = self.truth_of(tasks, rows)
+        overlaps = np.array([dice(*pair) for pair in zip(truth, marked[places], strict=True)])
         columns = overlaps, np.ones(len(overlaps)), overlaps / (2 - overlaps)
         return np.stack([np.bincount(places, column, len(tasks)) for column in columns], axis=1)
 

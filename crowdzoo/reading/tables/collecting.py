@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.data.annotations import VOCABULARIES
+from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, short_repr
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.reading.tables.cells import CellSource, json_answers, listed, made_of_others
@@ -118,11 +119,9 @@ class Collector(RowChecks):
         for column in list(self.rows):
             values = self.rows.pop(column)
             if column in self.vocabularies:
-                is_value = column == "label" and bool(self.source.label_kind.values)
-                values, names = self.vocabularies[column].finish(
-                    values, self.source.text and not is_value, column == "label"
-                )
-                if column == "label" and not is_value:
+                is_text = self.source.text and not (column == "label" and self.source.label_kind.values)
+                values, names = self.vocabularies[column].finish(values, is_text, column == "label")
+                if column == "label":
                     self._check_several(names)
                 some = names[: MOST_CLASSES + 1].tolist()
                 if column == "annotator" and self.rules.names[column] is None:
@@ -130,12 +129,14 @@ class Collector(RowChecks):
                 if column in ("task", "annotator") and self.rules.names[column] is None:
                     self._tell(strange_ids(some, f"{column}s"))
                 objects = self.source.objects.get(column)
-                names = names if objects is None else objects[names]
-                result[VOCABULARIES[column]] = None if is_value else names
-                if is_value:
-                    result["values"] = [*map(self.value_of, names.tolist())]
+                result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
-        result["classes_sorted"] = "label" in self.vocabularies and self.rules.names["label"] is None
+        result["classes_sorted"] = "classes" in result and self.rules.names["label"] is None
+        if self.source.label_kind.values:
+            # images in no row, which a file may list, were not parsed yet
+            value_of = MarkedImage.parse if self.source.label_kind.has_regions else str
+            texts = map(str, result.pop("classes").tolist())
+            result["values"] = [self.images.get(text) or value_of(text) for text in texts]
         if result.get("classes") is not None:
             what = self.source.axes[1]
             self._check_wide(result[f"{what}_ids"], result[f"{what}s"], result["labels"], result["classes"])
@@ -218,7 +219,7 @@ class Collector(RowChecks):
     def _check_several(self, names: np.ndarray) -> None:
         """Refuses a file with a label that is made of its other labels, unless the classes are given."""
         source = self.source
-        no_cells = source.path is None and not source.found
+        no_cells = (source.path is None and not source.found) or source.label_kind.values
         if no_cells or source.own or self.rules.names["label"] is not None or names.dtype.kind == "i":
             return
         answers = {name: json_answers(str(name)) for name in names[:LOOKED_AT].tolist()}

@@ -264,6 +264,8 @@ def _places(values: np.ndarray, column: str) -> tuple[pa.Array, np.ndarray]:
         distinct = list(dict.fromkeys(value for value in values if value is not None))
     except TypeError as error:
         raise DataError(f"'{column}' holds ids that cannot be hashed ({error}). Use strings or integers.") from None
+    if any(isinstance(value, MarkedImage) for value in distinct):
+        raise DataError(f"'{column}' holds marked images. Read them with kind='region'.")
     with contextlib.suppress(TypeError):  # ids that do not compare keep the order in which they came
         distinct.sort()
     place = {value: number for number, value in enumerate(distinct)}

@@ -239,9 +239,8 @@ class RowChecks:
         if empty.any():
             problems.append((np.flatnonzero(empty), "is empty. Fill it in, or remove the row."))
         if column == "label" and self.source.label_kind.has_regions:
-            bad = np.array([bool(self._no_regions(text)) for text in dictionary.to_pylist()], bool)
-            if bad.any():
-                problems.append((np.flatnonzero(bad[codes] & ~empty), self._no_regions))
+            bad = np.array([*(self._no_regions(text) != "" for text in dictionary.to_pylist()), False])  # -1 is empty
+            problems.append((np.flatnonzero(bad[codes] & ~empty), self._no_regions))
         if column == "label" and (classes := self.rules.names["label"]) is not None:
             if self.source.text:
                 dictionary = as_named(dictionary, classes)
@@ -250,23 +249,13 @@ class RowChecks:
                 problems.append((np.flatnonzero(outside[codes] & ~empty), self._not_one_of("label")))
         return dictionary, codes, problems
 
-    def value_of(self, label: Any) -> str | MarkedImage:
-        """A free text, or what was marked on an image; each is parsed once.
-
-        Raises:
-            DataError: as `MarkedImage.parse`.
-        """
-        text = str(label).strip()
-        if self.source.label_kind.has_regions and text not in self.images:
-            self.images[text] = MarkedImage.parse(text)
-        return self.images.get(text, str(label))
-
-    def _no_regions(self, label: Any) -> str:
-        """Why a label holds no regions, as the end of a sentence; "" where it does."""
+    def _no_regions(self, label: object) -> str:
+        """Why a label holds no regions, as the end of a sentence; "" where it does, and the image is kept."""
+        text = str(label)
         try:
-            self.value_of(label)
+            self.images[text] = self.images.get(text) or MarkedImage.parse(text)
         except DataError as error:
-            return str(error).removeprefix(f"{short_repr(str(label))} ")
+            return str(error).removeprefix(f"{short_repr(text)} ")
         return ""
 
     def _not_one_of(self, column: str) -> Callable[[Any], str]:
