@@ -54,9 +54,9 @@ class Objects:
                 rows += [(len(tasks), table.who[row], codes[classes.get(row, nothing)]) for row in of_image]
                 tasks.append(task)
                 members.append(regions)
-        columns = np.array(rows, np.int64).reshape(-1, 3).T
+        numbers, who, labels = np.array(rows, np.int64).reshape(-1, 3).T
         names = np.arange(len(tasks)), table.annotations.annotators, np.array([*codes], object)
-        return cls(np.array(tasks, np.int64), members, Annotations("classification", *columns, *names))
+        return cls(np.array(tasks, np.int64), members, Annotations("classification", numbers, who, labels, *names))
 
 
 def _clusters(table: RegionTable, every: list[tuple[int, int]], least: float) -> list[int]:

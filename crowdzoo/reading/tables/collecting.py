@@ -136,7 +136,7 @@ class Collector(RowChecks):
             # images in no row, which a file may list, were not parsed yet
             value_of = MarkedImage.parse if self.source.label_kind.has_regions else str
             texts = map(str, result.pop("classes").tolist())
-            result["values"] = [self.images.get(text) or value_of(text) for text in texts]
+            result["values"] = [self.source.images.get(text) or value_of(text) for text in texts]
         if result.get("classes") is not None:
             what = self.source.axes[1]
             self._check_wide(result[f"{what}_ids"], result[f"{what}s"], result["labels"], result["classes"])

@@ -71,6 +71,7 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
     """
     arrays: dict[str, pa.Array] = {}
     objects: dict[str, np.ndarray] = {}
+    images: dict[str, MarkedImage] = {}
     if label_kind(kind).has_pairs:
         columns, names = _with_shared_ids(columns, "left" in given)
         objects |= {} if names is None else dict.fromkeys(SIDES, names)
@@ -81,6 +82,7 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
             arrays[column] = plain_array(values, column, column, name)
         elif column in NAMES and (column != "label" or not label_kind(kind).has_numbers):
             if column == "label" and label_kind(kind).has_regions:
+                images |= {label.text: label for label in values if isinstance(label, MarkedImage)}
                 values = [label.text if isinstance(label, MarkedImage) else label for label in values]
             ids, names = _ids(values, column, column in given)
             arrays[column] = _checked_text(ids, column, name)
@@ -92,6 +94,7 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
     if len(set(lengths.values())) > 1:
         raise DataError(f"{name}: all columns must have the same length. Received: {lengths}")
     source = TableSource(arrays, kind, name, objects)
+    source.images = images
     for column in source.required:
         if column not in arrays:
             raise DataError(f"{name}: {_NEEDED.get(column, f'{column!r} is missing.')}")

@@ -76,7 +76,6 @@ class RowChecks:
         if source.label_kind.has_numbers:
             named.remove("label")
         self.vocabularies = {column: Vocabulary(rules.names[column]) for column in named}
-        self.images: dict[str, MarkedImage] = {}  # by their text
         self.numbers: dict[str, list[np.ndarray]] = {}  # parts of the columns that hold numbers
         self.lines: list[int | np.ndarray] = []
         self.counts: list[int] = []
@@ -251,9 +250,9 @@ class RowChecks:
 
     def _no_regions(self, label: object) -> str:
         """Why a label holds no regions, as the end of a sentence; "" where it does, and the image is kept."""
-        text = str(label)
+        text, images = str(label), self.source.images
         try:
-            self.images[text] = self.images.get(text) or MarkedImage.parse(text)
+            images[text] = images.get(text) or MarkedImage.parse(text)
         except DataError as error:
             return str(error).removeprefix(f"{short_repr(text)} ")
         return ""

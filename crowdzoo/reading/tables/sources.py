@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import BadRow, ConfigError, DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE, readable
@@ -104,6 +105,7 @@ class Source:
         names: column -> names in code order that the source brings itself.
         objects: column -> what its integers stand for, where names are neither strings nor integers.
         code_names: the source's column -> names behind its codes, as `code_names` finds them.
+        images: text of a label -> the image that it stands for, of regions; those that are parsed already.
     """
 
     name: str
@@ -131,6 +133,7 @@ class Source:
         self.names: dict[str, np.ndarray] = {}
         self.objects: dict[str, np.ndarray] = {}
         self.code_names: dict[str, list[str]] = {}
+        self.images: dict[str, MarkedImage] = {}
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the source from its start."""
