@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.data.numbers import parse_numbers, without_zeros
-from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import BadRow, DataError, DataWarning, short_repr, unknown
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.tables.options import Rules
@@ -331,9 +330,15 @@ class CellSource(Source):
         self._renamed |= {*encoded.dictionary.to_pylist()} & self.layout.rename.keys()
         names = [self.layout.rename.get(name, name) for name in encoded.dictionary.to_pylist()]
         if self.label_kind.has_regions:  # their classes
-            names = [_renamed(text, self.layout.rename) for text in names]
+            names = [self._with_other_classes(text) for text in names]
             self._renamed |= self.layout.rename.keys()  # perhaps gold has them
         batch.columns["label"] = pa.array(names, pa.large_string()).take(encoded.indices)
+
+    def _with_other_classes(self, text: str) -> str:
+        """The text of an image with other names of classes; other text as it is, which the checks of rows refuse."""
+        with contextlib.suppress(DataError):
+            return self.image(text).rename(self.layout.rename).text
+        return text
 
     def _fill(self, batch: Batch) -> None:
         """Puts the label that empty cells stand for into them."""
@@ -362,13 +367,6 @@ class CellSource(Source):
         kept = _taken(replace(batch, columns=others), row[keep])
         kept.columns["label"] = texts.filter(pa.array(keep))
         return kept
-
-
-def _renamed(text: str, names: Mapping[str, str]) -> str:
-    """The text of a `MarkedImage` with other names of classes; other text as it is, which the checks of rows refuse."""
-    with contextlib.suppress(DataError):
-        return MarkedImage.parse(text).rename(names).text
-    return text
 
 
 def _texts(values: pa.Array) -> pa.Array:

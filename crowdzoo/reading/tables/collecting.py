@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.data.annotations import VOCABULARIES
-from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, short_repr
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.reading.tables.cells import CellSource, json_answers, listed, made_of_others
@@ -133,10 +132,8 @@ class Collector(RowChecks):
             result[_ATTRIBUTES.get(column, column)] = values
         result["classes_sorted"] = "classes" in result and self.rules.names["label"] is None
         if self.source.label_kind.values:
-            # images in no row, which a file may list, were not parsed yet
-            value_of = MarkedImage.parse if self.source.label_kind.has_regions else str
-            texts = map(str, result.pop("classes").tolist())
-            result["values"] = [self.source.images.get(text) or value_of(text) for text in texts]
+            value_of = self.source.image if self.source.label_kind.has_regions else str
+            result["values"] = [value_of(str(name)) for name in result.pop("classes").tolist()]
         if result.get("classes") is not None:
             what = self.source.axes[1]
             self._check_wide(result[f"{what}_ids"], result[f"{what}s"], result["labels"], result["classes"])

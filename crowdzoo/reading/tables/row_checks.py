@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.data.numbers import Problem, numbers_of, outside_scale, scale_reason
-from crowdzoo.data.regions import MarkedImage
 from crowdzoo.data.vocabulary import Vocabulary, as_named, is_among, text_as_integers
 from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean, short_repr
 from crowdzoo.files.writing import atomic_file
@@ -249,12 +248,11 @@ class RowChecks:
         return dictionary, codes, problems
 
     def _no_regions(self, label: object) -> str:
-        """Why a label holds no regions, as the end of a sentence; "" where it does, and the image is kept."""
-        text, images = str(label), self.source.images
+        """Why a label holds no regions, as the end of a sentence; "" where it does."""
         try:
-            images[text] = images.get(text) or MarkedImage.parse(text)
+            self.source.image(str(label))
         except DataError as error:
-            return str(error).removeprefix(f"{short_repr(text)} ")
+            return str(error).removeprefix(f"{short_repr(str(label))} ")
         return ""
 
     def _not_one_of(self, column: str) -> Callable[[Any], str]:

@@ -135,6 +135,16 @@ class Source:
         self.code_names: dict[str, list[str]] = {}
         self.images: dict[str, MarkedImage] = {}
 
+    def image(self, text: str) -> MarkedImage:
+        """The image that the text of a label stands for; each is parsed once.
+
+        Raises:
+            DataError: as `MarkedImage.parse`.
+        """
+        if text not in self.images:
+            self.images[text] = MarkedImage.parse(text)
+        return self.images[text]
+
     def batches(self) -> Iterator[Batch]:
         """Walks through the source from its start."""
         raise NotImplementedError
