@@ -413,8 +413,9 @@ def test_methods_for_regions_are_compared(folder, capsys, gold):
         expected = kind_of("region").scores(true[known], {"regions": made.fit(crowd).marked[known]})
         assert float(score) == pytest.approx(expected["dice"], abs=1e-3)
         assert f"{expected['iou']:.3f}" in printed
-    with pytest.raises(DataError, match="cannot be compared"):
-        compare(crowd, gold=np.array([MarkedImage(4, 4)] * 24, object))
+    for other in (MarkedImage(4, 4), MarkedImage(4, 4).text):
+        with pytest.raises(DataError, match="cannot be compared"):
+            compare(crowd, gold=np.array([other] * 24, object))
 
 
 def changed_gold(change):

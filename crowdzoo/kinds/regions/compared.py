@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.data.regions import dice
+from crowdzoo.data.regions import MarkedImage, dice
 from crowdzoo.kinds.compared import Compared, Scores, Summed
 from crowdzoo.kinds.regions.kind import KIND
 from crowdzoo.kinds.regions.masks import marked_images
@@ -26,6 +26,15 @@ class ComparedRegions(Compared):
     baseline = "majority-vote"
     quick: ClassVar[tuple[str, ...]] = ("majority-vote", "staple", "objects")
     takes_base = False
+
+    def checked(self, gold: Any) -> NDArray[Any]:
+        """`MarkedImage` of each image, objects [N], None where unknown; their texts will do.
+
+        Raises:
+            DataError: it does not fit, or a text holds no regions.
+        """
+        images = (image or None for image in super().checked(gold))
+        return np.array([MarkedImage.parse(image) if isinstance(image, str) else image for image in images], object)
 
     @property
     def known(self) -> NDArray[np.bool_]:

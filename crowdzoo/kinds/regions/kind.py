@@ -99,9 +99,8 @@ class Regions(Kind):
         strange = list[str]()
         for task in sorted(known.keys() & answers.keys()):
             if (size := known[task].size) != answers[task].size:
-                strange.append(
-                    f"image {task!r} is of size {[*size]} there, and {[*answers[task].size]} of the annotators."
-                )
+                marked = [*answers[task].size]
+                strange.append(f"image {task!r} is of size {[*size]} there, and {marked} of the annotators.")
                 del known[task]
         if strange and on_bad_rows == "error":
             raise DataError(f"{path}: {strange[0]} Correct one of them, or leave it out: on_bad_rows='reject'.")
