@@ -91,7 +91,7 @@ def simulated() -> dict[str, dict[str, float]]:
 
 def again(crowd: Annotations) -> Annotations:
     """A crowd with the texts that occur alone."""
-    texts = crowd.classes[crowd.labels]
+    texts = crowd.values[crowd.labels]
     return Annotations.from_arrays(
         crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids], texts, kind="free-text"
     )
@@ -113,7 +113,7 @@ def times(crowd: Annotations) -> dict[str, dict[str, float]]:
     from crowdkit.aggregation import TextRASA as KitRASA
 
     crowd = again(crowd.select_tasks(np.arange(min(TIMED, crowd.num_tasks))))
-    texts = [normalized(str(text), HOW) for text in crowd.classes]
+    texts = [normalized(text, HOW) for text in crowd.values]
     names = crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids]
     frame = pd.DataFrame({"task": names[0], "worker": names[1], "text": [texts[code] for code in crowd.labels]})
     published: dict[str, Any] = {"normalize": HOW, "features": letters, "corrected": False}
@@ -152,7 +152,7 @@ def main() -> None:
             rows = {
                 method: method_class(normalize=HOW).fit(crowd).texts for method, method_class in TEXT_METHODS.items()
             }
-            single = errors(crowd.classes[crowd.labels], gold[crowd.task_ids])
+            single = errors(crowd.values[crowd.labels], gold[crowd.task_ids])
             sets[name] = {"tasks": crowd.num_tasks, "texts": len(crowd), "errors": {
                 "one text": single, **{method: errors(texts, gold) for method, texts in rows.items()}}}  # fmt: skip
         about = {"crowd-kit": version("crowd-kit"), "numpy": np.__version__}

@@ -31,7 +31,7 @@ def crowds(
     seed: int,
     true: Callable[[Any], Any],
     honest: Callable[[Any, float, Any], Any],
-    written: Callable[[Any], str],
+    written: Callable[[Any], str | MarkedImage],
     plants: dict[str, Plant],
     levels: dict[str, float],
     tasks: int,
@@ -43,7 +43,7 @@ def crowds(
         seed: of everything.
         true: the answer to a task, from rng.
         honest: what an honest annotator makes of it, with a rate of errors.
-        written: an answer as text.
+        written: an answer as annotations hold it.
         plants: by name.
         levels: name -> the usual rate of errors; annotators are planted at the first level.
         tasks: how many.
@@ -133,14 +133,12 @@ def regions(seed: int, apart: float = 32, number: tuple[int, int] = (1, 7)) -> I
             (x + place * width, y + place * height, scale * width, scale * height) for x, y, width, height in answer
         ]
 
-    def written(boxes: list[Any]) -> str:
+    def written(boxes: list[Any]) -> MarkedImage:
         inside = []
         for left, top, width, height in boxes:
             x, y = np.clip(left, 0, WIDTH - 3), np.clip(top, 0, HEIGHT - 3)
             inside.append([x, y, np.clip(left + width - x, 2, WIDTH - x), np.clip(top + height - y, 2, HEIGHT - y)])
-        return MarkedImage.of(
-            (HEIGHT, WIDTH), [{"category": "cell", "bbox": [*map(float, box)]} for box in inside]
-        ).text
+        return MarkedImage.of((HEIGHT, WIDTH), [{"category": "cell", "bbox": [*map(float, box)]} for box in inside])
 
     plants = {
         "random": lambda truth, answer, rng: [any_box(rng) for _ in answer],

@@ -72,7 +72,7 @@ def annotators_of(true: np.ndarray, seed: int) -> np.ndarray:
 
 def table_of(images: dict[int, list[MarkedImage]]) -> Annotations:
     """Annotations of what each annotator marked on each image."""
-    rows = [(task, f"w{who}", image.text) for task, of in images.items() for who, image in enumerate(of)]
+    rows = [(task, f"w{who}", image) for task, of in images.items() for who, image in enumerate(of)]
     return Annotations.from_arrays(*map(list, zip(*rows, strict=True)), kind="region")
 
 
@@ -181,9 +181,7 @@ def simulated() -> dict[str, dict[str, float]]:
                 level = ("planted" if planted else name.rpartition(", ")[2]) + touch
                 for least in LEAST:
                     marked = MatchedObjects(least=least).fit(crowd).marked
-                    scores.setdefault(level, {}).setdefault(f"{least}", []).append(
-                        f1_of_boxes(marked, [*map(MarkedImage.parse, true)])
-                    )
+                    scores.setdefault(level, {}).setdefault(f"{least}", []).append(f1_of_boxes(marked, true))
     return {level: {least: float(np.mean(values)) for least, values in rows.items()} for level, rows in scores.items()}
 
 

@@ -161,6 +161,6 @@ def _write_tasks(tasks: LabelledTasks, folder: str) -> None:
     """Writes the annotations, and a table of the tasks: `task`, `split` and `gold` (null is unknown)."""
     tasks.annotations.to_parquet(os.path.join(folder, ANNOTATIONS_FILE))
     columns: dict[str, Any] = {"task": tasks.names, "split": tasks.split.tolist(), "gold": tasks.gold}
-    gold = pa.float64() if tasks.annotations.classes is None else pa.string()
+    gold = pa.float64() if tasks.annotations.label_kind.has_numbers else pa.string()
     schema = pa.schema({"task": pa.string(), "split": pa.string(), "gold": gold})
     pyarrow.parquet.write_table(pa.table(columns, schema), os.path.join(folder, TASKS_FILE))

@@ -117,7 +117,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     crowds = _annotations(annotations.uri)
     aggregated = part_of(info["kind"], "aggregated").aggregated(method, crowds, fit, examples.uri)
     facts = label_kind(info["kind"])
-    labels = "bytes_list" if facts.is_text else "int64_list" if facts.has_classes else "float_list"
+    labels = "bytes_list" if facts.values else "float_list" if facts.has_numbers else "int64_list"
     for split, table in aggregated.tables.items():
         rows = {task: row for row, task in enumerate(table["task"].to_pylist())}
         enriched = partial(_enrich, answers=aggregated, table=table, rows=rows, truth=truth, kind=labels)

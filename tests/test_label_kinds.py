@@ -17,8 +17,6 @@ from crowdzoo.tables import Annotations
 TABLES = {
     "classification": np.array([[0, -1], [1, 1]]),
     "regression": np.array([[0.5, np.nan], [-1.0, 2.0]]),
-    "free-text": np.array([[0, -1], [1, 1]]),
-    "region": np.array([[0, -1], [1, 1]]),
     "sequence": np.array([[[0, -1], [1, -1]], [[1, 1], [-1, -1]]]),
 }
 
@@ -28,9 +26,7 @@ def test_the_kinds_are_the_names_that_files_and_configurations_hold():
     assert all(label_kind(name) is kind and kind.name == name for name, kind in LABEL_KINDS.items())
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in LABEL_KINDS.values() if not kind.has_pairs], ids=lambda kind: kind.name
-)
+@pytest.mark.parametrize("kind", [label_kind(name) for name in TABLES], ids=lambda kind: kind.name)
 def test_a_table_of_a_kind_looks_as_the_kind_says(kind):
     dense = TABLES[kind.name]
     table = Annotations.from_dense(dense, kind=kind.name)
@@ -50,6 +46,9 @@ def test_facts_of_each_kind():
     assert (CLASSIFICATION.missing, SEQUENCE.missing) == (-1, -1)
     assert np.isnan(REGRESSION.missing)
     assert [kind.has_pairs for kind in LABEL_KINDS.values()] == [False, False, False, True, False, False]
+    assert [kind.has_classes for kind in LABEL_KINDS.values()] == [True, True, False, True, False, False]
+    assert [kind.has_numbers for kind in LABEL_KINDS.values()] == [False, False, True, False, False, False]
+    assert [kind.values for kind in LABEL_KINDS.values()] == ["", "", "", "", "texts", "marked images"]
     assert [kind.one_class for kind in LABEL_KINDS.values()] == [True, False, False, False, False, False]
     assert [*LAYER_KINDS.values()] == [*LABEL_KINDS.values(), SEGMENTATION]  # arrays, no tables
     assert (SEGMENTATION.axes, SEGMENTATION.shape) == (3, "[tasks, rows, columns]")

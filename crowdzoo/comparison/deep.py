@@ -123,7 +123,7 @@ class Trainings(Setup):
         """The quick methods of classes and of ratings, or every deep one; gold where there is some."""
         kind = self.annotations.label_kind
         all_methods: Named = tuple((method, {}) for method in self.deep)
-        quick = QUICK if kind.one_class else all_methods if kind.has_classes else QUICK_RATINGS
+        quick = QUICK if kind.one_class else QUICK_RATINGS if kind.has_numbers else all_methods
         methods = all_methods if name == "all" else quick
         return [*methods, (GOLD, {})] if self.has_gold_to_learn else methods
 

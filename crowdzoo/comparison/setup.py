@@ -117,7 +117,7 @@ class Setup(ABC):
     def key(self, method: Method) -> str:
         """What a run is kept by: the method; of "gold" also the gold, of a package's or script's method its version."""
         if method.name == GOLD:
-            return f"{method.title} {digest_of(self.gold)[:12]}"
+            return f"{method.title} {self.measure.gold_digest()[:12]}"
         return " ".join([method.title, *filter(None, (table.version(method.name) for table in self.tables()))])
 
     def parameters(self) -> dict[str, object]:
@@ -132,7 +132,7 @@ class Setup(ABC):
             "annotations": digest_of(self.crowd),
             "score": self.measure.title,
             "scale": str(dict(self.scale)),
-            **({"gold": digest_of(self.gold)} if scored else {}),
+            **({"gold": self.measure.gold_digest()} if scored else {}),
         }
 
     @abstractmethod

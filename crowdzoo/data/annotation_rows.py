@@ -49,6 +49,7 @@ class AnnotationRows:
     classes_sorted: bool = False
     seconds: np.ndarray | None = None
     num_replaced: int = 0
+    values: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         facts = label_kind(self.kind)
@@ -56,12 +57,15 @@ class AnnotationRows:
             self._freeze(name, facts.dtype if name == "labels" else dtype)
         for name in ("tasks", "annotators", "classes"):
             self._freeze(name, None)
+        self._freeze("values", object)
         if (self.positions is not None) != facts.has_positions:
             raise ValueError("positions belong to kind='sequence', and only there")
         if (self.right_ids is not None) != facts.has_pairs:
             raise ValueError("right_ids belong to kind='preference', and only there")
         if (self.classes is not None) != facts.has_classes:
-            raise ValueError("classes belong to every kind but regression")
+            raise ValueError("classes belong to every kind but regression, free-text and region")
+        if (self.values is not None) != bool(facts.values):
+            raise ValueError("values belong to kinds free-text and region, and only there")
         lengths = {name: len(array) for name in ROW_TYPES if (array := getattr(self, name)) is not None}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"all columns must have the same length, got {lengths}")
@@ -80,7 +84,8 @@ class AnnotationRows:
         if not isinstance(other, AnnotationRows):
             return NotImplemented
         return self.kind == other.kind and all(
-            _same(getattr(self, name), getattr(other, name)) for name in (*ROW_TYPES, "tasks", "annotators", "classes")
+            _same(getattr(self, name), getattr(other, name))
+            for name in (*ROW_TYPES, "tasks", "annotators", "classes", "values")
         )
 
     __hash__ = None  # type: ignore[assignment]  # compared by value
@@ -102,8 +107,15 @@ class AnnotationRows:
 
     @property
     def num_classes(self) -> int:
-        """K; 0 for regression."""
+        """K; 0 for regression, free texts and regions."""
         return 0 if self.classes is None else len(self.classes)
+
+    @property
+    def label_names(self) -> np.ndarray | None:
+        """What files hold in the place of codes: names of classes, or values as text; None for regression."""
+        if self.values is None:
+            return self.classes
+        return np.array([str(value) for value in self.values], dtype=object)
 
     @property
     def label_kind(self) -> LabelKind:
@@ -228,7 +240,7 @@ class AnnotationRows:
                 in the table), task, annotator and value of the first ten, and what to do.
         """
         check_ends(low, high)
-        if self.label_kind.has_classes:
+        if not self.label_kind.has_numbers:
             raise DataError(f"a scale belongs to annotations of kind 'regression', got kind {self.kind!r}")
         bad = np.flatnonzero(outside_scale(self.labels, low, high))
         if not len(bad):

@@ -29,18 +29,20 @@ class Annotations(AnnotationRows):
     """Labels from many annotators, as integer codes and the names behind them.
 
     A value: its arrays are read-only, and every method returns a new one. Rows keep the order in
-    which they came. With A annotations, N tasks, R annotators and K classes:
+    which they came. With A annotations, N tasks, R annotators, K classes and V values:
 
     Attributes:
-        kind: "classification", "regression", "sequence" or "preference".
+        kind: "classification", "regression", "sequence", "preference", "free-text" or "region".
         task_ids: int64 [A], codes into `tasks`; for preferences those of the task on the left.
         right_ids: int64 [A], for preferences the codes of the task on the right, else None.
         annotator_ids: int64 [A], codes into `annotators`.
         labels: int64 [A], codes into `classes`; float64 [A] for regression, finite; for preferences 0 (left is
-            better), 1 (right) or 2 (equal).
+            better), 1 (right) or 2 (equal); for free texts and regions codes into `values`.
         tasks: [N], code -> name. Tasks without annotations are legal and count.
         annotators: [R], code -> name.
-        classes: [K], code -> name; None for regression.
+        classes: [K], code -> name; None for regression, free texts and regions.
+        values: objects [V], code -> text (str) for free texts, code -> `MarkedImage` for regions; else None. What
+            each annotator gave is `values[labels]`.
         positions: int64 [A] for sequences (one row a token, positions count from 0), else None.
         confidence: float64 [A] or None; NaN where the annotator gave none.
         timestamp: float64 [A], seconds since 1970-01-01 UTC where the source held dates, or None.
@@ -48,17 +50,19 @@ class Annotations(AnnotationRows):
         num_rejected: rows of the source that were left out by `on_bad_rows` or `on_duplicate`.
         num_replaced: of these, the ones in whose place `on_duplicate` keeps another answer.
         repeats: an annotator may have several rows of one task (`on_duplicate="all"`).
-        classes_sorted: a reader sorted the classes, as none were given.
+        classes_sorted: a reader sorted the classes, as none were given; likewise values.
 
     Names are int64 arrays where every name is an integer, else object arrays (of strings, as a
     rule). A vocabulary that was given keeps its order; otherwise names are sorted, numbers by value.
     """
 
     def __repr__(self) -> str:
-        classes = "" if self.classes is None else f", {self.num_classes:,} classes"
+        labels = "" if self.classes is None else f", {self.num_classes:,} classes"
+        if self.values is not None:
+            labels = f", {len(np.unique(self.labels)):,} {self.label_kind.values}"
         return (
             f"<Annotations: {self.kind}, {len(self):,} annotations, {self.num_tasks:,} tasks, "
-            f"{self.num_annotators:,} annotators{classes}>"
+            f"{self.num_annotators:,} annotators{labels}>"
         )
 
     def _repr_html_(self) -> str:
@@ -95,8 +99,8 @@ class Annotations(AnnotationRows):
             task: [A], any hashable ids; for preferences those of the tasks on the left.
             annotator: [A], any hashable ids.
             label: [A], class names of any hashable type; finite numbers for regression; for preferences "left",
-                "right" or "equal".
-            kind: "classification", "regression", "sequence" or "preference".
+                "right" or "equal"; for regions `MarkedImage`, or its text.
+            kind: "classification", "regression", "sequence", "preference", "free-text" or "region".
             right: [A], ids of the tasks on the right; required for preferences.
             position: [A], integers from 0; required for sequences.
             confidence: [A] numbers or None.
@@ -328,11 +332,8 @@ class Annotations(AnnotationRows):
         """Each column that there is: its values or codes, and the names behind codes."""
         columns = _columns_of(self.label_kind)
         arrays = {column: getattr(self, name) for column, name in zip(columns, ROW_TYPES, strict=True)}
-        return {
-            column: (values, getattr(self, VOCABULARIES[column]) if column in VOCABULARIES else None)
-            for column, values in arrays.items()
-            if values is not None
-        }
+        names = {column: getattr(self, name) for column, name in VOCABULARIES.items()} | {"label": self.label_names}
+        return {column: (values, names.get(column)) for column, values in arrays.items() if values is not None}
 
 
 def _columns_of(kind: LabelKind) -> tuple[str, ...]:

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.data.label_kinds import LabelKind
 from crowdzoo.errors import SHOWN, BadRow, DataError
 
 
 def read_matrix(
-    matrix: Any, kind: LabelKind, given: Mapping[str, np.ndarray | None], missing: float | None = None
+    matrix: ArrayLike, kind: LabelKind, given: Mapping[str, np.ndarray | None], missing: float | None = None
 ) -> dict[str, Any]:
     """Takes the annotations out of a matrix; see `Annotations.from_dense`.
 
@@ -26,7 +27,7 @@ def read_matrix(
     Raises:
         DataError: another number of axes, a code outside the classes, a number that is not finite, or ragged sequences.
     """
-    if kind.has_pairs:
+    if kind.has_pairs or kind.values:
         raise DataError(f"a dense matrix has no place for annotations of kind '{kind.name}'; use from_arrays.")
     matrix = np.asarray(matrix)
     axes = kind.axes + 1

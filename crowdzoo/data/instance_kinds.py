@@ -35,7 +35,7 @@ class InstanceKind:
 
 
 def _of_files(name: str, base: str, **more: str) -> InstanceKind:
-    kinds = (kind for kind in LABEL_KINDS.values() if kind.trained and not (kind.has_positions or kind.is_text))
+    kinds = (kind for kind in LABEL_KINDS.values() if kind.trained and not (kind.has_positions or kind.values))
     bases = {each.name: f"{base}-classifier" if each.one_class else f"{base}-regressor" for each in kinds}
     return InstanceKind(name, {**bases, **more})
 

@@ -1,5 +1,7 @@
 """The kinds of labels: what arrays of each kind look like."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,18 +15,19 @@ from crowdzoo.errors import ConfigError, DataError, unknown
 class LabelKind:
     """What labels of one kind look like. Ask for a fact instead of comparing names.
 
+    Labels are classes, numbers on a scale, or values of their own: texts and marked images.
+
     Attributes:
         name: as it stands in files and configurations.
         title: what is labelled, in messages; the kind's folder in `crowdzoo/kinds/` has that name, with _.
         result: name of the class that holds what an aggregation found.
-        has_classes: labels are codes of classes; otherwise they are numbers on a scale.
+        has_numbers: labels are numbers on a scale.
+        values: what labels are that have values of their own, in messages: "texts", "marked images".
+        has_regions: these values are `MarkedImage`.
         has_positions: a task has one label a token, or a pixel; otherwise it has one.
         has_pixels: positions are the rows and columns of an image.
         answers: names of the classes where the kind has its own, in the order of their codes; an annotation is then
             about two tasks, left and right.
-        is_text: the classes are texts, as many as there are distinct answers: what annotators wrote, or the regions
-            that they marked, see `crowdzoo.data.regions`.
-        has_regions: these texts are regions.
         label_names: usual names of the column of labels, beyond those of every kind.
         trained: deep methods learn from such labels.
         learned_as: the kind of the layers that do, one of `LAYER_KINDS`; empty: the kind itself.
@@ -33,15 +36,20 @@ class LabelKind:
     name: str
     title: str
     result: str
-    has_classes: bool = True
+    has_numbers: bool = False
+    values: str = ""
+    has_regions: bool = False
     has_positions: bool = False
     has_pixels: bool = False
     answers: tuple[str, ...] = ()
-    is_text: bool = False
-    has_regions: bool = False
     label_names: tuple[str, ...] = ()
     trained: bool = True
     learned_as: str = ""
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether labels are codes of classes."""
+        return not self.has_numbers and not self.values
 
     @property
     def has_pairs(self) -> bool:
@@ -55,28 +63,28 @@ class LabelKind:
 
     @property
     def one_class(self) -> bool:
-        """Whether a task has one class: no number, no class a token, no other task beside it, and no text."""
-        return self.has_classes and not self.has_positions and not self.has_pairs and not self.is_text
+        """Whether a task has one class: not one per token, and no second task."""
+        return self.has_classes and not self.has_positions and not self.has_pairs
 
     @property
-    def learned(self) -> "LabelKind":
+    def learned(self) -> LabelKind:
         """What the labels are in memory, for the layers that learn from them."""
         return LAYER_KINDS[self.learned_as or self.name]
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of labels in a table: int64, or float64 for numbers."""
-        return np.dtype(np.int64 if self.has_classes else np.float64)
+        return np.dtype(np.float64 if self.has_numbers else np.int64)
 
     @property
     def tensor_dtype(self) -> str:
         """Type of labels in a batch, for Keras: "int32", or "float32" for numbers."""
-        return "int32" if self.has_classes else "float32"
+        return "float32" if self.has_numbers else "int32"
 
     @property
     def missing(self) -> float:
         """What stands where there is no label: -1, or NaN for numbers."""
-        return -1 if self.has_classes else np.nan
+        return np.nan if self.has_numbers else -1
 
     @property
     def axes(self) -> int:
@@ -95,11 +103,11 @@ class LabelKind:
 
     def observed(self, labels: np.ndarray) -> np.ndarray:
         """Where there is a label: bool, of the labels' shape."""
-        return labels >= 0 if self.has_classes else ~np.isnan(labels)
+        return ~np.isnan(labels) if self.has_numbers else labels >= 0
 
 
 CLASSIFICATION = LabelKind("classification", "classes", "Aggregation")
-REGRESSION = LabelKind("regression", "ratings", "RatingAggregation", has_classes=False)
+REGRESSION = LabelKind("regression", "ratings", "RatingAggregation", has_numbers=True)
 SEQUENCE = LabelKind("sequence", "sentences", "SequenceAggregation", has_positions=True)
 PREFERENCE = LabelKind(
     "preference", "preferences", "PreferenceAggregation",
@@ -107,9 +115,11 @@ PREFERENCE = LabelKind(
 )  # fmt: skip
 FREE_TEXT = LabelKind(
     "free-text", "free texts", "TextAggregation",
-    is_text=True, label_names=("text", "output", "transcription", "transcript", "translation"), trained=False,
+    values="texts", label_names=("text", "output", "transcription", "transcript", "translation"), trained=False,
 )  # fmt: skip
-REGION = LabelKind("region", "regions", "RegionAggregation", is_text=True, has_regions=True, learned_as="segmentation")
+REGION = LabelKind(
+    "region", "regions", "RegionAggregation", values="marked images", has_regions=True, learned_as="segmentation"
+)
 LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, FREE_TEXT, REGION)}
 # Labels that are arrays in memory, for layers and models; there are no tables of them
 SEGMENTATION = LabelKind("segmentation", "masks", "", has_positions=True, has_pixels=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from types import ModuleType
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,11 +18,17 @@ from crowdzoo.files.json import JsonError, parse_json
 OUTSIDE = 1.0  # pixels by which an edge may lie outside of the image, as tools round; it is moved to the image's edge
 
 Box = tuple[float, float, float, float]
-Mask = dict[str, Any]  # as pycocotools has it: size [height, width], counts
 Codes = NDArray[np.int64]
 
 
-def mask_tools() -> Any:
+class Mask(TypedDict):
+    """A mask as pycocotools has it."""
+
+    size: list[int]  # height, width
+    counts: bytes
+
+
+def mask_tools() -> ModuleType:
     """The module `pycocotools.mask`.
 
     Raises:
@@ -32,7 +39,8 @@ def mask_tools() -> Any:
         from pycocotools import mask
     except ImportError:
         raise ConfigError("regions need pycocotools and Pillow: pip install 'crowdzoo[regions]'") from None
-    return mask
+    module: ModuleType = mask
+    return module
 
 
 def run_lengths(counts: str) -> Codes:
@@ -43,7 +51,9 @@ def run_lengths(counts: str) -> Codes:
     """
     letters = np.frombuffer(counts.encode("latin-1", "replace"), np.uint8).astype(np.int64) - 48
     ends = np.flatnonzero(letters & 32 == 0)
-    lengths = np.diff(ends, prepend=-1)
+    lengths = ends.copy()
+    lengths[1:] -= ends[:-1]
+    lengths[:1] += 1
     if not len(ends) or ends[-1] + 1 < len(letters) or lengths.max() > 7 or letters.min() < 0 or letters.max() > 63:
         raise DataError("is no mask of COCO. Export it again.")
     starts = ends + 1 - lengths
@@ -86,7 +96,7 @@ class Region:
 class MarkedImage:
     """What one annotator marked on one image; without regions it was seen, and nothing was marked.
 
-    `Annotations` of kind "region" have such an image as text (`text`) in the place of a class.
+    `Annotations.values` of kind "region" are such images; files hold their `text`. Images with equal text are equal.
 
     Attributes:
         height: of the image, in pixels.
@@ -108,7 +118,7 @@ class MarkedImage:
     image_id: int | None = None
 
     @classmethod
-    def of(cls, size: Sequence[Any], entries: Iterable[Mapping[str, Any]], image_id: Any = None) -> MarkedImage:
+    def of(cls, size: Sequence[int], entries: Iterable[Mapping[str, Any]], image_id: object = None) -> MarkedImage:
         """Checks regions.
 
         Args:
@@ -123,7 +133,7 @@ class MarkedImage:
         """
         if [*map(type, size)] != [int, int] or min(size) < 1 or size[0] * size[1] >= 1 << 31:
             raise DataError(f"the image is of size {short_repr(size)}. Write height and width in pixels.")
-        found = []
+        regions = []
         for place, entry in enumerate(entries, start=1):
             label, forms = entry.get("category"), [form for form in _CHECKED if entry.get(form) is not None]
             where = f"region {place} ({label})"
@@ -133,62 +143,83 @@ class MarkedImage:
                 raise DataError(f"{where} is of size {entry['size']}, and the image {size}. Correct one of them.")
             try:
                 shape = _CHECKED[forms[0]](entry[forms[0]], *size)
-                found.append(Region(label, shape, entry.get("score"), _number(entry.get("category_id"))))
+                regions.append(Region(label, shape, entry.get("score"), _number(entry.get("category_id"))))
             except (DataError, TypeError, ValueError, OverflowError, AttributeError) as error:
                 why = error if isinstance(error, DataError) else "is not made of numbers. Mark it again."
                 raise DataError(f"{where}: {forms[0]} {short_repr(entry[forms[0]])} {why}") from None
-        return cls(size[0], size[1], tuple(found), _number(image_id))
+        return cls(size[0], size[1], tuple(regions), _number(image_id))
 
     @classmethod
     def parse(cls, text: str) -> MarkedImage:
         """The image of a `text`; raises what `of` does, and for other text."""
         try:
             value = parse_json(text)
-            return cls.of(value["size"], [dict(entry) for entry in value["regions"]], value.get("image_id"))
+            size, entries = [*value["size"]], [dict(entry) for entry in value["regions"]]
         except (JsonError, TypeError, KeyError, ValueError):
             form = '{"size": [height, width], "regions": [{"category": ..., "bbox": [...]}, ...]}'
             raise DataError(f"{short_repr(text)} holds no regions. Write {form}.") from None
+        image = cls.of(size, entries, value.get("image_id"))
+        image.__dict__["text"] = text  # as it was written: an image that is read is equal to the one that was saved
+        return image
 
-    @classmethod
-    def renamed(cls, text: str, names: Mapping[str, str]) -> str:
-        """A `text` whose classes have other names, old -> new; what holds no regions stays as it is."""
-        try:
-            image = cls.parse(text)
-        except DataError:
-            return text
+    def rename(self, names: Mapping[str, str]) -> MarkedImage:
+        """The image with other names of classes, old -> new."""
         regions = (
-            replace(each, label=names[each.label], category_id=None) if each.label in names else each
-            for each in image.regions
+            replace(region, label=names[region.label], category_id=None) if region.label in names else region
+            for region in self.regions
         )
-        return replace(image, regions=tuple(regions)).text
+        return replace(self, regions=tuple(regions))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MarkedImage) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width."""
+        return self.height, self.width
+
+    @property
+    def distinct(self) -> MarkedImage:
+        """The image with regions that are equal once; itself where there are none."""
+        regions = tuple(dict.fromkeys(self.regions))
+        return self if len(regions) == len(self.regions) else replace(self, regions=regions)
 
     @cached_property
     def text(self) -> str:
-        """As JSON, which `parse` reads."""
-        about = {} if self.image_id is None else {"image_id": self.image_id}
-        return json.dumps({"size": [self.height, self.width], **about, "regions": [*map(_entry, self.regions)]})
+        """As JSON, which `parse` reads; `str(image)` is the same."""
+        ids = {} if self.image_id is None else {"image_id": self.image_id}
+        return json.dumps({"size": self.size, **ids, "regions": [*map(_entry, self.regions)]})
 
     @cached_property
     def masks(self) -> list[Mask]:
         """The regions as masks; boxes are filled."""
-        size, fill = [self.height, self.width], mask_tools().frPyObjects
-        shapes, given = [region.shape for region in self.regions], lambda counts: {"size": size, "counts": counts}
-        return [given(one) if isinstance(one, str) else fill(np.array([one]), *size)[0] for one in shapes]
+        size, fill = [*self.size], mask_tools().frPyObjects
+        shapes = [region.shape for region in self.regions]
+        return [
+            {"size": size, "counts": shape.encode()} if isinstance(shape, str) else fill(np.array([shape]), *size)[0]
+            for shape in shapes
+        ]
 
     @cached_property
     def boxes(self) -> NDArray[np.float64]:
         """Left, top, width and height of the regions, [n, 4]."""
-        pairs = zip(self.regions, self.masks, strict=True)
-        boxes = [mask_tools().toBbox(mask) if isinstance(one.shape, str) else one.shape for one, mask in pairs]
+        shapes = zip((region.shape for region in self.regions), self.masks, strict=True)
+        boxes = [mask_tools().toBbox(mask) if isinstance(shape, str) else shape for shape, mask in shapes]
         return np.array(boxes, np.float64).reshape(-1, 4)
 
     @cached_property
     def of_classes(self) -> dict[str, Mask]:
         """Class -> the mask of all its regions."""
-        found: dict[str, list[Mask]] = {}
+        masks: dict[str, list[Mask]] = {}
         for region, mask in zip(self.regions, self.masks, strict=True):
-            found.setdefault(region.label, []).append(mask)
-        return {label: mask_tools().merge(masks) for label, masks in found.items()}
+            masks.setdefault(region.label, []).append(mask)
+        return {label: mask_tools().merge(parts) for label, parts in masks.items()}
 
     @cached_property
     def ends(self) -> dict[str, Codes]:
@@ -204,13 +235,13 @@ def dice(one: MarkedImage, other: MarkedImage) -> float:
     Raises:
         DataError: images of two sizes.
     """
-    if (one.height, one.width) != (other.height, other.width):
+    if one.size != other.size:
         sizes = f"{one.height} x {one.width} and {other.height} x {other.width}"
         raise DataError(f"regions of images of {sizes} pixels cannot be compared. Correct the size of one of them.")
-    tools, mine, theirs = mask_tools(), one.of_classes, other.of_classes
-    both = [tools.merge([mask, theirs[label]], intersect=True) for label, mask in mine.items() if label in theirs]
-    total = float(sum(map(tools.area, (*mine.values(), *theirs.values()))))
-    return 2 * float(sum(map(tools.area, both))) / total if total else 1.0
+    tools, left, right = mask_tools(), one.of_classes, other.of_classes
+    shared = [tools.merge([mask, right[label]], intersect=True) for label, mask in left.items() if label in right]
+    total = float(sum(map(tools.area, (*left.values(), *right.values()))))
+    return 2 * float(sum(map(tools.area, shared))) / total if total else 1.0
 
 
 def _entry(region: Region) -> dict[str, Any]:
@@ -219,7 +250,7 @@ def _entry(region: Region) -> dict[str, Any]:
     return {"category": region.label, **known, **({} if region.score is None else {"score": round(region.score, 6)})}
 
 
-def _number(value: Any) -> int | None:
+def _number(value: object) -> int | None:
     return value if type(value) is int else None
 
 
@@ -227,23 +258,26 @@ def _inside(points: NDArray[np.float64], height: int, width: int) -> NDArray[np.
     """Points, [n, 2] of x and y, where those a little outside lie on the edge."""
     if not np.isfinite(points).all():
         raise DataError("has a number that is not finite. Mark it again, or leave it out.")
-    inside = np.clip(points, 0, [width, height])
+    inside = np.minimum(np.maximum(points, 0), (width, height))
     if (np.abs(points - inside) > OUTSIDE).any():
         raise DataError(f"lies outside of the image, {width} x {height} pixels. Correct it, or the size of the image.")
     return inside
 
 
-def _box(value: Any, height: int, width: int) -> Box:
+def _box(value: ArrayLike, height: int, width: int) -> Box:
     box = np.array(value, np.float64)
     if box.shape != (4,):
         raise DataError("is not left, top, width and height. Write four numbers.")
-    (left, top), (right, bottom) = _inside(np.array([box[:2], box[:2] + box[2:]]), height, width).tolist()
+    left, top, box_width, box_height = box.tolist()
+    right, bottom = left + box_width, top + box_height
+    if not (min(left, top) >= 0 and right <= width and bottom <= height):
+        (left, top), (right, bottom) = _inside(np.array([[left, top], [right, bottom]]), height, width).tolist()
     if right <= left or bottom <= top:
         raise DataError("has no area. Mark it again, or leave it out.")
     return left, top, right - left, bottom - top
 
 
-def _polygons(value: Any, height: int, width: int) -> str:
+def _polygons(value: Iterable[ArrayLike], height: int, width: int) -> str:
     parts = [np.array(part, np.float64) for part in value]
     if not parts or any(part.ndim != 1 or len(part) % 2 or len(part) < 6 for part in parts):
         raise DataError("has a polygon of fewer than three points. Mark it again, or leave it out.")
@@ -252,7 +286,7 @@ def _polygons(value: Any, height: int, width: int) -> str:
     return _counts(str(merged["counts"], "ascii"), height, width)
 
 
-def _counts(value: Any, height: int, width: int) -> str:
+def _counts(value: str | list[int], height: int, width: int) -> str:
     runs = np.array(value, np.int64) if isinstance(value, list) else run_lengths(value)
     if ((runs < 0) | (runs > height * width)).any() or runs.sum() != height * width:
         total = f"{height} x {width} = {height * width:,}"
@@ -262,4 +296,4 @@ def _counts(value: Any, height: int, width: int) -> str:
     return mask_of_runs(runs, height, width) if isinstance(value, list) else value
 
 
-_CHECKED: dict[str, Any] = {"bbox": _box, "polygons": _polygons, "counts": _counts}
+_CHECKED: dict[str, Callable[[Any, int, int], Box | str]] = {"bbox": _box, "polygons": _polygons, "counts": _counts}

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.errors import DataError
+from crowdzoo.training.digest import digest_of
 from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.training_loop import pair_with_tasks
 
@@ -96,10 +97,27 @@ class Compared(ABC):
             )
         return found
 
+    def gold_digest(self) -> str:
+        """A hash of gold, by which earlier runs are known."""
+        return digest_of(self.gold)
+
     @property
     def known(self) -> NDArray[np.bool_]:
         """Which tasks have gold, bool [N]; texts that are not empty, unless the kind has others."""
         return np.asarray(self.gold != "", bool)
+
+    def truth_of(self, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """What answers to some tasks are compared with, of kinds with values, [n], and their places in `tasks`.
+
+        Args:
+            tasks: codes, sorted.
+            rows: annotations, bool [A]; None is gold.
+        """
+        if rows is None:
+            places = np.flatnonzero(self.known[tasks])
+            return self.gold[tasks[places]], places
+        places = np.searchsorted(tasks, self.annotations.task_ids[rows])
+        return self.annotations.values[self.annotations.labels[rows]], places
 
     @abstractmethod
     def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:

@@ -41,7 +41,7 @@ def read_labelled_instances(options: dict[str, Any], rejects: str, folder: str) 
     classes = None if crowd.classes is None else [str(name) for name in crowd.classes]
     shown = gold.tolist() if classes is None else [classes[code] for code in gold.tolist()]
     code_of = {str(name): code for code, name in enumerate(crowd.tasks)}
-    kind = "float_list" if classes is None else "int64_list"
+    kind = "float_list" if crowd.label_kind.has_numbers else "int64_list"
 
     def example(row: int) -> tf.train.Example:
         made = tf.train.Example()
@@ -131,8 +131,8 @@ def read_annotations(options: dict[str, Any], rejects: str) -> Annotations:
 
 def _gold(instances: Instances, crowd: Annotations, path: str) -> tuple[np.ndarray, np.ndarray]:
     """Gold as ratings or codes, and whether it is known, both [N]."""
-    if crowd.classes is None:
+    if crowd.label_kind.has_numbers:
         ratings = instances.gold_ratings(path)
         return ratings, ~np.isnan(ratings)
-    codes = instances.gold_codes(crowd.classes, path)
+    codes = np.full(len(instances), -1) if crowd.classes is None else instances.gold_codes(crowd.classes, path)
     return codes, codes >= 0

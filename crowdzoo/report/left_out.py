@@ -53,7 +53,7 @@ def left_out(
     questions = len(table) * (1 if labels is None else len(labels))
     if len(kept) < LEAST_KEPT or questions > MOST_TRIED or method not in METHODS_OF[table.kind]:
         return None
-    if (labels is None and table.repeats) or table.label_kind.is_text:
+    if (labels is None and table.repeats) or table.label_kind.values:
         return None
     folds = np.full(len(gone), -1)
     folds[kept] = np.random.default_rng(seed).permutation(len(kept)) % FOLDS

@@ -150,7 +150,7 @@ def _required(layer: Any, kind: Kind) -> str:
             name == "kind" and kind.name != parameter.default and not kind.labels.has_pairs
         ):
             found.append(f"{name}={known[name]}")
-        elif name == "connection" and not kind.labels.has_classes:
+        elif name == "connection" and kind.labels.has_numbers:
             found.append("connection='B'")  # as `create_crowd_layer` has it
     return ", ".join(found)
 

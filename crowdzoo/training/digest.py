@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.files.regular import open_regular
 from crowdzoo.reading.instances.upright_image import opened
 
@@ -24,7 +25,11 @@ def digest_of(data: object) -> str:
 
 def _add(digest: Any, value: Any) -> None:
     if is_dataclass(value):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
+        parts = {field.name: getattr(value, field.name) for field in fields(value)}
+        if isinstance(value, Annotations):  # hashes of texts and regions are older than `values`
+            del parts["values"]
+            parts["classes"] = value.label_names
+        value = parts
     if isinstance(value, Mapping):
         for name in sorted(value, key=str):
             digest.update(f"{name}:".encode())

@@ -95,13 +95,13 @@ def methods_of(kind: str) -> Table:
 
 
 def _layers_of(kind: LabelKind) -> Mapping[str, str | None]:
-    if kind.has_regions:
+    if kind.learned.has_pixels:
         return _MASK_LAYERS
     if kind.has_pairs:
         return _PAIR_LAYERS
     if kind.has_positions:
         return _SEQUENCE_LAYERS
-    return _LAYERS if kind.has_classes else _RATING_LAYERS
+    return _RATING_LAYERS if kind.has_numbers else _LAYERS
 
 
 def _for_kind(kind: str, layer: Any) -> Any:
@@ -161,7 +161,7 @@ def hyperparameters_of(method: str, kind: str = "classification") -> tuple[str, 
     layer = crowd_layer_class(method, kind)
     if layer is None:
         return ()
-    left_out = (*_FROM_DATA, *_KERAS, *(() if label_kind(kind).has_classes else _NOT_FOR_RATINGS))
+    left_out = (*_FROM_DATA, *_KERAS, *(_NOT_FOR_RATINGS if label_kind(kind).has_numbers else ()))
     # of the constructor: a class that inherits it has Keras' own signature
     names = dict.fromkeys((*inspect.signature(layer.__init__).parameters, *["majority_epochs"] * layer.votes_first))
     return tuple(name for name in names if name not in left_out)
@@ -215,11 +215,11 @@ def create_crowd_layer(
         "kind": facts.learned.name,
         "num_annotations": num_annotations or 1,
     }
-    if not facts.has_classes:
+    if facts.has_numbers:
         sizes |= {"center": center, "unit": unit}
     parameters = inspect.signature(layer.__init__).parameters
     layer_sizes = {name: value for name, value in sizes.items() if name in parameters}
-    if not facts.has_classes and "connection" in parameters:
+    if facts.has_numbers and "connection" in parameters:
         arguments = {"connection": "B", **arguments}
     try:
         return layer(**layer_sizes, **arguments, name="crowd")

@@ -24,7 +24,7 @@ def rating_unit(ratings: ArrayLike) -> tuple[float, float]:
         DataError: another kind, or no rating at all, or one that is infinite.
     """
     if isinstance(ratings, Annotations):
-        if ratings.label_kind.has_classes:
+        if not ratings.label_kind.has_numbers:
             raise DataError(f"only ratings have a unit, got annotations of kind {ratings.kind!r}.")
         ratings = ratings.labels
     values = np.asarray(ratings, dtype="float64")

@@ -145,7 +145,7 @@ class InstanceSettings(Settings):
 
     def __post_init__(self) -> None:
         self._check(self.task, self.low, self.high)
-        if label_kind(self.task).has_classes and (self.low, self.high) != (None, None):
+        if not label_kind(self.task).has_numbers and (self.low, self.high) != (None, None):
             raise ConfigError("training: low and high belong to task regression")
 
     @property

@@ -73,7 +73,7 @@ def compile_model(
         features: see `CrowdModel`.
     """
     model = CrowdModel(base, crowd, features=features, name="crowd_model")
-    on_estimates = crowd is None and not label_kind(settings.kind).has_classes
+    on_estimates = crowd is None and label_kind(settings.kind).has_numbers
     loss = RatingSquaredError(unit) if on_estimates else None
     steps = settings.gradient_accumulation_steps
     optimizer = keras.optimizers.Adam(settings.learning_rate, gradient_accumulation_steps=steps if steps > 1 else None)

@@ -59,11 +59,11 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
     instances = read_instances(data.instances, of_kind, data.instance_layout).named_like(crowd.tasks)
     check_annotated(instances, crowd, data.instances, data.annotations)
     _check_split(instances, data.instances)
-    if crowd.classes is None or kind.labels.has_pairs:  # of pairs the column has true scores
+    if kind.labels.has_numbers or kind.labels.has_pairs:  # of pairs the column has true scores
         instances.gold_ratings(data.instances, "true scores" if kind.labels.has_pairs else "true ratings")
         if data.gold is not None and crowd.classes is not None:
             read_gold_pairs(data.gold, instances.tasks, crowd.classes)
-    elif complete or data.classes is not None:
+    elif crowd.classes is not None and (complete or data.classes is not None):
         instances.gold_codes(crowd.classes, data.instances)
     some = images and not whole and len(instances) > SAMPLE_IMAGES
     opened = f", of which {SAMPLE_IMAGES} images were opened (--check=all opens all)" if some else ""
@@ -96,7 +96,7 @@ def check_own_base(config: PipelineConfig) -> None:
         )
         crowd, values = read.annotations, read.x
     labels = config.label_kind.labels
-    classes = crowd.num_classes if labels.has_classes and not labels.has_pairs else 0  # a scorer has one output
+    classes = 0 if labels.has_pairs else crowd.num_classes  # a scorer has one output
     sizes = Sizes(crowd.num_annotators, classes)
     if config.instances == VECTORS:
         sizes = replace(sizes, num_features=np.shape(values)[1])

@@ -99,7 +99,7 @@ class PipelineConfig(Section):
             strange = sorted(getattr(self, section).model_fields_set - set(allowed))
             if strange:
                 raise ValueError(f"{section}.{strange[0]} is not for {owner}, where {section} has {', '.join(allowed)}")
-        if self.training.warm_start and kind.labels.has_classes and not kind.labels.one_class:
+        if self.training.warm_start and not (kind.labels.has_numbers or kind.labels.one_class):
             raise ValueError(f"training.warm_start is for classes and ratings, not for task {kind.name}; remove it")
         missing = [key for key in kind.needed if getattr(self.data, key) is None]
         if self.data.dataset is None and missing:

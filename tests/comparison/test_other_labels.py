@@ -68,7 +68,7 @@ def test_free_texts_without_gold_are_scored_by_hidden_texts():
         hidden = np.random.default_rng([3, 5]).permutation(len(crowd)) % 5 == part
         hidden &= np.bincount(crowd.task_ids[~hidden], minlength=25)[crowd.task_ids] > 0
         texts = create("medoid", kind="free-text").fit(crowd.select_rows(~hidden)).texts
-        for task, said in zip(crowd.task_ids[hidden], crowd.classes[crowd.labels[hidden]], strict=True):
+        for task, said in zip(crowd.task_ids[hidden], crowd.values[crowd.labels[hidden]], strict=True):
             one, other = texts[task].split(), said.split()
             wrong += sum(a != b for a, b in zip(one, other, strict=False)) + abs(len(one) - len(other))
             words += len(other)

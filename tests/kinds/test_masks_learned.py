@@ -24,7 +24,7 @@ from crowdzoo.data.regions import MarkedImage, Region, mask_of_pixels
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.parts import part_of
-from crowdzoo.kinds.regions.masks import mask_of, texts_of
+from crowdzoo.kinds.regions.masks import marked_images, mask_of
 from crowdzoo.records.crowd_answers import BOTH
 
 H, W, N = 12, 16, 24
@@ -132,11 +132,11 @@ def test_masks_are_scaled_and_come_back_and_the_surest_region_lies_on_top():
     square = np.zeros((4, 6), bool)
     square[1:3, 2:5] = True
     regions = (Region("a", mask_of_pixels(square), 0.9), Region("b", mask_of_pixels(square | ~square), 0.6))
-    text = MarkedImage(4, 6, regions).text
-    mask = mask_of(text, ["background", "a", "b"], 8, 12)
+    marked = MarkedImage(4, 6, regions)
+    mask = mask_of(marked, ["background", "a", "b"], 8, 12)
     np.testing.assert_array_equal(mask, np.where(square, 1, 2).repeat(2, axis=0).repeat(2, axis=1))
-    (again,) = texts_of([mask], ["background", "a", "b"], [text])
-    found = MarkedImage.parse(again).of_classes
+    (again,) = marked_images([mask], ["background", "a", "b"], [marked])
+    found = again.of_classes
     assert {name: mask["counts"].decode() for name, mask in found.items()} == {
         "a": mask_of_pixels(square), "b": mask_of_pixels(~square)
     }  # fmt: skip
@@ -168,7 +168,7 @@ def test_gold_is_renamed_as_the_answers_and_a_class_that_nobody_marked_is_said(f
     shutil.copytree(files / "gold", tmp_path / "gold")
     given = {"platform": "png-masks", "rename": "255=cell", "gold": tmp_path / "gold"}
     found = kind_of("region").training_set(files / "jobs", files / "photos", **given)
-    assert {region.label for text in found.gold for region in MarkedImage.parse(text).regions} == {"cell"}
+    assert {region.label for image in found.gold for region in image.regions} == {"cell"}
     save(tmp_path / "gold" / "03.png", np.full((H, W), 25))
     with pytest.warns(DataWarning, match=r"\['25'\], and annotators have \['cell'\] alone.*rename='25=cell'"):
         kind_of("region").training_set(files / "jobs", files / "photos", **given)
@@ -195,15 +195,15 @@ def test_networks_for_masks_are_compared_by_the_answers_to_hidden_images(files, 
     small = kind.settings("image-segmenter", height=H, width=W, stages=[4], epochs=20, learning_rate=0.05)
     held_out = np.char.startswith(tasks.astype(str), "b")
     found = compare(data.crowd, data.x, methods=["ccem"], tasks=tasks, held_out=held_out, settings=small)
-    strange = MarkedImage(H, W, (Region("strange", mask_of_pixels(np.ones((H, W), bool))),)).text
+    strange = MarkedImage(H, W, (Region("strange", mask_of_pixels(np.ones((H, W), bool))),))
     told = part_of("region", "compared").COMPARED(data.crowd, np.full(len(tasks), strange)).told(np.array([0]))
-    assert MarkedImage.parse(told[0]).regions == ()  # nobody marked that class
+    assert told[0].regions == ()  # nobody marked that class
     assert found.measure == "Dice coefficient with hidden answers"
     assert (found.num_tasks, found.frame["score"].min() > 0.7) == (N - 2, True), found.frame
 
 
 def test_networks_for_masks_take_settings_and_no_base():
-    said = Annotations.from_arrays([0], [0], [MarkedImage(4, 6, ()).text], kind="region")
+    said = Annotations.from_arrays([0], [0], [MarkedImage(4, 6)], kind="region")
     with pytest.raises(ConfigError, match="no network for feature vectors learns regions: run crowdzoo compare ANNO"):
         compare(said, ["a.png"])
     with pytest.raises(ConfigError, match="base: regions are learned by a network that the settings name"):

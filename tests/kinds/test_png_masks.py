@@ -38,7 +38,7 @@ def test_png_masks_are_read_and_aggregated(tmp_path, capsys):
     assert [each["area"] for each in found["annotations"]] == [90]  # two of three
     assert [each["name"] for each in found["categories"]] == ["1", "7"]
     crowd = kind_of("region").read(place, platform="png-masks")
-    assert sorted(len(MarkedImage.parse(text).regions) for text in crowd.classes) == [0, 1, 2]
+    assert sorted(len(image.regions) for image in crowd.values) == [0, 1, 2]
     assert main(["convert", str(place), *PNG, "--out", f"{tmp_path}/csv"]) == 0
     capsys.readouterr()
     again = kind_of("region").read(tmp_path / "csv" / "annotations.csv")
@@ -53,7 +53,7 @@ def test_parts_of_a_mask_are_regions_unless_they_are_specks_or_hundreds(tmp_path
     bob[:, ::2] = False
     place = masks(tmp_path / "masks", ann=ann, bob=bob)
     with pytest.warns(UserWarning, match="specks of 4 pixels or fewer: 1|a class in more than 500 parts"):
-        found = [MarkedImage.parse(text) for text in kind_of("region").read(place, platform="png-masks").classes]
+        found = kind_of("region").read(place, platform="png-masks").values
     assert sorted(sorted(mask_tools().area(image.masks).tolist()) for image in found) == [[19, 800], [bob.sum()]]
 
 
@@ -86,7 +86,7 @@ def test_what_may_be_missing_from_masks_or_doubled_in_them_is_warned_of(tmp_path
         crowd = kind_of("region").read(place, platform="png-masks")
     with pytest.warns(DataWarning, match="1 of 3 images have one answer, such as 'sub/a'. Do annotators' files"):
         create("majority-vote", kind="region").fit(crowd)
-    apart = [[f"{who}{number}" for who in "xy" for number in range(2)], list("xxyy"), [crowd.classes[0]] * 4]
+    apart = [[f"{who}{number}" for who in "xy" for number in range(2)], list("xxyy"), [crowd.values[0]] * 4]
     with pytest.warns(DataWarning, match="4 of 4 images have one answer"):
         create("majority-vote", kind="region").fit(Annotations.from_arrays(*apart, kind="region"))
     (place / "ann" / "b.tif").unlink()

@@ -78,7 +78,7 @@ def test_regions_are_aggregated_written_and_compared_with_gold(folder, capsys, m
     again = Annotations.read(folder / "out" / "regions.json", kind="region", platform="coco")
     gold = Annotations.read(folder / "gold.json", kind="region", platform="coco")
     ours, theirs = (
-        {crowd.tasks[task]: MarkedImage.parse(crowd.classes[code])
+        {crowd.tasks[task]: crowd.values[code]
          for task, code in zip(crowd.task_ids, crowd.labels, strict=True)} for crowd in (again, gold)
     )  # fmt: skip
     assert np.mean([dice(ours[task], theirs[task]) for task in theirs]) >= 0.96
@@ -116,7 +116,7 @@ def test_who_saw_an_image_and_marked_nothing_is_told_from_who_never_saw_it(tmp_p
     (tmp_path / "all.json").write_text(json.dumps(one))
     with pytest.warns(UserWarning, match="all.json: give each image 'annotators': all who saw it"):
         found = Annotations.read(tmp_path / "all.json", kind="region", platform="coco")
-    rows = [(found.tasks[task], found.annotators[who], len(MarkedImage.parse(found.classes[code]).regions))
+    rows = [(found.tasks[task], found.annotators[who], len(found.values[code].regions))
             for task, who, code in zip(found.task_ids, found.annotator_ids, found.labels, strict=True)]  # fmt: skip
     assert sorted(rows) == [("1.jpg", "ann", 1), ("1.jpg", "cem", 0), ("2.jpg", "bob", 1)]
 
@@ -136,7 +136,7 @@ def test_shapes_of_coco_are_read(tmp_path):
     (tmp_path / "ann.json").write_text(json.dumps(file))
     found = Annotations.read(tmp_path / "ann.json", kind="region", platform="coco", image=True)
     assert found.tasks.tolist() == [0, 1, 2, 3]  # named after the files of the images
-    images = [MarkedImage.parse(found.classes[code]) for code in found.labels]
+    images = [found.values[code] for code in found.labels]
     assert [dice(images[1], image) for image in images] == [1] * 4
 
 
@@ -317,8 +317,8 @@ def test_distances_of_edges_are_those_of_all_pairs_of_pixels(seed):
 def test_distances_are_of_the_classes_that_both_have(folder):
     shifted = [MarkedImage(*SIZE, (Region("cat", (10.0 + by, 10.0, 20.0, 30.0)),)) for by in (0, 3)]
     alone = MarkedImage(*SIZE, (Region("dog", (10.0, 10.0, 20.0, 30.0)),))
-    truth = np.array([shifted[0].text, alone.text], object)
-    found = kind_of("region").scores(truth, {"regions": np.array([shifted[1].text, shifted[0].text], object)})
+    truth = np.array([shifted[0], alone], object)
+    found = kind_of("region").scores(truth, {"regions": np.array([shifted[1], shifted[0]], object)})
     assert 0 < found["surface distance"] < found["Hausdorff 95"] == 3
     assert {*kind_of("region").scores(truth[1:], {"regions": truth[:1]})} == {"dice", "iou"}
 
@@ -339,7 +339,7 @@ def test_a_region_that_is_there_twice_counts_once(folder, capsys):
             DataWarning, match=r"4 regions are there twice.*image '2.jpg' by annotator 'bob', image '5.jpg'"
         ):
             found = create(method, kind="region").fit(crowd)
-        assert found.regions.tolist() == expected.regions.tolist()
+        assert found.marked.tolist() == expected.marked.tolist()
 
 
 def test_a_class_may_be_called_nothing(folder):
@@ -405,16 +405,17 @@ def test_methods_for_regions_are_compared(folder, capsys, gold):
         return
     crowd = Annotations.read(folder / "coco", kind="region", platform="coco")
     true = kind_of("region").gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
-    known = true != ""
+    known = true.astype(bool)
     assert known.sum() == 23
     for name, score in rows.items():
         method, *settings = name.split()
         made = create(method, kind="region", **dict(each.split("=") for each in settings))
-        expected = kind_of("region").scores(true[known], {"regions": made.fit(crowd).regions[known]})
+        expected = kind_of("region").scores(true[known], {"regions": made.fit(crowd).marked[known]})
         assert float(score) == pytest.approx(expected["dice"], abs=1e-3)
         assert f"{expected['iou']:.3f}" in printed
-    with pytest.raises(DataError, match="cannot be compared"):
-        compare(crowd, gold=np.array([MarkedImage(4, 4).text] * 24, object))
+    for other in (MarkedImage(4, 4), MarkedImage(4, 4).text):
+        with pytest.raises(DataError, match="cannot be compared"):
+            compare(crowd, gold=np.array([other] * 24, object))
 
 
 def changed_gold(change):
@@ -451,11 +452,11 @@ def test_an_annotator_who_marks_one_class_only_does_not_make_gold_of_another_cla
     (folder / "coco" / "zoe.json").write_text(json.dumps(coco(others)))
     crowd = Annotations.read(folder / "coco", kind="region", platform="coco")
     (folder / "gold.json").write_text(json.dumps(coco(gold)))
-    assert (kind_of("region").gold_of(crowd, folder / "gold.json") != "").sum() == 1
+    assert kind_of("region").gold_of(crowd, folder / "gold.json").astype(bool).sum() == 1
     (folder / "gold.json").write_text(json.dumps(changed_gold(lambda gold: gold["images"][3].update(height=70))))
     with pytest.warns(DataWarning, match=r"another size that are left out of gold: 1, such as image '3\.jpg'"):
         known = kind_of("region").gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
-    assert dict(zip(crowd.tasks.tolist(), known, strict=True))["3.jpg"] == ""
+    assert dict(zip(crowd.tasks.tolist(), known, strict=True))["3.jpg"] is None
     higher = changed_gold(lambda gold: [image.update(height=70) for image in gold["images"]])
     (folder / "gold.json").write_text(json.dumps(higher))
     with pytest.raises(DataError, match=r"no image has the size that annotators saw: image '0\.jpg' is of size"):

@@ -24,7 +24,7 @@ def rows_of(path, platform, **options):
     """{(task, annotator): regions}, and the annotations."""
     crowd = Annotations.read(path, kind="region", platform=platform, **options)
     rows = zip(crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids], crowd.labels, strict=True)
-    return {(task, who): MarkedImage.parse(crowd.classes[code]) for task, who, code in rows}, crowd
+    return {(task, who): crowd.values[code] for task, who, code in rows}, crowd
 
 
 def check(image, expected):
@@ -279,7 +279,7 @@ def test_ids_that_are_not_unique_are_given_anew(write, tmp_path):
 def test_a_renamed_class_does_not_keep_its_id(write):
     crowd = Annotations.read(write("a.json", coco({5: "a"}, {3: "cat", 7: "dog"})), kind="region", platform="coco",
                              rename="cat=dog")  # fmt: skip
-    (image,) = map(MarkedImage.parse, crowd.classes)
+    (image,) = crowd.values
     assert [(region.label, region.category_id) for region in image.regions] == [("dog", None), ("dog", 7)]
     assert image.image_id == 5
     assert MarkedImage.of((6, 8), [{"category": "a", "bbox": [1, 1, 2, 2], "category_id": "x"}], [1]).image_id is None

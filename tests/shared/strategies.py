@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.data.regions import MarkedImage, Region
 from crowdzoo.reading.tables.cells import made_of_others
 from crowdzoo.reading.tables.suspicious import suspicious_classes
 
@@ -24,11 +25,16 @@ def names(count: int) -> st.SearchStrategy[list[Any]]:
         A strategy for lists of `count` names in any order.
     """
     integers = st.lists(st.integers(-(10**6), 10**6), min_size=count, max_size=count, unique=True)
-    words = st.text(_LETTERS, min_size=1, max_size=6).map(str.strip).filter(bool)
-    strings = st.lists(words, min_size=count, max_size=count, unique=True)
     # readers of files refuse these, or warn of them
-    strings = strings.filter(lambda words: not (made_of_others(words) or suspicious_classes(words, np.zeros(count))))
+    strings = _texts(count).filter(
+        lambda words: not (made_of_others(words) or suspicious_classes(words, np.zeros(count)))
+    )
     return st.one_of(integers, strings)
+
+
+def _texts(count: int) -> st.SearchStrategy[list[str]]:
+    words = st.text(_LETTERS, min_size=1, max_size=6).map(str.strip).filter(bool)
+    return st.lists(words, min_size=count, max_size=count, unique=True)
 
 
 @st.composite
@@ -44,7 +50,7 @@ def annotations(
 ) -> Annotations:
     """Annotations with at least one row, rows in any order.
 
-    Tasks, annotators and classes without a row occur too.
+    Tasks, annotators and classes without a row occur too; values are those of the rows, sorted by their text.
 
     Args:
         draw: Hypothesis passes it.
@@ -78,7 +84,7 @@ def annotations(
     else:
         task, annotator = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
     size = len(task)
-    if not shape.has_classes:
+    if shape.has_numbers:
         finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
         labels = np.array(draw(st.lists(finite, min_size=size, max_size=size)), dtype=np.float64)
     else:
@@ -92,6 +98,13 @@ def annotations(
     vocabulary = {what: _array(draw(names(count)) if named else list(range(count))) for what, count in counts.items()}
     if shape.has_pairs:
         vocabulary["classes"] = np.array(shape.answers, object)
+    values: list[Any] | None = None
+    if shape.values:
+        used, labels = np.unique(labels, return_inverse=True)
+        values = draw(_texts(len(used)))
+        if shape.has_regions:
+            values = [MarkedImage(3, 3, (Region(text, (0.0, 0.0, 1.0, 1.0)),)) for text in values]
+        values = sorted(values, key=str)
     return Annotations(
         kind,
         task,
@@ -104,6 +117,7 @@ def annotations(
         confidence=extra["confidence"],
         timestamp=extra["timestamp"],
         right_ids=right,
+        values=values,
     )
 
 

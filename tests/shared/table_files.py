@@ -20,7 +20,8 @@ def write(name, content):
 
 def rows_of(annotations):
     """(task, annotator, label) of each row, by name."""
-    label = annotations.labels if annotations.classes is None else annotations.classes[annotations.labels]
+    names = annotations.label_names
+    label = annotations.labels if names is None else names[annotations.labels]
     tasks, annotators = annotations.tasks[annotations.task_ids], annotations.annotators[annotations.annotator_ids]
     return list(zip(tasks.tolist(), annotators.tolist(), label.tolist(), strict=True))
 

@@ -50,8 +50,7 @@ class ChosenText(TextMethod, ABC):
         best = table.first_best(scores)
         chosen = np.zeros(annotations.num_tasks, np.int64)
         chosen[table.tasks[best]] = table.said[best]
-        written = np.asarray(annotations.classes, str).astype(object)
-        texts = np.where(table.sizes > 0, written[chosen], "")
+        texts = np.where(table.sizes > 0, np.asarray(annotations.values)[chosen], "")
         return TextAggregation.of(self, table, texts, table.tokens, chosen, **found)
 
     @abstractmethod

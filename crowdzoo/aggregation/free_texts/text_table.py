@@ -59,7 +59,7 @@ class TextTable:
         check_annotations(annotations, title, FREE_TEXT, "text")
         annotations.check_no_repeats(title)
         order = np.argsort(annotations.task_ids, kind="stable")
-        tokens = Tokens.of([] if annotations.classes is None else annotations.classes.tolist(), unit, normalize)
+        tokens = Tokens.of([] if annotations.values is None else annotations.values.tolist(), unit, normalize)
         columns = annotations.task_ids, annotations.annotator_ids, annotations.labels
         return cls(annotations, tokens, *(column[order] for column in columns))
 

@@ -59,9 +59,9 @@ class Tokens:
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, texts: Sequence[object], unit: str = "words", normalize: str = "blanks") -> Tokens:
+    def of(cls, texts: Sequence[str], unit: str = "words", normalize: str = "blanks") -> Tokens:
         """Splits texts; see the attributes, and `normalized`."""
-        plain = [normalized(str(text), normalize) for text in texts]
+        plain = [normalized(text, normalize) for text in texts]
         parts: list[list[str]] = [text.split() if unit == "words" else [*text] for text in plain]
         names = sorted({token for part in parts for token in part}, key=lambda token: (len(token), token))
         code_of = {name: code for code, name in enumerate(names)}

@@ -62,8 +62,8 @@ class MatchedObjects(Aggregator):
         """
         table = RegionTable.of(annotations, self.title)
         objects = Objects.of(table, self.least)
-        found: list[list[Region]] = [[] for _ in range(annotations.num_tasks)]
-        sure = np.zeros((2, annotations.num_tasks))
+        regions: list[list[Region]] = [[] for _ in range(annotations.num_tasks)]
+        sums = np.zeros((2, annotations.num_tasks))
         learnt: dict[str, Any] = {}
         if len(objects.tasks):
             with warnings.catch_warnings():
@@ -73,22 +73,23 @@ class MatchedObjects(Aggregator):
             learnt["notes"] = _notes(objects.answers, result.labels)
             warn_of_notes(self.title, learnt["notes"], 2)
             most = result.posteriors.max(axis=1)
-            sure[:] = [np.bincount(objects.tasks, each, annotations.num_tasks) for each in (most, np.ones(len(most)))]
+            sums[0] = np.bincount(objects.tasks, most, annotations.num_tasks)
+            sums[1] = np.bincount(objects.tasks, minlength=annotations.num_tasks)
             skills = np.ones(annotations.num_annotators) if result.skills is None else result.skills
-            for one in np.flatnonzero(result.labels > 0).tolist():
-                members = [(table.marked[row], place) for row, place in objects.members[one]]
-                weights = np.maximum([skills[table.who[row]] for row, _ in objects.members[one]], 1e-6)
-                label = str(result.classes[result.labels[one]])
-                found[objects.tasks[one]].append(Region(label, shape_of(members, weights), float(most[one])))
-        return RegionAggregation.of(self, table, found, sure, **learnt)
+            for code in np.flatnonzero(result.labels > 0).tolist():
+                members = [(table.marked[row], place) for row, place in objects.members[code]]
+                weights = np.maximum([skills[table.who[row]] for row, _ in objects.members[code]], 1e-6)
+                label = str(result.classes[result.labels[code]])
+                regions[objects.tasks[code]].append(Region(label, shape_of(members, weights), float(most[code])))
+        return RegionAggregation.of(self, table, regions, sums, **learnt)
 
 
-def _notes(said: Annotations, labels: NDArray[np.int64]) -> tuple[str, ...]:
+def _notes(answers: Annotations, labels: NDArray[np.int64]) -> tuple[str, ...]:
     """As `notes_against_votes`, in the words of objects; that no object was nothing needs no note."""
-    named, given = (np.bincount(codes, minlength=said.num_classes) for codes in (said.labels, labels))
-    named[0] = 0  # nothing
-    lost = empty_note(said, named, given, "is that of no object, although {:.1%} of the regions have it")
-    return different_note(said, labels, "objects", "images whose regions are known") + lost
+    votes, counts = (np.bincount(codes, minlength=answers.num_classes) for codes in (answers.labels, labels))
+    votes[0] = 0  # nothing
+    lost = empty_note(answers, votes, counts, "is that of no object, although {:.1%} of the regions have it")
+    return different_note(answers, labels, "objects", "images whose regions are known") + lost
 
 
 def shape_of(members: list[tuple[MarkedImage, int]], weights: NDArray[np.float64]) -> Box | str:

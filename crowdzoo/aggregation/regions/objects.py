@@ -46,17 +46,17 @@ class Objects:
         codes = {label: code for code, label in enumerate((nothing, *table.classes))}
         for task, of_image in table.images():
             every = [(row, place) for row in of_image for place in range(len(table.marked[row].regions))]
-            found: dict[int, list[tuple[int, int]]] = {}
-            for cluster, one in zip(_clusters(table, every, least), every, strict=True):
-                found.setdefault(cluster, []).append(one)
-            for one_object in found.values():
-                classes = {row: table.marked[row].regions[place].label for row, place in one_object}
+            by_cluster: dict[int, list[tuple[int, int]]] = {}
+            for cluster, region in zip(_clusters(table, every, least), every, strict=True):
+                by_cluster.setdefault(cluster, []).append(region)
+            for regions in by_cluster.values():
+                classes = {row: table.marked[row].regions[place].label for row, place in regions}
                 rows += [(len(tasks), table.who[row], codes[classes.get(row, nothing)]) for row in of_image]
                 tasks.append(task)
-                members.append(one_object)
-        ones, who, said = np.array(rows, np.int64).reshape(-1, 3).T
+                members.append(regions)
+        numbers, who, labels = np.array(rows, np.int64).reshape(-1, 3).T
         names = np.arange(len(tasks)), table.annotations.annotators, np.array([*codes], object)
-        return cls(np.array(tasks, np.int64), members, Annotations("classification", ones, who, said, *names))
+        return cls(np.array(tasks, np.int64), members, Annotations("classification", numbers, who, labels, *names))
 
 
 def _clusters(table: RegionTable, every: list[tuple[int, int]], least: float) -> list[int]:

@@ -50,8 +50,8 @@ class PixelVote(Aggregator):
             DataError: see `RegionTable.of`.
         """
         table = RegionTable.of(annotations, self.title)
-        found: list[list[Region]] = [[] for _ in range(annotations.num_tasks)]
-        sure, images = np.zeros((2, annotations.num_tasks)), [*table.images()]
+        regions: list[list[Region]] = [[] for _ in range(annotations.num_tasks)]
+        sums, images = np.zeros((2, annotations.num_tasks)), [*table.images()]
         rates, steps, converged = np.ones((2, annotations.num_annotators, len(table.classes))), 1, True
         for code, label in enumerate(table.classes):
             seen = [(task, rows) for task, rows in images if any(label in table.marked[row].of_classes for row in rows)]
@@ -60,14 +60,14 @@ class PixelVote(Aggregator):
             steps, converged = max(steps, number), converged and ended
             for (task, rows), (_, _, inside, lengths), share in zip(seen, parts, shares, strict=True):
                 marked, chosen = lengths * inside.any(axis=1), share >= 0.5
-                sure[:, task] += marked @ np.maximum(share, 1 - share), marked.sum()
+                sums[:, task] += marked @ np.maximum(share, 1 - share), marked.sum()
                 if chosen.any():
                     runs = np.add.reduceat(lengths, np.flatnonzero(np.diff(chosen, prepend=not chosen[0])))
-                    size = table.marked[rows[0]].height, table.marked[rows[0]].width
+                    mask = mask_of_runs([0] * int(chosen[0]) + runs.tolist(), *table.marked[rows[0]].size)
                     score = float(np.average(share[chosen], weights=lengths[chosen]))
-                    found[task].append(Region(label, mask_of_runs([0] * int(chosen[0]) + runs.tolist(), *size), score))
+                    regions[task].append(Region(label, mask, score))
         learnt = dict(zip(self.learns, rates, strict=False))
-        return RegionAggregation.of(self, table, found, sure, num_iterations=steps, converged=converged, **learnt)
+        return RegionAggregation.of(self, table, regions, sums, num_iterations=steps, converged=converged, **learnt)
 
     def _probabilities(self, parts: list[Part], number: int) -> tuple[list[Array], Any, int, bool]:
         """How probable each run of a class is.

@@ -31,7 +31,8 @@ class RegionAggregation(Result):
     With N images, R annotators and K classes:
 
     Attributes:
-        regions: texts of `MarkedImage`, each region with its score, [N]; empty where there are no annotations.
+        marked: `MarkedImage` of each image, each region with its score, objects [N]; None where there are no
+            annotations.
         confidence: mean probability of what was decided, [N]: of the pixels that anybody marked, or of the objects; 1
             where nobody marked anything, 0 without annotations.
         agreement: mean Dice coefficient of an annotator's images and the ones found, [R].
@@ -45,7 +46,7 @@ class RegionAggregation(Result):
     kind: ClassVar[str] = "region"
     answered: ClassVar = (["task"], "regions", "agg_label")
 
-    regions: NDArray[Any]
+    marked: NDArray[Any]
     confidence: NDArray[np.float64]
     agreement: NDArray[np.float64]
     classes: NDArray[Any]
@@ -56,56 +57,55 @@ class RegionAggregation(Result):
 
     @classmethod
     def of(
-        cls, method: Any, table: RegionTable, found: list[list[Region]], sure: NDArray[np.float64], **more: Any
+        cls, method: Any, table: RegionTable, regions: list[list[Region]], sums: NDArray[np.float64], **more: Any
     ) -> RegionAggregation:
         """The result for a table.
 
         Args:
             method: the aggregator.
             table: what it was fitted to.
-            found: regions of each image, N lists.
-            sure: sums of probabilities and how many there are, [2, N].
+            regions: of each image, N lists.
+            sums: of probabilities, and how many there are, [2, N].
             **more: further attributes.
         """
-        counts, texts = names_and_counts(table.annotations), np.full(len(found), "", object)
-        near = np.zeros(len(table.marked))
-        ids = {each.label: number for image in table.marked for each in image.regions
-               if (number := each.category_id) is not None}  # fmt: skip
+        counts, marked = names_and_counts(table.annotations), np.full(len(regions), None, object)
+        overlaps = np.zeros(len(table.marked))
+        ids = {
+            region.label: region.category_id
+            for image in table.marked
+            for region in image.regions
+            if region.category_id is not None
+        }
         for task, rows in table.images():
-            image = table.marked[rows[0]]
-            regions = (replace(each, category_id=ids.get(each.label)) for each in found[task])
-            made = MarkedImage(image.height, image.width, tuple(regions), image.image_id)
-            texts[task] = made.text
-            near[rows] = [dice(table.marked[row], made) for row in rows]
-        each = counts["annotations_per_annotator"]
-        own = np.bincount(table.who, near, len(each)) / np.maximum(each, 1)
+            scored = (
+                replace(region, category_id=ids.get(region.label), score=round(region.score or 0.0, 6))
+                for region in regions[task]
+            )
+            marked[task] = replace(table.marked[rows[0]], regions=tuple(scored))
+            overlaps[rows] = [dice(table.marked[row], marked[task]) for row in rows]
+        answers = counts["annotations_per_annotator"]
+        means = np.bincount(table.who, overlaps, len(answers)) / np.maximum(answers, 1)
         return cls(
             method=method.name,
-            regions=texts,
-            confidence=np.where(sure[1] > 0, sure[0] / np.maximum(sure[1], 1e-12), texts != ""),
-            agreement=np.where(each > 0, own, near.mean()),
+            marked=marked,
+            confidence=np.where(sums[1] > 0, sums[0] / np.maximum(sums[1], 1e-12), marked.astype(bool)),
+            agreement=np.where(answers > 0, means, overlaps.mean()),
             **{"classes": np.array(table.classes, object), **counts, **more},
         )
-
-    @property
-    def marked(self) -> list[MarkedImage | None]:
-        """The regions of each image, N of them; None where there are no annotations."""
-        return [MarkedImage.parse(text) if text else None for text in self.regions.tolist()]
 
     def to_coco(self) -> dict[str, Any]:
         """The regions in the format of COCO, each with its score; https://cocodataset.org/#format-data.
 
         Images and categories have the ids of the annotators' files of COCO, where these are unique.
         """
-        marked = [(name, image) for name, image in zip(self.tasks.tolist(), self.marked, strict=True) if image]
+        marked = [(name, image) for name, image in zip(self.tasks.tolist(), self.marked.tolist(), strict=True) if image]
         ids = {region.label: region.category_id for _, image in marked for region in image.regions}
         codes = dict(zip(self.classes.tolist(), _ids([*map(ids.get, self.classes.tolist())]), strict=True))
         images, annotations = list[Any](), list[Any]()
         for (name, image), number in zip(marked, _ids([image.image_id for _, image in marked]), strict=True):
-            about = {"id": number, "file_name": str(name), "height": image.height, "width": image.width}
-            images.append(about)
+            images.append({"id": number, "file_name": str(name), "height": image.height, "width": image.width})
             for region, mask, box in zip(image.regions, image.masks, image.boxes.tolist(), strict=True):
-                drawn = {"segmentation": mask} if isinstance(region.shape, str) else {}
+                drawn = {"segmentation": {**mask, "counts": region.shape}} if isinstance(region.shape, str) else {}
                 annotations.append({
                     "id": len(annotations) + 1, "image_id": number, "category_id": codes[region.label],
                     "bbox": box, "area": float(mask_tools().area(mask)), "iscrowd": 0, "score": region.score, **drawn,
@@ -120,9 +120,9 @@ class RegionAggregation(Result):
     @classmethod
     def _read(cls, found: ReadResult) -> dict[str, Any]:
         tasks, annotators, _ = cls.files
-        classes = found.list_of_names("classes")
+        classes, texts = found.list_of_names("classes"), found.names(tasks, "regions").tolist()
         return {
-            "regions": found.names(tasks, "regions"),
+            "marked": np.array([MarkedImage.parse(text) if text else None for text in texts], object),
             "confidence": found.numbers(tasks, "confidence"),
             "agreement": found.numbers(annotators, "agreement"),
             "classes": classes,
@@ -131,8 +131,9 @@ class RegionAggregation(Result):
         }
 
     def _answer_columns(self) -> Columns:
+        regions = np.array([str(image or "") for image in self.marked], object)
         counts = self.annotations_per_task
-        return {"task": self.tasks, "regions": self.regions, "confidence": self.confidence, "annotations": counts}
+        return {"task": self.tasks, "regions": regions, "confidence": self.confidence, "annotations": counts}
 
     def _of_annotators(self) -> Columns:
         return {"agreement": self.agreement, "sensitivity": self.sensitivity, "specificity": self.specificity}
@@ -143,8 +144,8 @@ class RegionAggregation(Result):
 
 def _ids(known: list[int | None]) -> list[int]:
     """Ids that are known if they are unique, and others for the rest, from 1."""
-    given = [each for each in known if each is not None]
-    if len(set(given)) < len(given):
+    numbers = [number for number in known if number is not None]
+    if len(set(numbers)) < len(numbers):
         return [*range(1, len(known) + 1)]
-    free = count(max(given, default=0) + 1)
-    return [next(free) if each is None else each for each in known]
+    free = count(max(numbers, default=0) + 1)
+    return [next(free) if number is None else number for number in known]

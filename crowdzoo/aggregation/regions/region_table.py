@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import PurePath
 
@@ -29,7 +29,7 @@ class RegionTable:
         annotations: A answers to N images.
         tasks: image of each row, ascending, [A].
         who: annotator, [A].
-        marked: what the annotator marked, A of them; equal answers are one object, and equal regions one region.
+        marked: what the annotator marked, A of them; equal regions of an image are one.
     """
 
     annotations: Annotations
@@ -46,8 +46,8 @@ class RegionTable:
             title: who takes them, for messages.
 
         Raises:
-            DataError: another kind, no annotations, several answers of one annotator to one image, an answer that is
-                no regions, or one image in two sizes; names image, annotator and value.
+            DataError: another kind, no annotations, several answers of one annotator to one image, or one image in
+                two sizes; names image and annotators.
 
         Warns:
             DataWarning: an annotator marked the same region of an image twice, or images with one answer may have
@@ -57,21 +57,20 @@ class RegionTable:
         annotations.check_no_repeats(title)
         order = np.argsort(annotations.task_ids, kind="stable")
         tasks, who = annotations.task_ids[order], annotations.annotator_ids[order]
-        parsed = lru_cache(None)(_once)
-        marked, texts, doubled = list[MarkedImage](), np.asarray(annotations.classes)[annotations.labels[order]], []
-        for row, text in enumerate(texts.tolist()):
-            task, one = (short_repr(each) for each in (annotations.tasks[tasks[row]], annotations.annotators[who[row]]))
-            try:
-                image, more = parsed(text)
-            except DataError as error:
-                raise DataError(f"image {task}, annotator {one}: {error}") from None
-            marked.append(image)
-            doubled += [f"image {task} by annotator {one}"] * more
-            first = marked[place := int(np.searchsorted(tasks, tasks[row]))]
-            if (image.height, image.width) != (first.height, first.width):
+        images = np.asarray(annotations.values)[annotations.labels[order]].tolist()
+        marked, doubled = list[MarkedImage](), list[str]()
+        for row, image in enumerate(images):
+            task, annotator = (
+                short_repr(name) for name in (annotations.tasks[tasks[row]], annotations.annotators[who[row]])
+            )
+            marked.append(image.distinct)
+            doubled += [f"image {task} by annotator {annotator}"] * (len(image.regions) - len(marked[row].regions))
+            first = images[place := int(np.searchsorted(tasks, tasks[row]))]
+            if image.size != first.size:
                 raise DataError(
-                    f"image {task} has {image.height} x {image.width} pixels by annotator {one}, and {first.height} x "
-                    f"{first.width} by {short_repr(annotations.annotators[who[place]])}. Correct one, or leave it out."
+                    f"image {task} has {image.height} x {image.width} pixels by annotator {annotator}, and "
+                    f"{first.height} x {first.width} by {short_repr(annotations.annotators[who[place]])}. Correct one, "
+                    "or leave it out."
                 )
         alone = [str(annotations.tasks[task]) for task in np.flatnonzero(annotations.redundancy == 1)]
         if len(alone) < len(who) or annotations.num_annotators < 2:  # else no two annotators share an image
@@ -81,8 +80,8 @@ class RegionTable:
             text = f"{len(alone):,} of {annotations.num_tasks:,} images have one answer, such as {short_repr(alone[0])}"
             warnings.warn(f"{text}. Do annotators' files name images alike?", DataWarning, stacklevel=1)
         if doubled:
-            said = "1 region is" if len(doubled) == 1 else f"{len(doubled):,} regions are"
-            text = f"{said} there twice, and counted once: {', '.join([*dict.fromkeys(doubled)][:SHOWN])}."
+            regions = "1 region is" if len(doubled) == 1 else f"{len(doubled):,} regions are"
+            text = f"{regions} there twice, and counted once: {', '.join([*dict.fromkeys(doubled)][:SHOWN])}."
             warnings.warn(text, DataWarning, stacklevel=1)  # from one place, so that it is shown once
         return cls(annotations, tasks, who, marked)
 
@@ -95,13 +94,13 @@ class RegionTable:
         """Images with answers, and the rows of each."""
         tasks, starts = np.unique(self.tasks, return_index=True)
         rows = np.split(np.arange(len(self.tasks)), starts[1:])
-        return zip(tasks.tolist(), (each.tolist() for each in rows), strict=True)
+        return zip(tasks.tolist(), (of_image.tolist() for of_image in rows), strict=True)
 
     def pairs(self) -> tuple[Codes, Codes, NDArray[np.float64]]:
         """Rows of any two answers to one image, the earlier first, and their Dice coefficients, [P] each."""
-        found = [pair for _, rows in self.images() for pair in combinations(rows, 2)]
-        near = [dice(self.marked[one], self.marked[other]) for one, other in found]
-        return *np.array(found, np.int64).reshape(-1, 2).T, np.array(near)
+        pairs = [pair for _, rows in self.images() for pair in combinations(rows, 2)]
+        overlaps = [dice(self.marked[left], self.marked[right]) for left, right in pairs]
+        return *np.array(pairs, np.int64).reshape(-1, 2).T, np.array(overlaps)
 
     def stack(self, rows: list[int], label: str) -> tuple[NDArray[np.bool_], Codes]:
         """Runs of pixels, column by column, on which no mask of a class changes.
@@ -119,12 +118,5 @@ class RegionTable:
         cuts = np.unique(np.concatenate(ends))
         lengths = np.diff(cuts, prepend=0)
         starts = (cuts - lengths)[lengths > 0]
-        inside = [np.searchsorted(each, starts, side="right") % 2 == 1 for each in ends]
+        inside = [np.searchsorted(own_ends, starts, side="right") % 2 == 1 for own_ends in ends]
         return np.stack(inside, axis=1), lengths[lengths > 0]
-
-
-def _once(text: str) -> tuple[MarkedImage, int]:
-    """An image without the regions that are there before, and how many these were."""
-    image = MarkedImage.parse(text)
-    once = tuple(dict.fromkeys(image.regions))
-    return replace(image, regions=once), len(image.regions) - len(once)

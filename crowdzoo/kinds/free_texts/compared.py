@@ -25,15 +25,11 @@ class ComparedTexts(Compared):
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Edits and tokens."""
-        if rows is None:
-            true, places = self.gold[tasks], np.arange(len(tasks))
-        else:
-            true = np.asarray(self.annotations.classes)[self.annotations.labels[rows]]
-            places = np.searchsorted(tasks, self.annotations.task_ids[rows])
-        tokens = Tokens.of([*result.texts[tasks], *true], **self.scale)
-        wrong = edits(tokens, places, len(tasks) + np.arange(len(true))).sum(axis=1)
-        counted = wrong, tokens.lengths[len(tasks) :]
-        return np.stack([np.bincount(places, each, len(tasks)) for each in counted], axis=1)
+        truth, places = self.truth_of(tasks, rows)
+        tokens = Tokens.of([*result.texts[tasks], *truth], **self.scale)
+        errors = edits(tokens, places, len(tasks) + np.arange(len(truth))).sum(axis=1)
+        columns = errors, tokens.lengths[len(tasks) :]
+        return np.stack([np.bincount(places, column, len(tasks)) for column in columns], axis=1)
 
     def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
         """Negative edits, and tokens."""

@@ -94,8 +94,8 @@ class TextPage(AnswerPage):
 
     def aligned(self, task: int, code: int) -> str:
         """A text beside that of its task: [one ← other] where it says one for the other, [+ more], [− less]."""
-        found, classes = self.aggregation, np.asarray(self.table.classes)
-        tokens = Tokens.of([found.texts[task], classes[code]], found.unit, found.normalize)
+        found, values = self.aggregation, np.asarray(self.table.values)
+        tokens = Tokens.of([found.texts[task], values[code]], found.unit, found.normalize)
         codes = np.split(tokens.codes, tokens.starts[1:-1])
         true, said = ([tokens.names[each] for each in part[:MOST_TOKENS].tolist()] for part in codes)
         blank = UNITS[found.unit]

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from crowdzoo.data.regions import MarkedImage, dice
 from crowdzoo.kinds.compared import Compared, Scores, Summed
 from crowdzoo.kinds.regions.kind import KIND
-from crowdzoo.kinds.regions.masks import texts_of
+from crowdzoo.kinds.regions.masks import marked_images
+from crowdzoo.training.digest import digest_of
 from crowdzoo.training.encode_rows import encode_rows
 
 
@@ -26,42 +27,49 @@ class ComparedRegions(Compared):
     quick: ClassVar[tuple[str, ...]] = ("majority-vote", "staple", "objects")
     takes_base = False
 
+    def checked(self, gold: Any) -> NDArray[Any]:
+        """`MarkedImage` of each image, objects [N], None where unknown; their texts will do.
+
+        Raises:
+            DataError: it does not fit, or a text holds no regions.
+        """
+        images = (image or None for image in super().checked(gold))
+        return np.array([MarkedImage.parse(image) if isinstance(image, str) else image for image in images], object)
+
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Those that are not empty, of images with answers."""
-        return np.asarray((self.gold != "") & (self.annotations.redundancy > 0), bool)
+        """Images with gold and answers."""
+        return np.asarray(self.gold.astype(bool) & (self.annotations.redundancy > 0), bool)
+
+    def gold_digest(self) -> str:
+        """Of gold as text, empty where unknown."""
+        return digest_of(np.array([str(image or "") for image in self.gold], object))
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Sums of Dice coefficients, how many there are, and sums of intersections over unions."""
-        return self._near(result.regions[tasks], tasks, rows)
+        return self._overlaps(result.marked[tasks], tasks, rows)
 
     def told(self, tasks: NDArray[Any]) -> Any:
-        """Texts of true regions, without classes that nobody marked."""
-        names, images = KIND.class_names(self.annotations), map(MarkedImage.parse, self.gold[tasks])
-        known = ((image, tuple(each for each in image.regions if each.label in names)) for image in images)
-        return np.array([replace(image, regions=regions).text for image, regions in known], object)
+        """True regions, without classes that nobody marked."""
+        names = KIND.class_names(self.annotations)
+        known = ((image, (region for region in image.regions if region.label in names)) for image in self.gold[tasks])
+        return np.array([replace(image, regions=tuple(regions)) for image, regions in known], object)
 
     def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
         """As `answers`, of masks in the size of their image; without gold with all answers to it."""
-        said, asked = self.annotations, np.isin(np.arange(self.num_tasks), tasks)
+        crowd, asked = self.annotations, np.isin(np.arange(self.num_tasks), tasks)
         masks = model.predict(encode_rows(x, asked, encoder), verbose=0).argmax(axis=-1)
-        answer = np.zeros(self.num_tasks, np.int64)
-        answer[said.task_ids] = said.labels
-        like = np.asarray(said.classes)[answer[tasks]]
-        rows = asked[said.task_ids] if self.gold is None else None
-        return self._near(texts_of(masks, KIND.class_names(said), like), tasks, rows)
+        codes = np.zeros(self.num_tasks, np.int64)
+        codes[crowd.task_ids] = crowd.labels
+        marked = marked_images(masks, KIND.class_names(crowd), crowd.values[codes[tasks]])
+        return self._overlaps(marked, tasks, asked[crowd.task_ids] if self.gold is None else None)
 
-    def _near(self, regions: NDArray[Any], tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+    def _overlaps(self, marked: NDArray[Any], tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """See `answers`."""
-        if rows is None:
-            places = np.flatnonzero(self.known[tasks])
-            true = self.gold[tasks[places]]
-        else:
-            places = np.searchsorted(tasks, self.annotations.task_ids[rows])
-            true = np.asarray(self.annotations.classes)[self.annotations.labels[rows]]
-        near = np.array([dice(*map(MarkedImage.parse, pair)) for pair in zip(true, regions[places], strict=True)])
-        columns = near, np.ones(len(near)), near / (2 - near)
-        return np.stack([np.bincount(places, each, len(tasks)) for each in columns], axis=1)
+        truth, places = self.truth_of(tasks, rows)
+        overlaps = np.array([dice(*pair) for pair in zip(truth, marked[places], strict=True)])
+        columns = overlaps, np.ones(len(overlaps)), overlaps / (2 - overlaps)
+        return np.stack([np.bincount(places, column, len(tasks)) for column in columns], axis=1)
 
     def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
         """Dice coefficients."""

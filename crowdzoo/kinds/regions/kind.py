@@ -7,16 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage, dice
 from crowdzoo.errors import DataError, DataWarning, short_repr
 from crowdzoo.files.writing import atomic_folder, csv_cell
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
-from crowdzoo.kinds.regions.masks import check_sizes, texts_of, write_png
+from crowdzoo.kinds.regions.masks import check_sizes, marked_images, write_png
 from crowdzoo.kinds.regions.surfaces import surface_distances
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.reading.instances.gold import check_shared, gold_by_task
@@ -27,6 +28,9 @@ from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.methods import AGGREGATED
+
+if TYPE_CHECKING:
+    from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
 
 
 class Regions(Kind):
@@ -60,7 +64,7 @@ class Regions(Kind):
         on_bad_rows: str = "error",
         rename: Mapping[str, str] | str | None = None,
     ) -> np.ndarray | None:
-        """True regions as texts, objects [N], empty where the file does not know.
+        """True regions as `MarkedImage`, objects [N], None where the file does not know.
 
         Args:
             crowd: what annotators marked.
@@ -85,34 +89,30 @@ class Regions(Kind):
                 )
             known = _by_task(gold)
         else:
-            known = {task: text for task, text in gold_by_task(path, layout).items() if text}
+            known = _table(path, layout)
         if rename:
             renames = Layout.of({"rename": rename}, ("rename",)).rename
-            known = {task: MarkedImage.renamed(text, renames) for task, text in known.items()}
-        said = _by_task(crowd)
+            known = {task: image.rename(renames) for task, image in known.items()}
+        answers = _by_task(crowd)
         known = _named_alike(path, known, {*map(str, crowd.tasks.tolist())})
         check_shared(path, known, crowd.tasks)
-        others = list[str]()
-        for task in sorted(known.keys() & said.keys()):
-            try:
-                true, marked = MarkedImage.parse(known[task]), MarkedImage.parse(said[task])
-            except DataError as error:
-                raise DataError(f"{path}: image {task!r}: {error}") from None
-            if (true.height, true.width) != (marked.height, marked.width):
-                text = f"image {task!r} is of size {[true.height, true.width]} there, and "
-                others.append(f"{text}{[marked.height, marked.width]} of the annotators.")
+        strange = list[str]()
+        for task in sorted(known.keys() & answers.keys()):
+            if (size := known[task].size) != answers[task].size:
+                marked = [*answers[task].size]
+                strange.append(f"image {task!r} is of size {[*size]} there, and {marked} of the annotators.")
                 del known[task]
-        if others and on_bad_rows == "error":
-            raise DataError(f"{path}: {others[0]} Correct one of them, or leave it out: on_bad_rows='reject'.")
-        if others and known.keys().isdisjoint(said):
+        if strange and on_bad_rows == "error":
+            raise DataError(f"{path}: {strange[0]} Correct one of them, or leave it out: on_bad_rows='reject'.")
+        if strange and known.keys().isdisjoint(answers):
             raise DataError(
-                f"{path}: no image has the size that annotators saw: {others[0]} Give images of their size."
+                f"{path}: no image has the size that annotators saw: {strange[0]} Give images of their size."
             )
-        if others:
-            text = f"{path}: images of another size that are left out of gold: {len(others):,}, such as {others[0]}"
+        if strange:
+            text = f"{path}: images of another size that are left out of gold: {len(strange):,}, such as {strange[0]}"
             warnings.warn(text, DataWarning, stacklevel=3)
-        _check_categories(path, _categories(known.values()), _categories(np.asarray(crowd.classes).tolist()))
-        return np.array([known.get(str(task), "") for task in crowd.tasks.tolist()], object)
+        _check_categories(path, _categories(known.values()), _categories(np.asarray(crowd.values)))
+        return np.array([known.get(str(task)) for task in crowd.tasks.tolist()], object)
 
     # === Aggregation ===
 
@@ -122,9 +122,9 @@ class Regions(Kind):
         rows = [("regions", f"{number:,}"), ("mean confidence", f"{result.confidence.mean():.3f}")]
         if gold is None:
             return rows
-        known = (gold != "") & (result.regions != "")
-        found = self.scores(gold[known], {"regions": result.regions[known]})
-        of_gold = ((f"{name} against gold", f"{value:.4f}") for name, value in found.items())
+        known = gold.astype(bool) & result.marked.astype(bool)
+        scores = self.scores(gold[known], {"regions": result.marked[known]})
+        of_gold = ((f"{name} against gold", f"{value:.4f}") for name, value in scores.items())
         return [*rows, ("tasks with gold", f"{known.sum():,}"), *of_gold]
 
     # === Training ===
@@ -139,23 +139,23 @@ class Regions(Kind):
         Raises:
             DataError: nobody marked anything.
         """
-        names = sorted(_categories(np.asarray(annotations.classes).tolist()))
+        names = sorted(_categories(np.asarray(annotations.values)))
         if not names:
             raise DataError("nobody marked a region, so there is nothing to learn.")
         return ["(background)" if "background" in names else "background", *names]
 
-    def targets(self, result: Any, annotations: Annotations) -> Any:
-        """Regions as texts, [N]."""
-        return result.regions
+    def targets(self, result: RegionAggregation, annotations: Annotations) -> NDArray[Any]:
+        """`MarkedImage`, objects [N]."""
+        return result.marked
 
     def training_set(
         self, annotations: Path, instances: Path | None, *more: Any, gold: Path | None = None, **options: Any
     ) -> TrainingSet:
         """See `Kind.training_set`; `gold` is as for `gold_of`."""
         data = super().training_set(annotations, instances, *more, **options)
-        texts, said = np.asarray(data.crowd.classes), data.crowd.padded()[1]
-        for task, codes, image in zip(data.crowd.tasks.tolist(), said, data.x, strict=True):
-            check_sizes(texts[codes[codes >= 0]].tolist(), image, task, instances)
+        values, labels = np.asarray(data.crowd.values), data.crowd.padded()[1]
+        for task, codes, image in zip(data.crowd.tasks.tolist(), labels, data.x, strict=True):
+            check_sizes(values[codes[codes >= 0]], image, task, instances)
         how = {name: options[name] for name in self.gold_reading if name in options}
         return replace(data, gold=self.gold_of(data.crowd, gold, **how))
 
@@ -176,11 +176,11 @@ class Regions(Kind):
         """Dice coefficient of the images that were trained on and of the others."""
         rows = []
         for name, chosen in (("training", data.training), ("held-out", ~data.training)):
-            if data.gold is not None and (known := chosen & (data.gold != "")).any():
+            if data.gold is not None and (known := chosen & data.gold.astype(bool)).any():
                 gold, x = data.gold[known], encode_rows(data.x, known, encoder)
                 masks = model.predict(x, verbose=0).argmax(axis=-1)
-                found = self.scores(gold, {"regions": texts_of(masks, self.class_names(data.annotations), gold)})
-                rows.append((f"{name} Dice against gold", f"{found['dice']:.4f} (on {known.sum():,} images)"))
+                scores = self.scores(gold, {"regions": marked_images(masks, self.class_names(data.annotations), gold)})
+                rows.append((f"{name} Dice against gold", f"{scores['dice']:.4f} (on {known.sum():,} images)"))
         return rows
 
     def scores(self, truth: np.ndarray, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
@@ -190,16 +190,16 @@ class Regions(Kind):
         of images that both have; they are not there where no image has one. See `surface_distances`.
 
         Args:
-            truth: texts of `MarkedImage`, [N].
+            truth: `MarkedImage`, objects [N].
             answers: `regions`, likewise.
             **about: nothing.
         """
-        images = [[*map(MarkedImage.parse, pair)] for pair in zip(truth, answers["regions"], strict=True)]
-        near = np.array([dice(*pair) for pair in images])
-        found = {"dice": float(near.mean()), "iou": float((near / (2 - near)).mean())}
-        if apart := [each for pair in images for each in surface_distances(*pair).values()]:
-            found |= dict(zip(("surface distance", "Hausdorff 95"), np.mean(apart, axis=0).tolist(), strict=True))
-        return found
+        pairs = [*zip(truth, answers["regions"], strict=True)]
+        overlaps = np.array([dice(*pair) for pair in pairs])
+        scores = {"dice": float(overlaps.mean()), "iou": float((overlaps / (2 - overlaps)).mean())}
+        if distances := [of_class for pair in pairs for of_class in surface_distances(*pair).values()]:
+            scores |= dict(zip(("surface distance", "Hausdorff 95"), np.mean(distances, axis=0).tolist(), strict=True))
+        return scores
 
     # === Prediction ===
 
@@ -222,23 +222,35 @@ class Regions(Kind):
         print("masks:", ", ".join(f"{value} is {name}" for value, name in zip(values, classes, strict=True)))
 
 
-def _by_task(marked: Annotations) -> dict[str, str]:
-    """An answer to each task, as text."""
-    texts = np.asarray(marked.classes)[marked.labels].tolist()
-    return dict(zip(map(str, marked.tasks[marked.task_ids].tolist()), texts, strict=True))
+def _by_task(crowd: Annotations) -> dict[str, MarkedImage]:
+    """An answer to each task."""
+    images = np.asarray(crowd.values)[crowd.labels].tolist()
+    return dict(zip(map(str, crowd.tasks[crowd.task_ids].tolist()), images, strict=True))
 
 
-def _masks(files: list[ExportFile], on_bad_rows: str) -> dict[str, str]:
-    """Image -> regions as text, of PNG masks."""
-    found = {}
+def _table(path: Path, layout: Layout | None) -> dict[str, MarkedImage]:
+    """Image -> its regions, of a table of gold."""
+    images = dict[str, MarkedImage]()
+    for task, text in gold_by_task(path, layout).items():
+        try:
+            if text:
+                images[task] = MarkedImage.parse(text)
+        except DataError as error:
+            raise DataError(f"{path}: image {task!r}: {error}") from None
+    return images
+
+
+def _masks(files: list[ExportFile], on_bad_rows: str) -> dict[str, MarkedImage]:
+    """Image -> its regions, of PNG masks."""
+    images = {}
     for file in files:
         try:
-            found[file.annotator] = MarkedImage.of(*read_mask(file)[:2]).text
+            images[file.annotator] = MarkedImage.of(*read_mask(file)[:2])
         except DataError as error:
             if on_bad_rows == "error":
                 raise DataError(f"{file.name} {error} Or leave it out: on_bad_rows='reject'.") from None
             warnings.warn(f"{file.name} is left out: it {error}", DataWarning, stacklevel=4)
-    return found
+    return images
 
 
 def _check_categories(path: Path, names: set[str], others: set[str]) -> None:
@@ -254,7 +266,7 @@ def _check_categories(path: Path, names: set[str], others: set[str]) -> None:
         warnings.warn(message, DataWarning, stacklevel=3)
 
 
-def _named_alike(path: Path, known: dict[str, str], tasks: set[str]) -> dict[str, str]:
+def _named_alike(path: Path, known: dict[str, MarkedImage], tasks: set[str]) -> dict[str, MarkedImage]:
     """Gold under the annotators' names of the images, which may be those without the folder and the ending.
 
     Raises:
@@ -264,9 +276,9 @@ def _named_alike(path: Path, known: dict[str, str], tasks: set[str]) -> dict[str
         DataWarning: names an image that has another name.
     """
     sides: list[dict[str, list[str]]] = [{}, {}]
-    for found, names in zip(sides, (known.keys() - tasks, tasks - known.keys()), strict=True):
+    for by_stem, names in zip(sides, (known.keys() - tasks, tasks - known.keys()), strict=True):
         for name in sorted(names):
-            found.setdefault(task_of_picture(name), []).append(name)
+            by_stem.setdefault(task_of_picture(name), []).append(name)
     renamed = {}
     for stem in sorted(sides[0].keys() & sides[1].keys()):
         if len(both := sides[0][stem] + sides[1][stem]) > 2:
@@ -276,12 +288,12 @@ def _named_alike(path: Path, known: dict[str, str], tasks: set[str]) -> dict[str
         first = "{!r} is {!r}".format(*next(iter(renamed.items())))
         text = f"{path}: {len(renamed):,} images have their names without folder or ending: {first} of the annotators."
         warnings.warn(text, DataWarning, stacklevel=4)
-    return {renamed.get(name, name): text for name, text in known.items()}
+    return {renamed.get(name, name): image for name, image in known.items()}
 
 
-def _categories(texts: Iterable[str]) -> set[str]:
+def _categories(images: Iterable[MarkedImage]) -> set[str]:
     """Those that anybody used."""
-    return {region.label for text in texts for region in MarkedImage.parse(text).regions}
+    return {region.label for image in images for region in image.regions}
 
 
 KIND = Regions()

@@ -7,33 +7,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdzoo.data.regions import MarkedImage, Region, mask_of_pixels, mask_tools
 from crowdzoo.errors import DataError
 from crowdzoo.reading.instances.upright_image import read_image, upright_image
 
 
-def mask_of(text: str, classes: Sequence[str], height: int, width: int) -> Any:
-    """The class of each pixel, int `[height, width]`, of a `MarkedImage`; the surest region lies on top."""
-    image = MarkedImage.parse(text)
-    pixels = np.zeros((image.height, image.width), np.min_scalar_type(-len(classes)))
+def mask_of(image: MarkedImage, classes: Sequence[str], height: int, width: int) -> NDArray[np.integer]:
+    """The class of each pixel, int `[height, width]`; the surest region lies on top."""
+    pixels = np.zeros(image.size, np.min_scalar_type(-len(classes)))
     for region, mask in sorted(zip(image.regions, image.masks, strict=True), key=lambda pair: pair[0].score or 0.0):
         pixels[mask_tools().decode(mask) > 0] = classes.index(region.label)
     return _scaled(pixels, height, width)
 
 
-def texts_of(masks: Any, classes: Sequence[str], like: Iterable[str]) -> Any:
-    """Masks as texts of `MarkedImage`, with a region a class; `like` are images of their sizes."""
-    found = []
-    for mask, image in zip(masks, map(MarkedImage.parse, like), strict=True):
-        pixels = _scaled(mask, image.height, image.width)
+def marked_images(
+    masks: Iterable[NDArray[np.integer]], classes: Sequence[str], like: Iterable[MarkedImage]
+) -> NDArray[Any]:
+    """Masks as `MarkedImage`, objects [n], with one region per class; `like` are images of their sizes."""
+    images = []
+    for mask, image in zip(masks, like, strict=True):
+        pixels = _scaled(mask, *image.size)
         codes = (code for code in np.unique(pixels).tolist() if code)
         regions = (Region(classes[code], mask_of_pixels(pixels == code)) for code in codes)
-        found.append(MarkedImage(image.height, image.width, tuple(regions)).text)
-    return np.array(found, object)
+        images.append(MarkedImage(*image.size, tuple(regions)))
+    return np.array(images, object)
 
 
-def write_png(mask: Any, classes: Sequence[str], path: Path, like: Path) -> list[int]:
+def write_png(mask: NDArray[np.integer], classes: Sequence[str], path: Path, like: Path) -> list[int]:
     """Writes a mask, of the size of an image; returns values: classes that are numbers, else spread evenly."""
     from PIL import Image, PngImagePlugin
 
@@ -46,22 +48,22 @@ def write_png(mask: Any, classes: Sequence[str], path: Path, like: Path) -> list
     return values.tolist()
 
 
-def check_sizes(texts: Iterable[str], image: Path | bytes, name: Any, path: Any) -> None:
-    """Refuses an image, of a name in `path`, of another size than that of a `MarkedImage`.
+def check_sizes(answers: Iterable[MarkedImage], image: Path | bytes, name: object, path: Path | str | None) -> None:
+    """Refuses an image, of a name in `path`, whose size is not that of all answers to it.
 
     Raises:
         DataError: says both.
     """
     width, height = (upright_image(image, whole=False) if isinstance(image, bytes) else read_image(image)).size
-    for marked in map(MarkedImage.parse, texts):
-        if (height, width) != (marked.height, marked.width):
+    for marked in answers:
+        if marked.size != (height, width):
             raise DataError(
-                f"{path}: image {str(name)!r} is of size {[height, width]} there, and {[marked.height, marked.width]} "
-                "of an annotator. Give the images that were marked, or masks of their size."
+                f"{path}: image {str(name)!r} is of size {[height, width]} there, and {[*marked.size]} of an "
+                "annotator. Give the images that were marked, or masks of their size."
             )
 
 
-def _scaled(pixels: Any, *size: int) -> Any:
+def _scaled(pixels: NDArray[np.integer], *size: int) -> NDArray[np.integer]:
     """By the nearest pixel."""
     places = (((np.arange(new) + 0.5) * old / new).astype(int) for new, old in zip(size, pixels.shape, strict=True))
     return pixels[np.ix_(*places)]

@@ -41,7 +41,7 @@ class RegionPage(AnswerPage):
         """See `KindPage.measure`."""
         sizes = self.table.redundancy
         self.regions = regions = RegionTable.of(self.table, "A page of a report")
-        objects, self.marked = Objects.of(regions), self.aggregation.marked
+        objects, self.marked = Objects.of(regions), self.aggregation.marked.tolist()
         self.alpha, said = self.alpha_of(objects.answers), objects.answers
         self.said = said.labels[(said.redundancy > 1)[said.task_ids]] > 0
         *pairs, dice = regions.pairs()

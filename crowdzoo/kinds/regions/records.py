@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from crowdzoo.kinds.regions.kind import KIND
 from crowdzoo.kinds.regions.masks import check_sizes
@@ -14,27 +15,28 @@ from crowdzoo.records.labelled_tasks import LabelledTasks
 
 
 def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
-    """Reads images and what annotators marked on them; regions are texts of `MarkedImage`, in UTF-8.
+    """Reads images and what annotators marked on them; in Examples regions are texts, in UTF-8.
 
     Args: see `crowdzoo.records.instance_examples.read_labelled_instances`.
     """
-    found = read_labelled_instances(options, rejects, folder)
-    crowd, texts = found.annotations, np.asarray(found.annotations.classes)
-    rows = {name: row for row, name in enumerate(found.names)}
-    codes = np.array([rows[str(task)] for task in crowd.tasks.tolist()], np.int64)
-    crowd = replace(crowd, tasks=np.array(found.names, object), task_ids=codes[crowd.task_ids])  # a code is a row
+    images = read_labelled_instances(options, rejects, folder)
+    rows = {name: row for row, name in enumerate(images.names)}
+    codes = np.array([rows[str(task)] for task in images.annotations.tasks.tolist()], np.int64)
+    crowd = replace(  # a code is a row
+        images.annotations, tasks=np.array(images.names, object), task_ids=codes[images.annotations.task_ids]
+    )
     path = options.get("gold") and Path(options["gold"])
     gold = KIND.gold_of(crowd, path, **{name: options[name] for name in KIND.gold_reading if name in options})
-    known = found.gold if gold is None else [text or None for text in gold.tolist()]
+    known = images.gold if gold is None else [image and image.text for image in gold.tolist()]
 
-    def example(row: int) -> Any:
-        made = found.example(row)
-        feature = made.features.feature
-        said = texts[list(feature["annotator_labels"].int64_list.value)].tolist()
-        check_sizes(said, feature[INSTANCES].bytes_list.value[0], found.names[row], options["instances"])
-        feature["annotator_labels"].bytes_list.value.extend(text.encode() for text in said)
+    def example(row: int) -> tf.train.Example:
+        record = images.example(row)
+        feature = record.features.feature
+        answers = np.asarray(crowd.values)[list(feature["annotator_labels"].int64_list.value)].tolist()
+        check_sizes(answers, feature[INSTANCES].bytes_list.value[0], images.names[row], options["instances"])
+        feature["annotator_labels"].bytes_list.value.extend(image.text.encode() for image in answers)
         feature["gold"].bytes_list.value.extend(text.encode() for text in known[row : row + 1] if text)
-        return made
+        return record
 
-    info = {**found.info, "classes": KIND.class_names(crowd)}
-    return replace(found, annotations=crowd, gold=known, info=info, example=example, unit="image")
+    info = {**images.info, "classes": KIND.class_names(crowd)}
+    return replace(images, annotations=crowd, gold=known, info=info, example=example, unit="image")

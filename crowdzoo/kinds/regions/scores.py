@@ -9,7 +9,7 @@ import tensorflow as tf
 from crowdzoo.data.regions import MarkedImage, dice
 from crowdzoo.export.predict import load_predictor
 from crowdzoo.kinds.regions.kind import KIND
-from crowdzoo.kinds.regions.masks import texts_of
+from crowdzoo.kinds.regions.masks import marked_images
 from crowdzoo.records.example_dataset import read_batches
 from crowdzoo.records.instance_features import parsed_instances
 
@@ -29,13 +29,14 @@ def model_scores(
     """
     scores = {}
     for name, folder in models.items():
-        predict, truth, found = load_predictor(folder), list[str](), list[str]()
+        predict, truth, answers = load_predictor(folder), list[MarkedImage](), list[MarkedImage]()
         for batch in read_batches([files], info, "eval", _HELD, others=_LABEL, evaluation_weight=1):
             known = batch["evaluation_weight"][:, 0] > 0
-            true = [text.decode() for text in batch["evaluation_label"][known].tolist()]
+            images = [MarkedImage.parse(text.decode()) for text in batch["evaluation_label"][known].tolist()]
             masks = predict(parsed_instances(batch)[known], _HELD)["label"]
-            truth, found = truth + true, [*found, *texts_of(masks, info["classes"], true).tolist()]
-        near = [dice(*map(MarkedImage.parse, pair)) for pair in zip(truth, found, strict=True)]
-        figures = KIND.scores(np.array(truth, object), {"regions": np.array(found, object)})
-        scores[name] = {"tasks": len(truth), **figures, "by_task": np.array(near)}
+            truth += images
+            answers += marked_images(masks, info["classes"], images).tolist()
+        overlaps = [dice(*pair) for pair in zip(truth, answers, strict=True)]
+        figures = KIND.scores(np.array(truth, object), {"regions": np.array(answers, object)})
+        scores[name] = {"tasks": len(truth), **figures, "by_task": np.array(overlaps)}
     return scores

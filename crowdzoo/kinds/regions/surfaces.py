@@ -26,13 +26,13 @@ def surface_distances(one: MarkedImage, other: MarkedImage) -> dict[str, tuple[f
     """
     from scipy.spatial import KDTree
 
-    found = {}
+    distances = {}
     for label in one.of_classes.keys() & other.of_classes.keys():
         first, second = (_edge(image.of_classes[label]) for image in (one, other))
         apart = [KDTree(second).query(first)[0], KDTree(first).query(second)[0]]
-        farthest = max(float(np.percentile(each, 95)) for each in apart)
-        found[label] = float(np.concatenate(apart).mean()), farthest
-    return found
+        farthest = max(float(np.percentile(side, 95)) for side in apart)
+        distances[label] = float(np.concatenate(apart).mean()), farthest
+    return distances
 
 
 def _edge(mask: object) -> NDArray[np.int64]:

@@ -1,6 +1,6 @@
 """Networks for masks: one recipe for the command line, and for the pipeline's files of Examples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.regions import MarkedImage
 from crowdzoo.kinds.regions.masks import mask_of
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
 from crowdzoo.records.instance_features import INSTANCES
@@ -15,6 +16,7 @@ from crowdzoo.records.training import WARMUP, Trained
 from crowdzoo.training.bases import BASES, Sizes
 from crowdzoo.training.batches import TargetBatches
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
+from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.faults import LOOKED_AT, warn_if_one_class
 from crowdzoo.training.instance_training import build_model
 from crowdzoo.training.length import with_length
@@ -29,8 +31,13 @@ _OF_REGIONS = {**SAID, "annotator_labels": _LABELS, "aggregated_label": tf.io.Fi
 
 @in_training_scope
 def train_masks(
-    settings: Any, images: Any, annotations: Annotations, classes: Sequence[str], regions: Any = (), **how: Any
-) -> tuple[Any, Any]:
+    settings: Any,
+    images: Any,
+    annotations: Annotations,
+    classes: Sequence[str],
+    regions: Iterable[MarkedImage] = (),
+    **how: Any,
+) -> tuple[CrowdModel, Any]:
     """Trains a network for masks from scratch. Images and masks are held in memory, in the size that it takes.
 
     Args:
@@ -38,7 +45,7 @@ def train_masks(
         images: N paths, or the bytes of N files.
         annotations: kind "region"; task code i is image i.
         classes: of pixels, K names.
-        regions: texts of `MarkedImage` in the place of the annotations, [N]; for method "aggregated".
+        regions: `MarkedImage` in the place of the annotations, N; for method "aggregated".
         **how: `checkpoint`, where the state is kept after each epoch, see `instance_training.train`; and Keras'
             `callbacks` and `verbose`.
 
@@ -58,14 +65,14 @@ def train_masks(
     model = build_model(settings, Sizes(annotations.num_annotators, len(classes)), encoder)
     x, size = encoder.to_numpy(images), (encoder.height, encoder.width)
     if settings.method == AGGREGATED:
-        masks, ids = np.stack([mask_of(text, classes, *size) for text in regions]), None
+        masks, ids = np.stack([mask_of(image, classes, *size) for image in regions]), None
         y = (masks[..., None] == np.arange(len(classes))).astype("float32")
         data = TargetBatches(x, y, batch_size=settings.batch_size, seed=settings.seed).for_keras()
     else:
-        ids, said = annotations.padded()
-        codes, texts = np.unique(said[said >= 0]).tolist(), np.asarray(annotations.classes)
-        drawn = {-1: np.full(size, -1, "int8")} | {code: mask_of(texts[code], classes, *size) for code in codes}
-        masks = np.stack([np.stack([drawn[code] for code in row], axis=-1) for row in said.tolist()])
+        ids, labels = annotations.padded()
+        codes, values = np.unique(labels[labels >= 0]).tolist(), np.asarray(annotations.values)
+        drawn = {-1: np.full(size, -1, "int8")} | {code: mask_of(values[code], classes, *size) for code in codes}
+        masks = np.stack([np.stack([drawn[code] for code in row], axis=-1) for row in labels.tolist()])
         data = MaskData(x, masks, ids, num_annotators=annotations.num_annotators, num_classes=len(classes))
     keep = checkpoint_of(how.pop("checkpoint", None), (x, masks, ids), settings)
     fit_and_check(model, settings, data, checkpoint=keep, **how)
@@ -81,15 +88,16 @@ def train_from_files(
 
     Args: see `train_on_instances`.
     """
-    images, regions, said = list[bytes](), list[str](), list[Any]()
+    images, regions, answers = list[bytes](), list[str](), list[tuple[int, int, str]]()
     for batch in read_batches(files, info, "train", others=_OF_REGIONS):
         tasks, who, texts = said_of(batch)
-        said += zip((tasks + len(images)).tolist(), who.tolist(), [text.decode() for text in texts], strict=True)
+        answers += zip((tasks + len(images)).tolist(), who.tolist(), [text.decode() for text in texts], strict=True)
         images += batch[INSTANCES].tolist()
         regions += [text.decode() for text in batch["aggregated_label"].tolist()]
     rows, names = range(len(images)), range(len(info["annotators"]))
-    columns = zip(*said, strict=True)
+    columns = zip(*answers, strict=True)
     annotations = Annotations.from_arrays(*columns, kind="region", tasks=rows, annotators=names)
     content, how = np.array(images, object), {"checkpoint": checkpoint, "verbose": 2}
-    model, encoder = train_masks(settings, content, annotations, info["classes"], regions, **how)
+    aggregated = map(MarkedImage.parse, regions)
+    model, encoder = train_masks(settings, content, annotations, info["classes"], aggregated, **how)
     return Trained(model, model.history, encoder, content[:WARMUP])

@@ -91,7 +91,7 @@ class Export:
         self.spans, self.regions = label_kind(kind).has_positions, label_kind(kind).has_regions
         self.left_out: Counter[str] = Counter()
         self.empty: Counter[str] = Counter()
-        sorts = ("class", "number") if label_kind(kind).has_classes else ("number", "class")  # the preferred one first
+        sorts = ("number", "class") if label_kind(kind).has_numbers else ("class", "number")  # the preferred one first
         self._images: dict[str, set[str]] = {}  # name of an image -> ids of what the platform has under it
         self._items: dict[str, str] = {}  # of an entry with several: number -> question
         self._sorts, self._field, self._image = ("spans",) if self.spans else sorts, field, image

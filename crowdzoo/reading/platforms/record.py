@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crowdzoo.data.numbers import parse_number
+from crowdzoo.data.regions import MarkedImage
 from crowdzoo.files.text import is_text
 
 
@@ -26,6 +27,7 @@ class Record:
         seconds: that each answer took, where they are labels; NaN where the platform does not say so.
         times: when each answer was given, in seconds since 1970, likewise.
         empty: what answers without a label are called, once for each; they count where several labels may hold.
+        images: what was marked, where the labels given are the texts of images.
         tokens: words of the text where the platform says how it was cut.
         row: number of the entry, from 1; over several files numbers go on.
         place: name of its file, and its number there.
@@ -39,6 +41,7 @@ class Record:
     empty: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
+    images: list[MarkedImage] = field(default_factory=list)
     tokens: list[str] | None = None
     bad: list[BadValue] = field(default_factory=list)
     row: int = 0

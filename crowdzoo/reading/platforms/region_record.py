@@ -12,7 +12,7 @@ from crowdzoo.reading.platforms.record import BadValue, Record
 def region_record(
     platform: Platform, sizes: dict[str, Any], entry: Mapping[str, Any], question: str, spans: bool, annotator: str
 ) -> Record:
-    """The regions of an image as text, one answer an annotator.
+    """The regions of an image as text, one answer per annotator.
 
     Args:
         platform: of the export.
@@ -35,11 +35,12 @@ def region_record(
     for name, regions, *seconds in marked:
         who = annotator if name == "" else name
         try:
-            text = MarkedImage.of(size, regions, entry.get("image_id")).text
+            image = MarkedImage.of(size, regions, entry.get("image_id"))
             first, one = sizes.setdefault(record.task, (size, who))
             if [*first] != [*size]:
                 raise DataError(f"has {size[0]} x {size[1]} pixels, {first[0]} x {first[1]} by {one!r}. Correct one.")
-            record.add(who, [text], "", *seconds)
+            record.add(who, [image.text], "", *seconds)
+            record.images.append(image)
         except DataError as error:
             record.bad.append(BadValue(None, record.task, f"of annotator {who or 'gold'!r}: {error}"))
     return record

@@ -24,18 +24,18 @@ def write_annotations(annotations: Annotations, path: str | Path) -> Path:
     Raises:
         DataError: names that differ in white space at their ends alone, which a reader of CSV passes over.
     """
-    for names in (annotations.tasks, annotations.annotators, annotations.classes):
+    labels = annotations.label_names
+    for names in (annotations.tasks, annotations.annotators, labels):
         read: dict[str, str] = {}
         for name in () if names is None else map(str, names.tolist()):
             if read.setdefault(name.strip(), name) != name:
                 raise DataError(
                     f"{path}: {read[name.strip()]!r} and {name!r} would be one name when the file is read. Rename one."
                 )
-    classes = annotations.classes
     columns = {
         "task": annotations.tasks[annotations.task_ids],
         "annotator": annotations.annotators[annotations.annotator_ids],
-        "label": annotations.labels if classes is None else classes[annotations.labels],
+        "label": annotations.labels if labels is None else labels[annotations.labels],
     }
     if annotations.right_ids is not None:
         columns = {"left": columns.pop("task"), "right": annotations.tasks[annotations.right_ids], **columns}

@@ -1,6 +1,7 @@
 """Labels out of cells: of wide tables, without the marks of a missing label, several labels of a cell apart."""
 
 import ast
+import contextlib
 import json
 import re
 import warnings
@@ -13,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.data.numbers import parse_numbers, without_zeros
-from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import BadRow, DataError, DataWarning, short_repr, unknown
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.tables.options import Rules
@@ -68,7 +68,7 @@ def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
         DataError: so it is in all of the first rows, and an annotator has two of them.
     """
     kind = source.label_kind
-    if rules.names["label"] is not None or source.own or kind.has_positions or kind.is_text:
+    if rules.names["label"] is not None or source.own or kind.has_positions or kind.values:
         return
     pair = [batch.columns.get(name, pa.nulls(0)).slice(0, HEAD) for name in ("annotator", "label")]
     if not all(pa.types.is_large_string(values.type) for values in pair):
@@ -166,7 +166,7 @@ class CellSource(Source):
         else:
             values = pc.utf8_trim_whitespace(values.cast(pa.large_string()))
         marks = without_zeros(pa.array(self.layout.missing, pa.large_string()))
-        if not self.label_kind.has_classes:  # of ratings the number counts, however it is written
+        if self.label_kind.has_numbers:  # however they are written
             numbers, words = self._ratings(marks)
             found, no_number = self._ratings(values)
             return ~((np.isin(found, numbers[~words]) & ~no_number) | _is_in(values, marks))
@@ -325,14 +325,20 @@ class CellSource(Source):
             batch.bad.append((BadRow(self.name, int(lines[row]), *problem), original))
 
     def _rename(self, batch: Batch) -> None:
-        """Takes labels for others."""
+        """Replaces labels, or the classes of regions, by others."""
         encoded = _texts(batch.columns["label"]).dictionary_encode()
         self._renamed |= {*encoded.dictionary.to_pylist()} & self.layout.rename.keys()
         names = [self.layout.rename.get(name, name) for name in encoded.dictionary.to_pylist()]
         if self.label_kind.has_regions:  # their classes
-            names = [MarkedImage.renamed(text, self.layout.rename) for text in names]
+            names = [self._with_other_classes(text) for text in names]
             self._renamed |= self.layout.rename.keys()  # perhaps gold has them
         batch.columns["label"] = pa.array(names, pa.large_string()).take(encoded.indices)
+
+    def _with_other_classes(self, text: str) -> str:
+        """The text of an image with other names of classes; other text as it is, which the checks of rows refuse."""
+        with contextlib.suppress(DataError):
+            return self.image(text).rename(self.layout.rename).text
+        return text
 
     def _fill(self, batch: Batch) -> None:
         """Puts the label that empty cells stand for into them."""

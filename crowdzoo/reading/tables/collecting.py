@@ -118,7 +118,8 @@ class Collector(RowChecks):
         for column in list(self.rows):
             values = self.rows.pop(column)
             if column in self.vocabularies:
-                values, names = self.vocabularies[column].finish(values, self.source.text, column == "label")
+                is_text = self.source.text and not (column == "label" and self.source.label_kind.values)
+                values, names = self.vocabularies[column].finish(values, is_text, column == "label")
                 if column == "label":
                     self._check_several(names)
                 some = names[: MOST_CLASSES + 1].tolist()
@@ -129,10 +130,13 @@ class Collector(RowChecks):
                 objects = self.source.objects.get(column)
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
+        result["classes_sorted"] = "classes" in result and self.rules.names["label"] is None
+        if self.source.label_kind.values:
+            value_of = self.source.image if self.source.label_kind.has_regions else str
+            result["values"] = [value_of(str(name)) for name in result.pop("classes").tolist()]
         if result.get("classes") is not None:
             what = self.source.axes[1]
             self._check_wide(result[f"{what}_ids"], result[f"{what}s"], result["labels"], result["classes"])
-            result["classes_sorted"] = self.rules.names["label"] is None
             self._tell_suspicious(result["classes"], np.bincount(result["labels"], minlength=len(result["classes"])))
         return result
 
@@ -167,7 +171,7 @@ class Collector(RowChecks):
 
     def _tell_suspicious(self, classes: np.ndarray, counts: np.ndarray) -> None:
         """Says what is odd about classes that occur, each so often; [K] both."""
-        if self.rules.names["label"] is not None or self.source.label_kind.is_text:
+        if self.rules.names["label"] is not None:
             return
         number, long = len(classes), sum(len(str(name).split()) >= LONG for name in classes.tolist())
         if number >= DISTINCT and 2 * min(long / number, number / counts.sum()) > 1:
@@ -212,7 +216,7 @@ class Collector(RowChecks):
     def _check_several(self, names: np.ndarray) -> None:
         """Refuses a file with a label that is made of its other labels, unless the classes are given."""
         source = self.source
-        no_cells = (source.path is None and not source.found) or source.label_kind.is_text
+        no_cells = (source.path is None and not source.found) or source.label_kind.values
         if no_cells or source.own or self.rules.names["label"] is not None or names.dtype.kind == "i":
             return
         answers = {name: json_answers(str(name)) for name in names[:LOOKED_AT].tolist()}

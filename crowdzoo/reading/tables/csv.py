@@ -117,7 +117,7 @@ class CsvSource(TextSource):
         """Those of the columns found that hold numbers as a rule; none where Arrow cannot read them as such."""
         if self.layout.decimal != ".":
             return set()
-        return {"confidence", "label"} if not self.label_kind.has_classes else {"confidence"}
+        return {"confidence", "label"} if self.label_kind.has_numbers else {"confidence"}
 
     def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
         types = {

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import BadRow, ConfigError, DataError
 from crowdzoo.files.text import is_utf8
 from crowdzoo.reading.tables.answer_rows import answer_rows, code_names
@@ -70,6 +71,7 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
     """
     arrays: dict[str, pa.Array] = {}
     objects: dict[str, np.ndarray] = {}
+    images: dict[str, MarkedImage] = {}
     if label_kind(kind).has_pairs:
         columns, names = _with_shared_ids(columns, "left" in given)
         objects |= {} if names is None else dict.fromkeys(SIDES, names)
@@ -78,7 +80,10 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
             continue
         if isinstance(values, (pa.Array, pa.ChunkedArray)):
             arrays[column] = plain_array(values, column, column, name)
-        elif column in NAMES and (column != "label" or label_kind(kind).has_classes):
+        elif column in NAMES and (column != "label" or not label_kind(kind).has_numbers):
+            if column == "label" and label_kind(kind).has_regions:
+                images |= {label.text: label for label in values if isinstance(label, MarkedImage)}
+                values = [label.text if isinstance(label, MarkedImage) else label for label in values]
             ids, names = _ids(values, column, column in given)
             arrays[column] = _checked_text(ids, column, name)
             if names is not None:
@@ -89,6 +94,7 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
     if len(set(lengths.values())) > 1:
         raise DataError(f"{name}: all columns must have the same length. Received: {lengths}")
     source = TableSource(arrays, kind, name, objects)
+    source.images = images
     for column in source.required:
         if column not in arrays:
             raise DataError(f"{name}: {_NEEDED.get(column, f'{column!r} is missing.')}")
@@ -261,6 +267,8 @@ def _places(values: np.ndarray, column: str) -> tuple[pa.Array, np.ndarray]:
         distinct = list(dict.fromkeys(value for value in values if value is not None))
     except TypeError as error:
         raise DataError(f"'{column}' holds ids that cannot be hashed ({error}). Use strings or integers.") from None
+    if any(isinstance(value, MarkedImage) for value in distinct):
+        raise DataError(f"'{column}' holds marked images. Read them with kind='region'.")
     with contextlib.suppress(TypeError):  # ids that do not compare keep the order in which they came
         distinct.sort()
     place = {value: number for number, value in enumerate(distinct)}

@@ -27,8 +27,8 @@ class ReadingOptions(TypedDict, total=False):
         tasks: names in code order, or None (default) for the sorted names that occur. Given names are matched by
             their text, and rows with another name are bad.
         annotators: the same for annotators.
-        classes: the same for classes; not for regression. Of pairs the names of the answers left, right and
-            equal in this order, such as ("A", "B", "tie"); without the last where nobody may say so.
+        classes: the same for classes; not for regression, free texts and regions. For pairs the names of the answers
+            left, right and equal in this order, such as ("A", "B", "tie"); without the last where nobody may say so.
         low: lowest rating that annotators may give, in the labels' unit; a lower one is a bad row. None (default): any.
         high: the highest one.
         on_duplicate: what a second label of one annotator for one task (for sequences: and position) does: "error"
@@ -164,9 +164,9 @@ class Rules:
         Choice(("error", "first", "last", "all")).checked("", "on_duplicate", on_duplicate)
         Choice(("error", "reject")).checked("", "on_bad_rows", on_bad_rows)
         check_ends(low, high)
-        if label_kind.has_classes and (low, high) != (None, None):
+        if not label_kind.has_numbers and (low, high) != (None, None):
             raise ConfigError(f"low and high belong to kind 'regression', got kind '{label_kind.name}'")
-        if on_duplicate == "all" and not (label_kind.has_classes and not label_kind.has_positions):
+        if on_duplicate == "all" and (label_kind.has_numbers or label_kind.has_positions):
             raise ConfigError(
                 f"on_duplicate='all' belongs to kinds 'classification' and 'preference', got kind '{label_kind.name}'"
             )

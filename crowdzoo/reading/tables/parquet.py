@@ -201,7 +201,7 @@ def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
         array = np.empty(len(names), dtype=np.int64 if kind is int else object)
         array[:] = names
         found[column] = array
-    if not LABEL_KINDS[about["kind"]].has_classes and "label" in found:
+    if LABEL_KINDS[about["kind"]].has_numbers and "label" in found:
         raise ValueError("holds names of ratings, which have none")
     return found
 

@@ -81,6 +81,7 @@ class PlatformSource(Source):
             if isinstance(record, BadRow):
                 bad.append((record, str(record.value)))
             else:
+                self.images |= {image.text: image for image in record.images}
                 for (who, labels), seconds, time in zip(record.answers, record.seconds, record.times, strict=True):
                     if who is not None:
                         rows += [(record, who, label, seconds, time) for label in labels or nothing]

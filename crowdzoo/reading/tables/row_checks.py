@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.data.numbers import Problem, numbers_of, outside_scale, scale_reason
 from crowdzoo.data.vocabulary import Vocabulary, as_named, is_among, text_as_integers
-from crowdzoo.errors import SHOWN, BadRow, did_you_mean, short_repr
+from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean, short_repr
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.reading.tables.cells import YES, check_pairs
 from crowdzoo.reading.tables.layout import OPTIONAL
@@ -72,7 +72,7 @@ class RowChecks:
         self.rules = rules
         self.reject = reject
         named = [column for column in VOCABULARIES if column in source.required]
-        if not source.label_kind.has_classes:
+        if source.label_kind.has_numbers:
             named.remove("label")
         self.vocabularies = {column: Vocabulary(rules.names[column]) for column in named}
         self.numbers: dict[str, list[np.ndarray]] = {}  # parts of the columns that hold numbers
@@ -205,6 +205,8 @@ class RowChecks:
         """The short way for ids that are integers, all of them so far and without a bad one; None on the long way."""
         if column not in self.vocabularies or not self.vocabularies[column].takes_integers:
             return None
+        if column == "label" and self.source.label_kind.has_regions:
+            return None
         if pa.types.is_integer(values.type) and not values.null_count:
             return values.to_numpy()
         return text_as_integers(values) if pa.types.is_large_string(values.type) else None
@@ -234,6 +236,9 @@ class RowChecks:
             empty |= blank[codes]
         if empty.any():
             problems.append((np.flatnonzero(empty), "is empty. Fill it in, or remove the row."))
+        if column == "label" and self.source.label_kind.has_regions:
+            bad = np.array([*(self._no_regions(text) != "" for text in dictionary.to_pylist()), False])  # -1 is empty
+            problems.append((np.flatnonzero(bad[codes] & ~empty), self._no_regions))
         if column == "label" and (classes := self.rules.names["label"]) is not None:
             if self.source.text:
                 dictionary = as_named(dictionary, classes)
@@ -241,6 +246,14 @@ class RowChecks:
             if outside.any():
                 problems.append((np.flatnonzero(outside[codes] & ~empty), self._not_one_of("label")))
         return dictionary, codes, problems
+
+    def _no_regions(self, label: object) -> str:
+        """Why a label holds no regions, as the end of a sentence; "" where it does."""
+        try:
+            self.source.image(str(label))
+        except DataError as error:
+            return str(error).removeprefix(f"{short_repr(str(label))} ")
+        return ""
 
     def _not_one_of(self, column: str) -> Callable[[Any], str]:
         given = self.rules.names[column]

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.label_kinds import label_kind
+from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import BadRow, ConfigError, DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE, readable
@@ -104,6 +105,7 @@ class Source:
         names: column -> names in code order that the source brings itself.
         objects: column -> what its integers stand for, where names are neither strings nor integers.
         code_names: the source's column -> names behind its codes, as `code_names` finds them.
+        images: text of a label -> the image that it stands for, of regions; those that are parsed already.
     """
 
     name: str
@@ -131,6 +133,17 @@ class Source:
         self.names: dict[str, np.ndarray] = {}
         self.objects: dict[str, np.ndarray] = {}
         self.code_names: dict[str, list[str]] = {}
+        self.images: dict[str, MarkedImage] = {}
+
+    def image(self, text: str) -> MarkedImage:
+        """The image that the text of a label stands for; each is parsed once.
+
+        Raises:
+            DataError: as `MarkedImage.parse`.
+        """
+        if text not in self.images:
+            self.images[text] = MarkedImage.parse(text)
+        return self.images[text]
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the source from its start."""
@@ -190,7 +203,7 @@ class Source:
     def take_names(self, header: Sequence[str]) -> None:
         """Takes the names behind the labels' codes, in their order, for the classes; ratings keep their numbers."""
         kinds = {ours: name for ours, name in self.match(header).items() if ours.startswith("label")}
-        if not self.label_kind.has_classes:
+        if self.label_kind.has_numbers:
             self.code_names = {name: known for name, known in self.code_names.items() if name not in kinds.values()}
         classes = {tuple(self.code_names.get(name, ())) for name in kinds.values()}
         if len(classes) == 1 and not self.label_kind.has_pairs and (names := next(iter(classes))):
