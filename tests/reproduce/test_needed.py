@@ -11,6 +11,7 @@ import pytest
 from crowdzoo import plugins
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BASELINES = Path(__file__).parents[2] / "examples" / "baselines"
 READS = re.compile(
     r"data_folder\(\)|load_ner_amt|load_movie_reviews|real_sets\(|CROWDZOO_DATA\"|from (?:lia|deep_methods) import"
 )
@@ -41,7 +42,8 @@ def started(monkeypatch, tmp_path):
         yield run
     sys.path[:] = paths
     for name in {*sys.modules} - modules:
-        if str(BENCHMARKS) in str(getattr(sys.modules[name], "__file__", "")):
+        file = str(getattr(sys.modules[name], "__file__", ""))
+        if str(BENCHMARKS) in file or str(BASELINES) in file:  # another test imports, and registers, them anew
             del sys.modules[name]
 
 
