@@ -22,7 +22,7 @@ from crowdzoo.kinds.parts import has_part, part_of
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.counted_once import counted_once
 from crowdzoo.quality.model_agreement import codes_of
-from crowdzoo.quality.next_annotation import SURE, class_gains, next_questions
+from crowdzoo.quality.next_annotation import ALTERNATIVES, SURE, class_gains, next_questions
 from crowdzoo.quality.settled import WORTH, can_be_settled, settlement, with_range, worth_asking
 from crowdzoo.report.tables import print_table
 
@@ -70,7 +70,8 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="at most so many answers for a task (default 1)",
     )  # fmt: skip
     command.add_argument("--per-annotator", type=integer(1, options.MOST), metavar="N",
-        help="at most so many questions for an annotator (default: twice an even share, of those who can answer more)",
+        help="at most so many questions for an annotator (default: twice an even share of those who can answer more, "
+        "or among 64 of them)",
     )  # fmt: skip
     command.add_argument("--accepted", type=path, metavar="FILE",
         help="labels that crowdzoo aggregate --accept-error wrote (.csv or .parquet): do not ask about accepted ones",
@@ -187,7 +188,7 @@ def run(arguments: argparse.Namespace) -> None:
     pairs = pairs[~done[pairs % crowd.num_tasks]]  # an annotator may have given a task several labels
     answers_to_open = np.bincount(pairs // crowd.num_tasks, minlength=crowd.num_annotators)[who]
     able = int((answers_to_open < (~done).sum()).sum())  # who have not answered all that is open
-    share = arguments.per_annotator or 2 * math.ceil(most / max(able, 1))
+    share = arguments.per_annotator or 2 * math.ceil(most / min(max(able, 1), ALTERNATIVES))
     found = next_questions(
         gains, crowd.num_tasks, most, annotators=who, cells=cells,
         asked=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,

@@ -17,6 +17,8 @@ CELLS_AT_ONCE = 2**21  # numbers of confusion matrices: 16 MiB in float64
 FEWEST = 2  # annotations of a task that can be sure
 LEAST = 1e-6  # that an annotator's agreement lacks
 ALTERNATIVES = 64  # annotators of a task that are considered where each may only be asked so often
+MOST_CANDIDATES = 256  # annotators who are considered; of more, those whose answers to some tasks tell most
+SAMPLED = 64  # tasks that say so
 
 Confusions = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
 Gains = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
@@ -160,7 +162,7 @@ def next_annotations(
         asked: annotations there are already, of these tasks; nobody is asked twice.
         per_task: at most so many annotators for a task; None sets no limit.
         per_annotator: at most so many tasks for an annotator; None sets no limit. Of a task its best 64 annotators are
-            considered.
+            considered, and of more than 256 annotators those whose answers tell most on average.
         costs: what an answer of each annotator costs, `[R]`, above 0, in any unit; None is 1. Pairs are ranked by gain
             over cost.
         budget: the pairs together cost no more than this, in that unit; None sets no limit.
@@ -244,8 +246,15 @@ def next_questions(
     wide = per_annotator is not None or budget is not None  # some of the best pairs may be passed over
     shown = ALTERNATIVES if wide else per_task
     most = None if wide else number
-    step = max(1, CELLS_AT_ONCE // max(1, len(candidates) * cells))
     open_tasks = np.flatnonzero(~left_out)
+    most_asked = MOST_CANDIDATES if per_annotator is None else max(MOST_CANDIDATES, 2 * number // per_annotator)
+    if len(candidates) > most_asked and len(open_tasks):
+        few = max(1, min(SAMPLED, CELLS_AT_ONCE // (len(candidates) * cells)))
+        some = open_tasks[:: -(-len(open_tasks) // few)]
+        value = gains(some, np.broadcast_to(candidates, (len(some), len(candidates)))).mean(axis=0) / price
+        kept = np.sort(np.argsort(-value, kind="stable")[:most_asked])
+        candidates, price = candidates[kept], price[kept]
+    step = max(1, CELLS_AT_ONCE // max(1, len(candidates) * cells))
     rows, columns = _answered(asked, open_tasks, candidates, num_tasks)
     parts = [best]
     for start in range(0, len(open_tasks), step):

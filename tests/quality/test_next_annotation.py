@@ -139,3 +139,14 @@ def test_limits_take_the_best_pairs_that_fit(limits):
     )
     assert list(zip(found.tasks.tolist(), found.annotators.tolist(), strict=True)) == expected
     assert found.costs.sum() <= (budget or np.inf)
+
+
+def test_of_many_annotators_those_who_tell_most_are_considered():
+    rng = np.random.default_rng(5)
+    right = np.full(600, 0.4)  # of two classes: as much as .6 tells
+    right[rng.choice(600, 20, replace=False)] = 0.9
+    confusions = np.stack([np.array([[p, 1 - p], [1 - p, p]]) for p in right])
+    found = next_annotations(np.full((50, 2), 0.5), confusions, 50, per_task=1, per_annotator=5)
+    assert len(found.tasks) == 50
+    assert (right[found.annotators] == 0.9).all()
+    assert np.bincount(found.annotators).max() == 5
