@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from crowdzoo.reading.instances.instances import Instances
 
 MATRICES = "hierarchical-dawid-skene"  # where the default method has no confusion matrices
+CAMPS = (
+    "Two camps of annotators contradict each other, and answers do not tell which is right: crowdzoo report shows "
+    "them. Label some tasks yourself before you ask for more."
+)
 ENDINGS = (".csv", ".json")
 
 
@@ -153,7 +157,7 @@ def run(arguments: argparse.Namespace) -> None:
             f"--method {arguments.method}: has no confusion matrices, so it does not say which annotator to ask; "
             f"take {MATRICES}, dawid-skene, one-coin or ibcc."
         )
-    from crowdzoo.quality import data_notes
+    from crowdzoo.quality import camps_of, data_notes
 
     skills = _pooled(skills, result, None if arguments.prior is None else _earlier(arguments.prior, result, part))
     cells = skills[0].size
@@ -213,6 +217,8 @@ def run(arguments: argparse.Namespace) -> None:
     noted: tuple[str, ...] = ()
     if kind.labels.one_class and not arguments.multi_label:
         noted = data_notes(everybody, result.method, models_named=known is not None and known.sources is not None)
+        if mixed is None and camps_of(everybody, seed=arguments.seed) is not None:
+            noted = (CAMPS, *noted)
     rows += [("note", note) for note in dict.fromkeys((*result.notes, *noted))]
     print_table(f"next, by {result.method}", ("", ""), rows)
     if arguments.out is None and len(found.tasks):

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 from crowdzoo.checks.constraints import Flag, Number
@@ -356,7 +357,8 @@ def source_of(arguments: argparse.Namespace, kind: Kind) -> str:
         if isinstance(value, bool):
             words.append(option)
         elif value != "error" and name != "rejects":  # the default of --on-bad-rows and --on-duplicate
-            words.append(option_text(option, str(value)))
+            text = f"{datetime.fromtimestamp(value, timezone.utc):%Y-%m-%dT%H:%M:%S}" if name == "since" else str(value)
+            words.append(option_text(option, text))
     return " ".join(words)
 
 
@@ -369,8 +371,8 @@ def _end(period: re.Match[str], group: int, otherwise: float) -> float:
 
 
 def _names(text: str, option: str) -> list[str]:
-    """Names with commas between, or those of a file."""
-    lines = text.split(",")
+    """Names with commas between, in double quotes where they contain one, or those of a file."""
+    lines = next(csv.reader([text], skipinitialspace=True), [])
     if os.path.isfile(text):
         with open_regular(text) as file:
             lines = readable(file.read()).removeprefix("\ufeff").splitlines()

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logit
 
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, VotesWarning
+from crowdzoo.errors import DataError
 from crowdzoo.quality.wilson import NORMAL_95
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ HALF = 0.330
 POWER = 0.1
 ENDS = (0.001, 0.999)  # of probabilities whose logits are taken
 LEAST_TASKS = 20
+LEAST_VARIANCE = 0.03  # of p in the interval: that of .97
 
 
 def expected_accuracy(
@@ -31,8 +33,8 @@ def expected_accuracy(
     Answers alone do not tell how many labels are correct, since annotators may agree on mistakes. The figures are those
     of real crowds of known truth that look alike. With p, the mean probability of the labels by `Robust`, and s, the
     share of the labels that `DawidSkene` gives too, the value is p + p (1 - p) (a + b s + c logit p). The ends are
-    sqrt(p (1 - p) (HALF^2 labels per task^(2 POWER) + 1.645^2 / tasks)) from it. With families of crowds left out, the
-    interval held the accuracy in nine of ten (docs/quality.md has the figures).
+    sqrt(v (HALF^2 labels per task^(2 POWER) + 1.645^2 / tasks)) from it, v = max(p (1 - p), .03). With families of
+    crowds left out, the interval held the accuracy in nine of ten (docs/quality.md has the figures).
 
     Args:
         annotations: kind classification, N tasks.
@@ -40,7 +42,10 @@ def expected_accuracy(
         probability: of each label by `Robust`, [N], such as `Settlement.probability`.
 
     Returns:
-        Value, low and high; None for fewer than twenty tasks with annotations, or fewer than two classes.
+        Value, low and high; None for fewer than twenty tasks with annotations, two annotators or two classes.
+
+    Raises:
+        DataError: `labels` or `probability` does not have one value per task.
 
     Source:
         Our own. The ends are those of residuals on families left out, as in the jackknife+ (R. F. Barber, E. J. Candès,
@@ -54,7 +59,13 @@ def expected_accuracy(
         ```
     """
     asked = annotations.redundancy > 0
-    if asked.sum() < LEAST_TASKS or annotations.num_classes < 2:
+    for name, values in (("labels", labels), ("probability", probability)):
+        if np.shape(values) != (annotations.num_tasks,):
+            raise DataError(
+                f"expected_accuracy: {name} must have one value for each of {annotations.num_tasks:,} tasks, got the "
+                f"shape {np.shape(values)}; of posteriors, take posteriors.max(axis=1)."
+            )
+    if asked.sum() < LEAST_TASKS or min(annotations.num_annotators, annotations.num_classes) < 2:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VotesWarning)
@@ -63,6 +74,6 @@ def expected_accuracy(
     mean, size = np.asarray(probability)[asked].mean(), annotations.redundancy[asked].mean()
     variance = mean * (1 - mean)
     value = mean + variance * (np.array(SHIFT) @ [1, same, logit(np.clip(mean, *ENDS))])
-    half = np.sqrt(variance * (HALF**2 * size ** (2 * POWER) + NORMAL_95**2 / asked.sum()))
+    half = np.sqrt(max(variance, LEAST_VARIANCE) * (HALF**2 * size ** (2 * POWER) + NORMAL_95**2 / asked.sum()))
     value, low, high = np.clip(value + half * np.array([0, -1, 1]), 0, 1).tolist()
     return value, low, high

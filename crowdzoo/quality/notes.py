@@ -54,13 +54,14 @@ def _worth_note(number: float, num_tasks: int, worth: tuple[float, float, float]
         )
     if num_tasks > CALIBRATION:
         found += (
-            f"Label {CALIBRATION} tasks yourself, drawn at random (crowdzoo next FILE --gold-sample {CALIBRATION} "
-            "--out gold.csv), and correct the result with them (crowdzoo aggregate FILE --gold gold.csv --calibrate)."
+            f"Label {CALIBRATION} tasks yourself, drawn at random (crowdzoo next ANSWERS --gold-sample "
+            f"{CALIBRATION} --out gold.csv), and correct the result with them (crowdzoo aggregate ANSWERS "
+            "--gold gold.csv --calibrate --out labels)."
         )
     else:
         found += (
             f"Label the {num_tasks:,} tasks yourself, or as many of them as you can, and give your labels as known "
-            "ones (crowdzoo aggregate --gold FILE --use-gold)."
+            "ones (crowdzoo aggregate ANSWERS --gold gold.csv --use-gold --out labels)."
         )
     if models_named:
         return found

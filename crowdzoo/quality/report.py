@@ -34,7 +34,7 @@ from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorf
 from crowdzoo.quality.model_agreement import class_agreement
 from crowdzoo.quality.notes import data_notes
 from crowdzoo.quality.ratings import Ratings, ratings_of
-from crowdzoo.quality.settled import can_be_settled, settled_interval, settlement
+from crowdzoo.quality.settled import can_be_settled, settled_interval, settlement, worth_asking
 from crowdzoo.quality.spread import Redundancy, redundancy
 from crowdzoo.quality.tasks import task_table
 from crowdzoo.reading.tables.suspicious import suspicious_classes
@@ -58,6 +58,8 @@ class QualityReport:
             function of that name; `effective_votes_low` and `effective_votes_high` are the ends of its 95 % interval),
             `aggregation` (the method's name, or None), `settled` (mean over annotated tasks) and `expected_accuracy`
             (see the function of that name); `_low` and `_high` are the ends of the 90 % intervals of these two.
+            `tasks_to_ask` and `answers_to_ask`: tasks that are worth further answers (see `worth_asking`), and about
+            how many.
             Where there are two camps also `camps_statistic` and `camps_p_value`, see `Camps`.
         alpha: Krippendorff's alpha, or None where it is not defined.
         redundancy: how annotations are spread over tasks and annotators.
@@ -204,6 +206,10 @@ def quality_report(
         correct = expected_accuracy(annotations, aggregation.labels, state.probability) or correct
     elif aggregation is not None and aggregation.method == "robust":
         correct = expected_accuracy(annotations, aggregation.labels, aggregation.posteriors.max(axis=1)) or correct
+    asking: tuple[int | None, int | None] = (None, None)
+    if aggregation is not None and aggregation.settled is not None and aggregation.further_answers is not None:
+        worth_it = worth_asking(aggregation.settled, aggregation.further_answers)
+        asking = int(worth_it.sum()), int(aggregation.further_answers[worth_it].sum())
     if aggregation is not None and (share := aggregation.settled_share) is not None:
         settled = (share, *settled_interval(share, int((annotations.redundancy > 0).sum())))
     # each measure reads the rows task by task: put them in that order once
@@ -237,6 +243,8 @@ def quality_report(
         "effective_votes_high": worth[2],
         "aggregation": None if aggregation is None else aggregation.method,
         **{f"settled{end}": value for end, value in zip(ENDS, settled, strict=True)},
+        "tasks_to_ask": asking[0],
+        "answers_to_ask": asking[1],
         **{f"expected_accuracy{end}": value for end, value in zip(ENDS, correct, strict=True)},
     }
     if camps is not None:

@@ -16,6 +16,7 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import Block, checked_gold, whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.quality.wilson import NORMAL_95
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class Settlement:
     probability: Array
 
 
+@checked(worth=Number(0), target=Number(0, 1, optional=True))
 def worth_asking(
     settled: ArrayLike, further: ArrayLike, *, worth: float = WORTH, target: float | None = None
 ) -> NDArray[np.bool_]:
@@ -152,6 +154,9 @@ def worth_asking(
         worth: how many answers a label put right is worth: its value over the price of an answer. A task is asked about
             if settling it is expected to put more labels right than its answers are worth.
         target: mean of `settled` that is enough: of these tasks the cheapest for what they bring, until it is reached.
+
+    Raises:
+        ConfigError: `worth` below 0, or `target` not from 0 to 1.
     """
     stay, number = np.asarray(settled, np.float64), np.asarray(further, np.int64)
     brings = np.maximum(TARGET - stay, 0)

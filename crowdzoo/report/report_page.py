@@ -26,7 +26,7 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.errors import ConditionError, ConfigError, DataError, option_text, shorten, unknown
-from crowdzoo.files.writing import atomic_file
+from crowdzoo.files.writing import atomic_file, csv_cell
 from crowdzoo.kinds.kind_page import Asked, KindPage
 from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
 from crowdzoo.kinds.parts import part_of
@@ -384,8 +384,8 @@ def _with_periods(numbers: Numbers, hashed: bool) -> Numbers:
 
 def _exclude(names: list[str], hashed: bool, lines: str) -> str:
     """The option that leaves out annotators; with a file, and what stands in its lines, where they cannot be named."""
-    few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
-    return option_text("--exclude", ",".join(names)) if few else f"--exclude FILE, {lines}"
+    few = not hashed and len(names) <= MOST_NAMED
+    return option_text("--exclude", ",".join(map(csv_cell, names))) if few else f"--exclude FILE, {lines}"
 
 
 def _rows_of(instances: Instances, annotations: Annotations) -> np.ndarray:

@@ -273,8 +273,13 @@ def test_the_advice_can_be_pasted_and_labels_become_right(answers, tmp_path, cap
     known = np.random.default_rng(0).permutation(len(truth))[:30]
     gold = tmp_path / "gold.csv"
     gold.write_text("task,gold\n" + "".join(f"{task},{NAMES[truth[task]]}\n" for task in known), encoding="utf-8")
-    command = re.search(r"crowdzoo (aggregate) --gold FILE (--calibrate)", said)
-    assert cli.main([command[1], str(path), "--gold", str(gold), command[2], "--out", str(out), "--force"]) == 0
+    drawn, corrected = re.search(r"\((crowdzoo next .*?), then (crowdzoo aggregate .*?)\)", said).groups()
+    assert (
+        cli.main(shlex.split(drawn.replace("ANSWERS", str(path)).replace("gold.csv", str(tmp_path / "some.csv")))[1:])
+        == 0
+    )
+    command = corrected.replace("ANSWERS", str(path)).replace("gold.csv", str(gold)).replace("labels", str(out))
+    assert cli.main([*shlex.split(command)[1:], "--force"]) == 0
     assert accuracy_of(out, truth, [task for task in range(len(truth)) if task not in known]) > 0.85
 
 

@@ -13,6 +13,7 @@ from csv_files import read_csv, write_csv
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, MajorityVote, Robust
+from crowdzoo.errors import DataError
 from crowdzoo.kinds.classes.opening import opening
 from crowdzoo.quality import expected_accuracy, quality_report, settlement
 from crowdzoo.quality.comparable_crowds import HALF, POWER, SHIFT
@@ -44,7 +45,12 @@ def test_the_value_and_its_ends_follow_from_the_mean_probability():
     value = 0.8 + 0.16 * (SHIFT[0] + 0.9 * SHIFT[1] + 1.3863 * SHIFT[2])
     half = 0.4 * np.hypot(HALF * 4**POWER, 0.3003)
     np.testing.assert_allclose(found, np.clip([value, value - half, value + half], 0, 1), rtol=1e-4)
-    assert expected_accuracy(annotations, labels, np.ones(30)) == (1, 1, 1)
+    assert expected_accuracy(annotations, labels, np.ones(30)) == pytest.approx(
+        (1, 1 - np.sqrt(0.03) * np.hypot(HALF * 4**POWER, 0.3003), 1), rel=1e-4
+    )
+    for wrong in (np.ones((30, 2)), np.ones(29)):
+        with pytest.raises(DataError, match="probability must have one value"):
+            expected_accuracy(annotations, labels, wrong)
 
 
 def test_of_labels_by_another_method_the_default_says_how_probable_they_are():
@@ -85,22 +91,30 @@ def test_intervals_for_a_family_do_not_depend_on_its_own_accuracy():
 
 OVERALL = {
     "settled": 0.96, "settled_low": 0.94, "settled_high": 0.97, "tasks": 60, "tasks_without_annotations": 20,
-    "expected_accuracy": 0.88, "expected_accuracy_low": 0.78, "expected_accuracy_high": 0.95,
+    "expected_accuracy": 0.88, "expected_accuracy_low": 0.78, "expected_accuracy_high": 0.95, "agreement": 0.8,
+    "annotators": 5, "tasks_to_ask": 33, "answers_to_ask": 70,
 }  # fmt: skip
 
 
 def test_the_first_sentences_say_what_is_settled_what_is_usual_and_how_to_know():
     settled, correct, advice = opening(OVERALL)
     assert settled == (
-        "96 % of the labels are settled (94 to 97 %): more answers from this crowd would change the other 4 %."
+        "About 96 % of the labels are settled (94 to 97 %): they would stay the same if many more of these annotators "
+        "answered. 33 tasks are worth about 70 (63 to 126) further answers."
     )
     assert correct == (
-        "How many labels are correct cannot be told from answers alone; in comparable crowds about 88 % were (78 to "
-        "95 % in nine of ten of them)."
+        "How many labels are correct cannot be told from answers alone; in real crowds that look similar about 88 % were "
+        "(78 to 95 % in nine of ten of them), in independent ones more."
     )
     assert advice == "To know, label 40 tasks yourself, drawn at random, and give them as gold."
-    assert opening(OVERALL, "a.csv")[0].endswith("`crowdzoo next a.csv` says which tasks are worth it.")
-    assert opening(OVERALL | {"settled": 0.999})[0].endswith("would change hardly any.")
+    chosen = opening(OVERALL, "a.csv")[0]
+    assert chosen.endswith("further answers: `crowdzoo next a.csv --out batch.csv` chooses the first of them.")
+    assert opening(OVERALL | {"tasks_to_ask": 0})[0].endswith(
+        "No task is worth a further answer, if a label put right is worth twenty."
+    )
+    assert "find out which is right before you buy answers" in opening(OVERALL | {"camps_statistic": 9.0}, "a.csv")[0]
+    assert "copies of one source" in opening(OVERALL | {"agreement": 1})[1]
+    assert "from one annotator" in opening(OVERALL | {"annotators": 1})[0]
     assert "is not estimated" in opening(OVERALL | {"settled": None})[0]
     unknown = opening(OVERALL | {"expected_accuracy": None})
     assert unknown[1:] == ["How many labels are correct cannot be told from answers alone.", advice]

@@ -10,6 +10,7 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.errors import DataError, option_text
+from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.classes.learning_curve import learning_curve
 from crowdzoo.kinds.classes.model_numbers import model_numbers
@@ -285,8 +286,10 @@ def camp_warning(report: QualityReport, hashed: bool = False) -> list[Warned]:
     if rest := report.camps.num_rows - sum(number for _, number in told):
         which.append(f"other classes on {rest:,}")
     leave = ""
-    if not hashed and not any("," in name for camp in camps for name in camp):
-        options = [option_text("--exclude", ",".join(camp)) for camp in camps if len(camp) <= MOST_LEFT_OUT]
+    if not hashed:
+        options = [
+            option_text("--exclude", ",".join(map(csv_cell, camp))) for camp in camps if len(camp) <= MOST_LEFT_OUT
+        ]
         leave = f", or leave out the camp that you find wrong: {' or '.join(options)}" if options else ""
     return [warning("camps", True, which="; ".join(which), leave=leave)]
 

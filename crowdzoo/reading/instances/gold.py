@@ -176,7 +176,10 @@ def _gold_of(
     """Gold of the tasks, [N], out of a file whose gold [n] is parsed."""
     needed = ("task", "gold")
     table = read_table(path, needed, layout=layout, usual=needed)
-    found = parse(table, table.names("gold"))
+    texts = table.names("gold")
+    if len(texts) and not any(texts.tolist()):
+        raise DataError(f"{path}: the column {table.theirs.get('gold', 'gold')!r} is empty: fill in what is true.")
+    found = parse(table, texts)
     known = _by_task(table, found.tolist(), missing)
     check_shared(path, known, tasks)
     return np.array([known.get(str(task), missing) for task in tasks.tolist()], found.dtype)
