@@ -103,8 +103,8 @@ def test_the_first_sentences_say_what_is_settled_what_is_usual_and_how_to_know()
         "answered. 33 tasks are worth about 70 (63 to 126) further answers."
     )
     assert correct == (
-        "How many labels are correct cannot be told from answers alone; in real crowds that look similar about 88 % were "
-        "(78 to 95 % in nine of ten of them), in independent ones more."
+        "How many labels are correct cannot be told from answers alone; in real crowds that look similar about "
+        "88 % were (78 to 95 % in nine of ten of them); more if annotators err independently."
     )
     assert advice == "To know, label 40 tasks yourself, drawn at random, and give them as gold."
     chosen = opening(OVERALL, "a.csv")[0]

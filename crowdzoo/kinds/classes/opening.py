@@ -42,7 +42,8 @@ def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
         unknown += ", and here two camps of annotators contradict each other"
     elif (usual := overall["expected_accuracy"]) is not None:
         ends = between(overall, "expected_accuracy", " in nine of ten of them")
-        unknown += f"; in real crowds that look similar about {percent(usual)} were {ends}, in independent ones more"
+        unknown += f"; in real crowds that look similar about {percent(usual)} were {ends}"
+        unknown += "; more if annotators err independently"
     number = min(SAMPLE, overall["tasks"] - overall["tasks_without_annotations"])
     tasks = f"{number} task{'' if number == 1 else 's'}"
     if source is None:
