@@ -3,6 +3,7 @@
     python benchmarks/crowds.py                     # rows that the results do not have
     python benchmarks/crowds.py --methods robust    # these again
     python benchmarks/crowds.py --print             # the tables of the saved rows
+    python benchmarks/crowds.py --ordered           # crowds whose classes have an order: steps from the truth
 
 Protocol, fixed before the first run of the candidates for the default:
 
@@ -51,6 +52,7 @@ from crowdzoo.report.tables import print_table
 RESULTS = Path(__file__).parent / "results" / "crowds.json"
 FOLDS = Path(__file__).parents[1] / "build" / "robust"
 LEFT_OUT, POOL = "robust, families left out", "vote, EBCC and hierarchical"
+ORDERED = ("metaphor_ordinal", "llmcss_talklife", "web", "s4_Relevance", "llm-judges")
 BASELINES = ("bwa", "worker-clustering")  # of examples/baselines
 DRAWS, CLEARLY, SURE = 2000, -0.01, 0.95
 LONG = {"ebcc": 30_000, "glad": 120_000}  # most annotations
@@ -200,12 +202,27 @@ def by_kind(saved: dict[str, Any]) -> list[tuple[str, ...]]:
     return [("method", *kinds), *sorted(rows, key=lambda row: order.index(row[0]))]
 
 
+def ordered_steps() -> list[tuple[str, ...]]:
+    """A row per crowd of ordered classes: steps from the truth of the most probable class and of the median."""
+    rows = []
+    for crowd, annotations, gold in read(ORDERED):
+        posteriors, known = left_out(crowd.family)(annotations).astype(float), gold >= 0
+        medians = (np.cumsum(posteriors, axis=1) >= 0.5 - 1e-9).argmax(axis=1)
+        steps = [np.abs(labels - gold)[known].mean() for labels in (posteriors.argmax(axis=1), medians)]
+        rows.append((crowd.name, *(f"{value:.3f}" for value in steps)))
+    return rows
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="compute these again")
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved rows and stop")
+    parser.add_argument("--ordered", action="store_true", help="print the table of ordered classes and stop")
     args = parser.parse_args()
+    if args.ordered:
+        print_table("steps from the truth", ("crowd", "most probable", "median"), ordered_steps())
+        return
     saved: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     if not args.only_print:
         for _ in measure(saved, args.methods):

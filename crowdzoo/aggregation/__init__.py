@@ -8,6 +8,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.acceptance": "accept",
         "crowdzoo.aggregation.against_votes": "VotesWarning",
         "crowdzoo.aggregation.calibration": "calibrate",
+        "crowdzoo.aggregation.ordered": "with_median_labels",
         "crowdzoo.aggregation.classes.dawid_skene": "DawidSkene",
         "crowdzoo.aggregation.classes.ebcc": "EBCC",
         "crowdzoo.aggregation.classes.glad": "GLAD",

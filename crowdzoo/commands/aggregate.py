@@ -48,6 +48,10 @@ def describe(command: argparse.ArgumentParser) -> None:
         "enough: crowdzoo next --gold-sample 50), and print an interval of the accuracy on the other tasks "
         "(classification)",
     )  # fmt: skip
+    command.add_argument("--ordered", action="store_true", default=None,
+        help="classes are in the order of --classes, or numbers: a label is the median of the probabilities, fewer "
+        "steps from the truth on average than the most probable class",
+    )  # fmt: skip
     command.add_argument("--accept-error", type=number(0, 0.5), metavar="P",
         help="classes: accept labels such that, with 95 %% confidence, at most this share of them is wrong, by the "
         "classes of --gold, of tasks chosen at random (200 are a good number); the column accepted says which",
@@ -85,6 +89,10 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--{name.replace('_', '-')} takes the classes of --gold FILE: give that file.")
     if arguments.calibrate and arguments.use_gold:
         raise ConfigError("--calibrate uses the classes of --gold itself: leave out --use-gold.")
+    if arguments.ordered:
+        if not kind.labels.one_class:
+            raise ConfigError(f"--ordered is for classes; leave it out with --task {kind.name}.")
+        options.refuse(arguments, ("accept_error",), "--ordered")
     if arguments.accept_error is not None:
         if not kind.labels.one_class:
             raise ConfigError(f"--accept-error is for classes; leave it out with --task {kind.name}.")
@@ -120,6 +128,11 @@ def _write(
         from crowdzoo.aggregation import calibrate
 
         result = calibrate(result, crowd, gold, seed=arguments.seed)
+    if arguments.ordered:
+        from crowdzoo.aggregation import with_median_labels
+
+        _check_order(arguments, crowd)
+        result = with_median_labels(result)
     if arguments.accept_error is not None:
         from crowdzoo.aggregation import accept
 
@@ -137,6 +150,17 @@ def _write(
     ]
     shown = (instead.get(row[0], row) for row in rows)
     print_table(result.method, ("", ""), [row for row in shown if row is not None])
+
+
+def _check_order(arguments: argparse.Namespace, crowd: Annotations) -> None:
+    """Refuses --ordered where nothing says what the order of the classes is."""
+    names = [str(name) for name in crowd.classes] if crowd.classes is not None else []
+    try:
+        numbers = [float(name) for name in names]
+    except ValueError:
+        numbers = []
+    if arguments.classes is None and (not numbers or numbers != sorted(numbers)):
+        raise ConfigError(f"--ordered: say the order of the classes, from low to high: --classes {','.join(names)}.")
 
 
 def _others(arguments: argparse.Namespace) -> list[tuple[str, str]]:
@@ -190,7 +214,7 @@ def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str,
 
 
 # Options that several labels a task do not go with
-NOT_MULTI_LABEL = ("classes", "wide", "accept_error")
+NOT_MULTI_LABEL = ("classes", "wide", "accept_error", "ordered")
 
 
 def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
