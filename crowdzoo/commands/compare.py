@@ -12,6 +12,7 @@ from typing import Any
 
 from crowdzoo.checks.option_types import integer, path
 from crowdzoo.commands import options
+from crowdzoo.commands.options import add_options, group
 from crowdzoo.commands.outputs import Output
 from crowdzoo.commands.progress import progress
 from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
@@ -43,36 +44,41 @@ def is_comparison(folder: Path) -> bool:
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     options.add_annotations(command)
-    add_training(command)
-    command.add_argument("--methods", default="quick", metavar="A,B,…",
-        help="what is compared: quick (default), all, or names with commas between, each with its settings behind it, "
-        "as in 'majority-vote,crowdsourced-layer connection=VW'; without instances methods of `crowdzoo aggregate`, "
-        "with instances methods of `crowdzoo train`. Sentences have no instances: there --base sequence-tagger means "
-        "those",
-    )  # fmt: skip
-    command.add_argument("--gold", type=path, metavar="FILE",
-        help="true labels (of preferences true scores, of several labels all that hold in one cell): columns task, "
-        "gold in .parquet or .csv; of sentences a file of true tags; with instances their column gold is used where "
-        "this is not given. Without gold methods are compared by what they say of annotations that were hidden",
-    )  # fmt: skip
-    options.add_multi_label(command, ", as in `crowdzoo aggregate`; needs --gold")
-    command.add_argument("--seeds", type=integer(1, 10**4), default=1, metavar="N", help="how often everything is done")
-    command.add_argument("--out", type=path, required=True, metavar="DIR",
-        help="folder for runs.parquet, comparison.csv and comparison.png. The same command goes on where it was "
-        "stopped, also with further methods or seeds",
-    )  # fmt: skip
-    command.add_argument("--track", choices=("mlflow", "tensorboard"),
-        help="log parameters and figures of each method, and the plot: to MLflow (crowdzoo[mlflow]), where "
+    methods = {
+        "--methods A,B,…": "what is compared: quick (default), all, or names with commas between, each with its "
+        "settings behind it, as in 'majority-vote,crowdsourced-layer connection=VW'; without instances methods of "
+        "`crowdzoo aggregate`, with instances methods of `crowdzoo train`. Sentences have no instances: there --base "
+        "sequence-tagger means those",
+    }
+    add_options(command, methods, default="quick")
+    add_options(command, {"--seeds N": "how often everything is done"}, type=integer(1, 10**4), default=1)
+    output = group(command, options.OUTPUT)
+    out = {
+        "--out DIR": "folder for runs.parquet, comparison.csv and comparison.png. The same command goes on where it "
+        "was stopped, also with further methods or seeds",
+    }
+    add_options(output, out, type=path, required=True)
+    track = {
+        "--track": "log parameters and figures of each method, and the plot: to MLflow (crowdzoo[mlflow]), where "
         "MLFLOW_TRACKING_URI says, or for TensorBoard's HParams to a folder of --out",
-    )  # fmt: skip
-    options.add_kinds(command)
+    }
+    add_options(output, track, choices=("mlflow", "tensorboard"))
+    options.add_spreadsheet(command)
+    gold = {
+        "--gold FILE": "true labels (of preferences true scores, of several labels all that hold in one cell): columns "
+        "task, gold in .parquet or .csv; of sentences a file of true tags; with instances their column gold is used "
+        "where this is not given. Without gold methods are compared by what they say of annotations that were hidden",
+    }
+    add_options(group(command, options.INSTANCES), gold, type=path)
+    add_training(command)
     options.add_reading(command, "instance")
     options.add_second_columns(command, "gold")
     options.add_image(command, "; with a folder of images it is found where there is only one")
-    output = Output("out", "--out", is_comparison, folder=True, goes_on=True)
-    options.add_spreadsheet(command)
+    options.add_kinds(command)
+    options.add_multi_label(command, ", as in `crowdzoo aggregate`; needs --gold")
+    comparison = Output("out", "--out", is_comparison, folder=True, goes_on=True)
     command.set_defaults(format="csv")  # of comparison.csv
-    options.add_outputs(command, ("annotations", "instances", "gold"), output, options.REJECTS)
+    options.add_outputs(command, ("annotations", "instances", "gold"), comparison, options.REJECTS)
 
 
 def run(arguments: argparse.Namespace) -> None:
