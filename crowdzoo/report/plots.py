@@ -8,7 +8,6 @@ import numpy as np
 
 from crowdzoo.errors import CrowdzooError
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.report.fonts import draw_all_characters
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -158,8 +157,14 @@ def _plain(axes: Any, x: str, y: str = "", title: str = "", grid: Literal["x", "
 
 
 def _save(figure: "Figure", path: str | Path) -> Path:
+    from matplotlib.font_manager import fontManager
+    from matplotlib.text import Text
+
     path = Path(path)
-    draw_all_characters(figure)
+    installed = sorted({font.name for font in fontManager.ttflist})  # matplotlib falls back on them for a character
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)  # `$` is an ordinary character
+        text.set_fontfamily([*text.get_fontfamily(), *installed])
     with atomic_file(path) as file, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # it is drawn as a box
         figure.savefig(file, format="png", facecolor="white", metadata={"Software": SOFTWARE})
