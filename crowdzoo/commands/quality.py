@@ -8,12 +8,12 @@ from crowdzoo.checks.constraints import SEED, TABLE_FORMATS
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.options import CLASSES, PEOPLE_AND_MODELS, add_options, group
-from crowdzoo.commands.outputs import Output, is_picture, is_quality
+from crowdzoo.commands.outputs import Output, is_quality
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS, Kind
 
-OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "plot", "worth", "target")  # options
+OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "worth", "target")  # options
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -48,7 +48,6 @@ def describe(command: argparse.ArgumentParser) -> None:
     files = {
         "--gold FILE": "true classes of some tasks, columns task, gold: the tables say how many answers of each are "
         "right",
-        "--plot FILE.png": "file for a plot (needs matplotlib)",
     }
     add_options(of_classes, files, type=path)
     models = {
@@ -60,15 +59,14 @@ def describe(command: argparse.ArgumentParser) -> None:
     epsilon = "with --models, what a model saves: .2 beside experts (default), .15 trained people, .1 crowd workers"
     of_classes.add_argument("--epsilon", type=number(0, 1), help=epsilon)
     options.add_worth(command, "to be redone", "")
-    outputs = Output("out", "--out", is_quality, folder=True), Output("plot", "--plot", is_picture), options.REJECTS
+    outputs = Output("out", "--out", is_quality, folder=True), options.REJECTS
     options.add_outputs(command, ("annotations", "annotator_table", "gold"), *outputs)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Measures, prints lists, and writes tables and a picture."""
+    """Measures, prints lists and writes tables."""
     from crowdzoo.quality import people_and_models, quality_report
     from crowdzoo.quality.settled import can_be_settled
-    from crowdzoo.report.plots import plot_quality
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
     from crowdzoo.report.sheets import print_sheets, with_sheets
 
@@ -92,10 +90,6 @@ def run(arguments: argparse.Namespace) -> None:
         options.refuse(arguments, ("worth", "target"), "--method none")
     elif not mixed:
         aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed)
-    if arguments.plot is not None:
-        if arguments.plot.suffix != ".png":
-            raise ConfigError(f"--plot {arguments.plot}: a picture's file ends in .png.")
-        import matplotlib  # noqa: F401  says what is missing before any work is done
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     if not can_be_settled(annotations):
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, or so many tasks")
@@ -135,8 +129,6 @@ def run(arguments: argparse.Namespace) -> None:
         print_class_agreement(report.agreements)
     if arguments.out is not None:
         print(f"\ntables: {report.write(arguments.out, arguments.format or 'parquet', replace=arguments.force)}")
-    if arguments.plot is not None:
-        print(f"\npicture: {plot_quality(report, arguments.plot)}")
 
 
 def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
