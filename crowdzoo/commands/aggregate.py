@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdzoo.aggregation.result_files import RESULT_FILES
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group
-from crowdzoo.commands.outputs import Output, is_result
+from crowdzoo.commands.outputs import Output, holds, marked
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError, option_text
 from crowdzoo.kinds import Kind
@@ -19,6 +21,18 @@ from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
+
+# How columns of a table begin, and files of a result; of any kind of label, as one may replace another
+COLUMNS = (
+    "task,label,label_code,probability", "task,position,label,label_code,probability", "task,estimate,standard_error",
+    "task,score,rank", "task,labels,annotations", "task,text,confidence", "task,regions,confidence",
+)  # fmt: skip
+FOLDER = ("summary.json", *RESULT_FILES)
+
+
+def is_result(path: Path) -> bool:
+    """Whether `crowdzoo aggregate` wrote a table, or a folder and nothing else is in it."""
+    return (holds(FOLDER) if path.is_dir() else marked(rf"^({'|'.join(COLUMNS)})\b"))(path)
 
 
 def describe(command: argparse.ArgumentParser) -> None:

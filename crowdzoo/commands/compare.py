@@ -2,18 +2,16 @@
 
 import argparse
 import json
-import os
 import re
 import shlex
 import shutil
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from crowdzoo.checks.option_types import integer, path
 from crowdzoo.commands import options
 from crowdzoo.commands.options import add_options, group
-from crowdzoo.commands.outputs import Output
+from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.commands.progress import progress
 from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
 from crowdzoo.errors import ConfigError
@@ -32,13 +30,7 @@ OTHERS = {name: f"--{name.replace('_', '-')}" for name in (
     "encoding", "decimal", "header", "wide", "missing", "label_separator", "annotator_separator", "rename", "no_label",
     "classes", "on_bad_rows", "exclude", "only", "since", "on_duplicate", "scheme", "on_bad_tags", "multi_label",
 )}  # fmt: skip
-FILES = {"runs.parquet", "comparison.csv", "comparison.png", "tensorboard"}
-
-
-def is_comparison(folder: Path) -> bool:
-    """Whether `crowdzoo compare` wrote the folder, and nothing else is in it but what a killed one left."""
-    names = {name for name in os.listdir(folder) if not name.startswith(".")}
-    return "runs.parquet" in names and names <= FILES
+FILES = ("runs.parquet", "comparison.csv", "comparison.png", "tensorboard")
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -76,7 +68,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_image(command, "; with a folder of images it is found where there is only one")
     options.add_kinds(command)
     options.add_multi_label(command, ", as in `crowdzoo aggregate`; needs --gold")
-    comparison = Output("out", "--out", is_comparison, folder=True, goes_on=True)
+    comparison = Output("out", "--out", holds(FILES, leftovers=True), folder=True, goes_on=True)
     command.set_defaults(format="csv")  # of comparison.csv
     options.add_outputs(command, ("annotations", "instances", "gold"), comparison, options.REJECTS)
 

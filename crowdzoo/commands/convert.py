@@ -25,7 +25,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_options(command, columns)
     options.add_reading(command)
     options.add_kinds(command)
-    own = holds({"spans.jsonl"}, {"annotations.csv"}, {"annotations.csv", "instances.csv"})
+    own = holds(("spans.jsonl",), ("annotations.csv", "instances.csv"))
     outputs = Output("out", "--out", own, folder=True), options.REJECTS
     options.add_outputs(command, ("annotations",), *outputs)
 

@@ -17,9 +17,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--fetch", action="store_true",
         help="download this public set into the folder that CROWDZOO_DATA names (default: crowdzoo-data)",
     )  # fmt: skip
-    own = holds(
-        {"annotations.csv", "instances.parquet"}, {"annotations.csv", "images", "instances.csv"}, {"spans.jsonl"}
-    )
+    own = holds(("spans.jsonl",), ("annotations.csv", "instances.parquet", "instances.csv", "images"))
     add_outputs(command, (), Output("write", "--write", own, folder=True))
 
 

@@ -6,7 +6,7 @@ from importlib.metadata import distributions
 
 from crowdzoo.checks.option_types import path
 from crowdzoo.commands.options import add_outputs, named_values
-from crowdzoo.commands.outputs import Output, is_deployment
+from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.paths import scheme_of
 from crowdzoo.files.version_folders import complete_versions
@@ -29,7 +29,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "what is installed",
     )  # fmt: skip
     command.add_argument("--image", help="image of TensorFlow Serving; default: the one for that TensorFlow")
-    add_outputs(command, (), Output("out", "--out", is_deployment, folder=True))
+    add_outputs(command, (), Output("out", "--out", marked("^.{0,60}Written by `crowdzoo deploy`"), folder=True))
 
 
 def run(arguments: argparse.Namespace) -> None:

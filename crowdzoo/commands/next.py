@@ -14,7 +14,7 @@ import numpy as np
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.options import add_options, group
-from crowdzoo.commands.outputs import Output, is_batch
+from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 MATRICES = "hierarchical-dawid-skene"  # where the default method has no confusion matrices
 ENDINGS = (".csv", ".json")
+BATCH = r'^task,annotator,gain,cost$|^\[\s+{\s+"data": {.*"annotators": \['  # how a file of questions begins
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -110,7 +111,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_worth(command, "asked about", ": with it, no further question is asked")
     options.add_multi_label(command, ", as in `crowdzoo aggregate`")
     inputs = ("annotations", "instances", "annotator_table", "prior", "accepted", "gold")
-    options.add_outputs(command, inputs, Output("out", "--out", is_batch), options.REJECTS)
+    options.add_outputs(command, inputs, Output("out", "--out", marked(BATCH)), options.REJECTS)
 
 
 def run(arguments: argparse.Namespace) -> None:

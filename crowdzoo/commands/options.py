@@ -11,13 +11,14 @@ from typing import Any, cast
 
 from crowdzoo.checks.constraints import Flag, Number
 from crowdzoo.checks.option_types import date, integer, number, path, setting_value
-from crowdzoo.commands.outputs import Output, is_rejects
+from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, option_text, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
 from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.row_checks import HEADER
 from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, TrainingSettings
 
 # Headings of --help; the options of a kind of label stand under its name
@@ -32,7 +33,7 @@ MOST = 10**9  # epochs, iterations, lines
 PEOPLE_AND_MODELS = "people-and-models"
 # An annotator and a time of --exclude, such as bob:2026-02-14.. or bob:..2026-02-14T12:00
 PERIOD = re.compile(r"(.+?):(?=\.*\d)(\d{4}-\d\d-\d\d\S*?)?\.\.(\d{4}-\d\d-\d\d\S*)?$")
-REJECTS = Output("rejects", "--rejects", is_rejects)
+REJECTS = Output("rejects", "--rejects", marked(rf"^{','.join(HEADER)}\b"))
 
 
 def group(command: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:

@@ -8,7 +8,7 @@ from typing import Any
 from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
 from crowdzoo.commands.options import add_options, group
-from crowdzoo.commands.outputs import Output, is_predictions
+from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.commands.progress import progress
 from crowdzoo.data.instance_kinds import IMAGES, TEXTS, VECTORS, InstanceKind
 from crowdzoo.errors import ConfigError, DataError
@@ -46,7 +46,9 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_options(command, {"--ca-file FILE.pem": certificates}, type=path)
     options.add_second_columns(command, "instance")
     options.add_text_options(command)
-    output = Output("out", "--out", is_predictions, folder=True, unless=(".csv", ".tsv", ".txt"))
+    headers = "|".join(",".join(kind.header) for kind in KINDS.values())
+    own = marked(rf"^({headers})(\r?\n|$)|^.PNG.*tEXtSoftware\0crowdzoo")
+    output = Output("out", "--out", own, folder=True, unless=(".csv", ".tsv", ".txt"))
     options.add_outputs(command, ("instances",), output)
 
 

@@ -8,7 +8,7 @@ from crowdzoo.checks.constraints import SEED
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group
-from crowdzoo.commands.outputs import Output, is_page, is_page_data, page_data_path
+from crowdzoo.commands.outputs import Output, marked, page_data_path
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.reading.tables.layout import Layout
@@ -85,8 +85,8 @@ def describe(command: argparse.ArgumentParser) -> None:
         "5; 0: no curve)",
     }
     add_options(of_classes, curve, type=integer(0, 1000), default=5)
-    page = Output("out", "--out", is_page)
-    numbers = Output("out", "numbers of --out", is_page_data, place=page_data_path)
+    page = Output("out", "--out", marked("^<!doctype html>.* - crowdzoo report</title>"))
+    numbers = Output("out", "numbers of --out", marked('^{"format":"crowdzoo-report"'), place=page_data_path)
     inputs = ("annotations", "instances", "annotator_table", "before", "predictions", "gold", "history")
     options.add_outputs(command, inputs, page, numbers, options.REJECTS)
 

@@ -9,7 +9,7 @@ from typing import Any
 from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
 from crowdzoo.commands.options import add_options, group
-from crowdzoo.commands.outputs import Output, is_model, is_names, names_path
+from crowdzoo.commands.outputs import Output, marked, names_path
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.errors import ConfigError, shorten
@@ -79,7 +79,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_reading(command, "instance")
     options.add_image(command, "; with a folder of images it is found where there is only one")
     options.add_kinds(command)
-    model = Output("out", "--out", is_model)
+    is_archive, is_names = marked("^PK.*metadata.json"), marked(r'^{"classes": (null|\[)')
+    model = Output("out", "--out", lambda path: is_archive(path) and is_names(names_path(path)))
     names = Output("out", "names of --out", is_names, place=names_path)
     options.add_outputs(command, ("annotations", "instances", "gold"), model, names, options.REJECTS)
 
