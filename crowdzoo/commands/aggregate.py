@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 # How columns of a table begin, and files of a result; of any kind of label, as one may replace another
 COLUMNS = (
-    "task,label,label_code,probability", "task,position,label,label_code,probability", "task,estimate,standard_error",
-    "task,score,rank", "task,labels,annotations", "task,text,confidence", "task,regions,confidence",
-)  # fmt: skip
+    r"^task,((position,)?label,label_code,probability|estimate,standard_error|score,rank|labels,annotations"
+    r"|(text|regions),confidence)\b"
+)
 FOLDER = ("summary.json", *RESULT_FILES)
 
 
 def is_result(path: Path) -> bool:
     """Whether `crowdzoo aggregate` wrote a table, or a folder and nothing else is in it."""
-    return (holds(FOLDER) if path.is_dir() else marked(rf"^({'|'.join(COLUMNS)})\b"))(path)
+    return (holds(FOLDER) if path.is_dir() else marked(COLUMNS))(path)
 
 
 def describe(command: argparse.ArgumentParser) -> None:

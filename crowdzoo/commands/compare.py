@@ -21,15 +21,10 @@ from crowdzoo.kinds.parts import compared_by
 from crowdzoo.process import use_tensorflow
 from crowdzoo.report.tables import print_table
 
-# Arguments that `crowdzoo train` has, too, or `aggregate`; name -> option
-TRAINING = {name: f"--{name.replace('_', '-')}" for name in (*FIELDS, "hidden", "base", "instance_columns")} | {
-    "types": "--inputs", "base_settings": "--base-set", "encoder_settings": "--encoder-set"
-}  # fmt: skip
-OTHERS = {name: f"--{name.replace('_', '-')}" for name in (
-    "task", "low", "high", "normalize", "unit", "platform", "field", "image", "columns", "separator", "sheet",
-    "encoding", "decimal", "header", "wide", "missing", "label_separator", "annotator_separator", "rename", "no_label",
-    "classes", "on_bad_rows", "exclude", "only", "since", "on_duplicate", "scheme", "on_bad_tags", "multi_label",
-)}  # fmt: skip
+# Options of `crowdzoo train` alone, and those that say nothing of how the best method is taken
+TRAINING = (*FIELDS, "hidden", "base", "instance_columns", "types", "base_settings", "encoder_settings")
+FILES_AND_GOLD = ("out", "out_separator", "out_decimal", "bom", "force", "rejects", "gold", "gold_columns")
+OWN = ("methods", "seeds", "track", "debug", *FILES_AND_GOLD)
 FILES = ("runs.parquet", "comparison.csv", "comparison.png", "tensorboard")
 
 
@@ -80,7 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
     given: dict[str, Any] = {"methods": words, "track": arguments.track}
     if not given["methods"]:
         raise ConfigError("--methods: names no method; write quick, all, or names with commas between.")
-    trains = next((option for name, option in TRAINING.items() if getattr(arguments, name) not in (None, [])), None)
+    trains = next((arguments.options[name] for name in TRAINING if getattr(arguments, name) not in (None, [])), None)
     if arguments.multi_label:
         crowd, gold = _several(arguments, kind)
     elif arguments.instances is None and (trains is None or not kind.labels.has_positions):
@@ -154,13 +149,16 @@ def _line(best: Any, arguments: argparse.Namespace, command: str) -> str:
     for name, value in best.arguments.items():
         words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     usual = (None, "error", "BIO", next(iter(KINDS)))
-    for name, option in {**OTHERS, **TRAINING}.items():
-        value = getattr(arguments, name, None)
+    left_out = (*OWN, "outside_images") if command == "aggregate" else OWN
+    for name, option in arguments.options.items():
+        value = None if name in left_out else getattr(arguments, name, None)
         if name == "since" and value is not None:
             value = datetime.fromtimestamp(value, timezone.utc).isoformat()
-        if isinstance(value, bool):
-            words.append(option if value else f"--no-{option.removeprefix('--')}")
-        elif value not in usual:
+        if value is True:
+            words.append(option)
+        elif value is False and name in ("header", *FIELDS):
+            words.append(f"--no-{option.removeprefix('--').removeprefix('no-')}")
+        elif value not in usual and value is not False:
             for each in value if isinstance(value, list) else [value]:
                 words += [f"{option}={each}"] if str(each).startswith("-") else [option, str(each)]
     return shlex.join([*words, "--out", "result" if command == "aggregate" else "model.keras"])

@@ -132,14 +132,14 @@ def _reason(error: Exception) -> str:
 
 
 def _missing_module(name: str) -> str:
-    extras = {
-        "tensorflow": "tensorflow", "tfx": "pipeline", "apache_beam": "pipeline", "yaml": "pipeline",
-        "pydantic": "pipeline", "tensorflow_model_analysis": "pipeline", "uvicorn": "serving",
-        "httptools": "serving", "orjson": "serving", "simdjson": "serving", "uvloop": "serving",
-        "grpc": "serving", "httpx": "serving", "tensorflow_serving": "tensorflow", "matplotlib": "plots",
-        "tensorflow_text": "text",
-    }  # fmt: skip
-    extra = extras.get(name.split(".")[0])
+    packages = {
+        "tensorflow": ("tensorflow", "tensorflow_serving"),
+        "pipeline": ("tfx", "apache_beam", "yaml", "pydantic", "tensorflow_model_analysis"),
+        "serving": ("uvicorn", "httptools", "orjson", "simdjson", "uvloop", "grpc", "httpx"),
+        "plots": ("matplotlib",),
+        "text": ("tensorflow_text",),
+    }
+    extra = next((extra for extra, names in packages.items() if name.split(".")[0] in names), None)
     way_out = f"pip install 'crowdzoo[{extra}]'" if extra else f"install {name}"
     return f"this command needs the package {name.split('.')[0]}: {way_out}"
 

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 MOST_BY_DEFAULT = 500_000  # annotations that are aggregated by the default method
 QUICK = "one-coin"  # that of larger crowds
 # Which annotations are compared, and as what: with other ones a report is not like an earlier one
-COMPARED = (
-    "only", "exclude", "since", "classes", "missing", "rename", "label_separator", "annotator_separator",
-    "on_duplicate", "on_bad_rows", "multi_label", "metric", "epsilon", "low", "high", "normalize", "unit", "scheme",
-)  # fmt: skip
+READ = ("only", "exclude", "since", "classes", "missing", "rename", "label_separator", "annotator_separator")
+MEASURED = ("multi_label", "metric", "epsilon", "low", "high", "normalize", "unit", "scheme")
+COMPARED = (*READ, "on_duplicate", "on_bad_rows", *MEASURED)
 NO_LABEL = "(none)"  # the answer that no label holds
 
 
@@ -115,8 +114,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.multi_label:
         options.check_multi_label(arguments, kind, ("classes", "wide", "predictions", "gold"))
         reading = {"no_label": NO_LABEL} | reading | {"on_duplicate": "all"}
-    conditions = [Condition.parse(text, "multi-label" if arguments.multi_label else kind.name)
-                  for text in arguments.fail_if]  # fmt: skip
+    judged = "multi-label" if arguments.multi_label else kind.name
+    conditions = [Condition.parse(text, judged) for text in arguments.fail_if]
     for each in conditions:
         lacking = [f"--{name} FILE" for name in NEEDED.get(each.name, ()) if getattr(arguments, name) is None]
         if lacking:
@@ -154,13 +153,23 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         aggregation = fitted(aggregator, annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
+        names = ("metric", "bootstrap", "seed", "hash_ids", "curve")
         page = report_page(
-            annotations, aggregation, title=arguments.title or arguments.annotations.name, instances=instances,
-            metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed, hash_ids=arguments.hash_ids,
-            before=before, predictions=predictions, gold=gold, curve=arguments.curve, history=history, models=models,
-            on_sample=step, options=_compared(arguments), source=options.source_of(arguments, kind),
+            annotations,
+            aggregation,
+            title=arguments.title or arguments.annotations.name,
+            instances=instances,
+            before=before,
+            predictions=predictions,
+            gold=gold,
+            history=history,
+            models=models,
+            on_sample=step,
+            options=_compared(arguments),
+            source=options.source_of(arguments, kind),
+            **{name: getattr(arguments, name) for name in names},
             **options.given(arguments, ["epsilon"]),
-        )  # fmt: skip
+        )
     if quick:
         page = replace(page, numbers=replace(page.numbers, warnings=[*page.numbers.warnings, _of_quick()]))
     page.write(arguments.out)
