@@ -45,7 +45,7 @@ def _as_settings(message: str) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the pipeline, compiles it, or only checks its configuration."""
-    from crowdzoo.pipelines.config import load_config
+    from crowdzoo.pipelines.config.load import load_config
     from crowdzoo.pipelines.yaml_files import read_value
 
     pairs = named_values(arguments.overrides, "training.epochs=20")
@@ -82,7 +82,7 @@ def _is_pipeline(path: Path) -> bool:
 
 def _compile(arguments: argparse.Namespace, overrides: dict[str, Any]) -> int:
     """Writes the pipeline for Kubeflow or Vertex AI; nothing of it runs here."""
-    from crowdzoo.pipelines.config import load_config
+    from crowdzoo.pipelines.config.load import load_config
 
     where, endings = {"kubeflow": ("Kubeflow", (".yaml", ".yml")), "vertex": ("Vertex AI", (".json",))}[arguments.on]
     if arguments.check == "all":
