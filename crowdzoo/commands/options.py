@@ -33,7 +33,7 @@ MOST = 10**9  # epochs, iterations, lines
 PEOPLE_AND_MODELS = "people-and-models"
 # An annotator and a time of --exclude, such as bob:2026-02-14.. or bob:..2026-02-14T12:00
 PERIOD = re.compile(r"(.+?):(?=\.*\d)(\d{4}-\d\d-\d\d\S*?)?\.\.(\d{4}-\d\d-\d\d\S*)?$")
-REJECTS = Output("rejects", "--rejects", marked(rf"^{','.join(HEADER)}\b"))
+REJECTS = Output("rejects", "--rejects", marked(rf"^{','.join(HEADER)}(\r?\n|$)"))
 
 
 def group(command: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:

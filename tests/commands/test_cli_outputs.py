@@ -229,7 +229,11 @@ OWN_TEXT = {
 @pytest.mark.parametrize(
     ("command", "name", "others"),
     [
-        (["aggregate", "a.csv", "--out", "o", "--on-bad-rows", "reject", "--rejects"], "r.csv", "file,row\n1,2\n"),
+        (
+            ["aggregate", "a.csv", "--out", "o", "--on-bad-rows", "reject", "--rejects"],
+            "r.csv",
+            "file,row,column,value,reason,original,mine\n",
+        ),
         (["aggregate", "a.csv", "--out", "o", "--on-bad-rows", "reject", "--rejects"], "r.txt", "row;column\n"),
         (["report", "a.csv", "--out"], "p.html", "<!doctype html>\n<title>my report</title>"),
         (["report", "a.csv", "--out", "p.html"], "p.json", '{"format": "mine"}'),
