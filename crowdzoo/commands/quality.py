@@ -1,6 +1,7 @@
 """`crowdzoo quality`: how far annotators agree."""
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
@@ -12,12 +13,16 @@ from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS, Kind
-from crowdzoo.quality.report import OF_MODELS
 
 OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "worth", "target")  # options
 
-TABLES = ("tasks", "annotators", "classes", "camps", *OF_MODELS)
-FILES = ("summary.json", *(f"{table}.{ending}" for table in TABLES for ending in TABLE_FORMATS))
+
+def is_quality(folder: Path) -> bool:
+    """Whether `crowdzoo quality` wrote the folder, and nothing else is in it."""
+    from crowdzoo.quality.report import OF_MODELS
+
+    tables = ("tasks", "annotators", "classes", "camps", *OF_MODELS)
+    return holds(("summary.json", *(f"{table}.{ending}" for table in tables for ending in TABLE_FORMATS)))(folder)
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -63,7 +68,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     epsilon = "with --models, what a model saves: .2 beside experts (default), .15 trained people, .1 crowd workers"
     of_classes.add_argument("--epsilon", type=number(0, 1), help=epsilon)
     options.add_worth(command, "to be redone", "")
-    outputs = Output("out", "--out", holds(FILES), folder=True), options.REJECTS
+    outputs = Output("out", "--out", is_quality, folder=True), options.REJECTS
     options.add_outputs(command, ("annotations", "annotator_table", "gold"), *outputs)
 
 
