@@ -37,6 +37,7 @@ from tfx.dsl.component.experimental import annotations as markers
 from tfx.dsl.component.experimental.decorators import component
 
 # a component takes another executor by this alone
+from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec, ExecutorClassSpec
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.orchestration.metadata import sqlite_metadata_connection_config
@@ -75,7 +76,21 @@ SERVING_MODEL = "Format-Serving"  # subfolder of a Model artifact that has the S
 EVALUATED = "evaluated"  # custom property of a ModelBlessing that has the Evaluator's figures, JSON
 
 
-class TrainingExecutor(trainer_executor.GenericExecutor):
+class _WithModulesBeside(BaseExecutor):
+    """An executor of a user's file, which may import modules from its folder."""
+
+    def Do(  # noqa: N802, TFX's name
+        self,
+        input_dict: dict[str, list[Artifact]],
+        output_dict: dict[str, list[Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """See TFX's."""
+        with _modules_beside(exec_properties):
+            super().Do(input_dict, output_dict, exec_properties)  # type: ignore[safe-super]  # TFX's executor's own
+
+
+class TrainingExecutor(_WithModulesBeside, trainer_executor.GenericExecutor):
     """TFX's executor of the Trainer; `custom_config` gets the folder of the Examples artifact as `examples`."""
 
     def _GetFnArgs(  # noqa: N802, TFX's name
@@ -86,16 +101,6 @@ class TrainingExecutor(trainer_executor.GenericExecutor):
         fn_args.custom_config["examples"] = examples.uri
         return fn_args
 
-    def Do(  # noqa: N802, TFX's name
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
-        """Runs `run_fn`; a user's file may import modules from its folder."""
-        with _modules_beside(exec_properties):
-            super().Do(input_dict, output_dict, exec_properties)
-
 
 class Trainer(TfxTrainer):
     """TFX's Trainer with `TrainingExecutor`; the same inputs, outputs and arguments."""
@@ -103,18 +108,8 @@ class Trainer(TfxTrainer):
     EXECUTOR_SPEC = ExecutorClassSpec(TrainingExecutor)
 
 
-class TransformingExecutor(transform_executor.Executor):
+class TransformingExecutor(_WithModulesBeside, transform_executor.Executor):
     """TFX's executor of the Transform; a user's file may import modules from its folder."""
-
-    def Do(  # noqa: N802, TFX's name
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
-        """See TFX's."""
-        with _modules_beside(exec_properties):
-            super().Do(input_dict, output_dict, exec_properties)
 
 
 class Transform(TfxTransform):

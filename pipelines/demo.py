@@ -16,7 +16,8 @@ from crowdzoo.comparison.compare import compare
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.instance_kinds import IMAGES
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
-from crowdzoo.pipelines.config import PipelineConfig, load_config
+from crowdzoo.pipelines.config.load import load_config
+from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.report.plots import plot_comparison

@@ -9,8 +9,8 @@ import yaml
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.code_version import code_version
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.pipelines.config import PipelineConfig
 from crowdzoo.pipelines.config.kubeflow_checks import run_parameters
+from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.kubeflow_step import STEP_CODE
 from crowdzoo.pipelines.pipeline import create_pipeline
 

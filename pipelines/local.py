@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crowdzoo.errors import CrowdzooError, PipelineError
-from crowdzoo.pipelines.config import PipelineConfig
+from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.console import Console, error_message
 from crowdzoo.pipelines.metadata_file import check_metadata
 from crowdzoo.pipelines.run_result import RunResult

@@ -24,7 +24,7 @@ from crowdzoo.components.tfx_internals import (
 )
 from crowdzoo.errors import CrowdzooError, PipelineError
 from crowdzoo.files.version_folders import complete_versions
-from crowdzoo.pipelines.config import PipelineConfig
+from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.console import Console, error_message
 from crowdzoo.pipelines.run_result import RunResult
 

@@ -29,7 +29,7 @@ def test_the_python_examples_run_one_after_the_other(tmp_path, here, capsys):
 def test_the_configuration_of_the_page_on_the_pipeline_is_accepted(tmp_path):
     pytest.importorskip("tfx")
     from crowdzoo import datasets
-    from crowdzoo.pipelines.config import load_config
+    from crowdzoo.pipelines.config.load import load_config
 
     text, *_ = re.findall(r"```yaml\n(.*?)```", PIPELINE, flags=re.S)
     (tmp_path / "pets.yaml").write_text(text)

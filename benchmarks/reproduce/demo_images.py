@@ -51,7 +51,7 @@ def trainings(method: str) -> Iterator[dict[str, Any]]:
     from crowdzoo import datasets
     from crowdzoo.aggregation import DawidSkene, MajorityVote
     from crowdzoo.metrics import accuracy
-    from crowdzoo.pipelines.config import load_config
+    from crowdzoo.pipelines.config.load import load_config
     from crowdzoo.pipelines.demo import CONFIGS
     from crowdzoo.training.instance_training import train
 

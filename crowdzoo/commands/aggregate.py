@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crowdzoo.aggregation.result_files import RESULT_FILES
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import PEOPLE_AND_MODELS
-from crowdzoo.commands.outputs import Output, is_result
+from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group
+from crowdzoo.commands.outputs import Output, holds, marked
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError, option_text
 from crowdzoo.kinds import Kind
@@ -20,64 +22,78 @@ from crowdzoo.report.tables import print_table
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
+# How columns of a table begin, and files of a result; of any kind of label, as one may replace another
+COLUMNS = (
+    r"^task,((position,)?label,label_code,probability|estimate,standard_error|score,rank|labels,annotations"
+    r"|(text|regions),confidence)\b"
+)
+FOLDER = ("summary.json", *RESULT_FILES)
+
+
+def is_result(path: Path) -> bool:
+    """Whether `crowdzoo aggregate` wrote a table, or a folder and nothing else is in it."""
+    return (holds(FOLDER) if path.is_dir() else marked(COLUMNS))(path)
+
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     options.add_annotations(command)
-    command.add_argument("--method", metavar="NAME",
-        help="aggregation method (default robust; sentences: bsc-seq; ratings: rating-em; "
-        "preferences: annotator-bradley-terry); an unknown name prints the list",
-    )  # fmt: skip
-    command.add_argument("--out", type=path, required=True, metavar="DIR",
-        help="folder for the results (new or empty); or a file ending in .csv, .parquet, .jsonl or .xlsx, for "
-        "the table of tasks alone",
-    )  # fmt: skip
-    command.add_argument("--format", choices=TABLE_FORMATS, default="parquet",
-        help="format of the tables in a folder (default parquet)",
-    )  # fmt: skip
-    command.add_argument("--gold", type=path, metavar="FILE",
-        help="true labels, to print the accuracy (sentences: F1; ratings: R², MAE and RMSE), or true scores of "
-        "preferences, to print their rank correlation; columns task, gold in .parquet or .csv (sentences: token "
-        "and tag; several labels: all that hold in one cell, (none) for none)",
-    )  # fmt: skip
-    command.add_argument("--use-gold", action="store_true", default=None,
-        help="use the classes of --gold as known classes; no accuracy is printed",
-    )  # fmt: skip
-    command.add_argument("--calibrate", action="store_true", default=None,
-        help="correct labels and probabilities by the classes of --gold, of 20 tasks or more chosen at random (50 are "
-        "enough: crowdzoo next --gold-sample 50), and print an interval of the accuracy on the other tasks "
-        "(classification)",
-    )  # fmt: skip
-    command.add_argument("--ordered", action="store_true", default=None,
-        help="classes are in the order of --classes, or numbers: a label is the median of the probabilities, fewer "
-        "steps from the truth on average than the most probable class",
-    )  # fmt: skip
-    command.add_argument("--accept-error", type=number(0, 0.5), metavar="P",
-        help="classes: accept labels such that, with 95 %% confidence, at most this share of them is wrong, by the "
-        "classes of --gold, of tasks chosen at random (200 are a good number); the column accepted says which",
-    )  # fmt: skip
+    method = {
+        "--method NAME": "aggregation method (default robust; sentences: bsc-seq; ratings: rating-em; preferences: "
+        "annotator-bradley-terry); an unknown name prints the list",
+    }
+    add_options(command, method)
     options.add_values(command, "--set", "setting of the method, such as prior=0.1")
-    command.add_argument(
-        "--max-iter", type=integer(1, options.MOST), metavar="N", help="largest number of EM iterations"
+    iterations = {"--max-iter N": "largest number of EM iterations"}
+    add_options(command, iterations, type=integer(1, options.MOST))
+    add_options(
+        command, {"--tol X": "stop when an iteration raises the objective by less per annotation"}, type=number()
     )
-    command.add_argument(
-        "--tol", type=number(), metavar="X", help="stop when an iteration raises the objective by less per annotation"
-    )
-    options.add_multi_label(command, f"{options.ONE_ANSWER}a probability for each label")
-    command.add_argument("--rankings", action="store_true", default=None,
-        help="with --task preference: the file holds lists in order, columns annotator, task, rank (1 is the best; "
-        "empty: below all ranks), and list where an annotator has several (method plackett-luce; others compare the "
-        "pairs of each list)",
-    )  # fmt: skip
-    options.add_annotator_table(command, "which annotators are models: people's labels then decide what a model's are "
-        "worth (people-and-models, in place of --method)")  # fmt: skip
     options.add_seed(command, "random ties and starts")
-    options.add_kinds(command)
+    output = group(command, options.OUTPUT)
+    out = {
+        "--out DIR": "folder for the results (new or empty); or a file ending in .csv, .parquet, .jsonl or .xlsx, for "
+        "the table of tasks alone",
+    }
+    add_options(output, out, type=path, required=True)
+    file_format = {"--format": "format of the tables in a folder (default parquet)"}
+    add_options(output, file_format, choices=TABLE_FORMATS, default="parquet")
+    options.add_spreadsheet(command)
+    gold = {
+        "--gold FILE": "true labels, to print the accuracy (sentences: F1; ratings: R², MAE and RMSE), or true scores "
+        "of preferences, to print their rank correlation; columns task, gold in .parquet or .csv (sentences: token and "
+        "tag; several labels: all that hold in one cell, (none) for none)",
+    }
+    add_options(group(command, options.INSTANCES), gold, type=path)
     options.add_reading(command, "gold")
     options.add_image(command)
+    options.add_kinds(command)
+    uses_of_gold = {
+        "--use-gold": "use the classes of --gold as known classes; no accuracy is printed",
+        "--calibrate": "correct labels and probabilities by the classes of --gold, of 20 tasks or more chosen at "
+        "random (50 are enough: crowdzoo next --gold-sample 50), and print an interval of the accuracy on the other "
+        "tasks (classification)",
+        "--ordered": "classes are in the order of --classes, or numbers: a label is the median of the probabilities, "
+        "fewer steps from the truth on average than the most probable class",
+    }
+    add_options(group(command, options.CLASSES), uses_of_gold, action="store_true", default=None)
+    accepted = {
+        "--accept-error P": "classes: accept labels such that, with 95 %% confidence, at most this share of them is "
+        "wrong, by the classes of --gold, of tasks chosen at random (200 are a good number); the column accepted says "
+        "which",
+    }
+    add_options(group(command, options.CLASSES), accepted, type=number(0, 0.5))
+    options.add_multi_label(command, f"{options.ONE_ANSWER}a probability for each label")
+    which = "which annotators are models: people's labels then decide what a model's are worth (people-and-models, in "
+    options.add_annotator_table(command, f"{which}place of --method)")
+    rankings = {
+        "--rankings": "with --task preference: the file holds lists in order, columns annotator, task, rank (1 is the "
+        "best; empty: below all ranks), and list where an annotator has several (method plackett-luce; others compare "
+        "the pairs of each list)",
+    }
+    add_options(group(command, "preference"), rankings, action="store_true", default=None)
     endings = tuple(f".{ending}" for ending in TABLE_FORMATS)
     outputs = Output("out", "--out", is_result, folder=True, unless=endings), options.REJECTS
-    options.add_spreadsheet(command)
     options.add_outputs(command, ("annotations", "gold", "annotator_table"), *outputs)
 
 

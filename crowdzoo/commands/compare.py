@@ -2,17 +2,16 @@
 
 import argparse
 import json
-import os
 import re
 import shlex
 import shutil
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from crowdzoo.checks.option_types import integer, path
 from crowdzoo.commands import options
-from crowdzoo.commands.outputs import Output
+from crowdzoo.commands.options import add_options, group
+from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.commands.progress import progress
 from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
 from crowdzoo.errors import ConfigError
@@ -22,57 +21,51 @@ from crowdzoo.kinds.parts import compared_by
 from crowdzoo.process import use_tensorflow
 from crowdzoo.report.tables import print_table
 
-# Arguments that `crowdzoo train` has, too, or `aggregate`; name -> option
-TRAINING = {name: f"--{name.replace('_', '-')}" for name in (*FIELDS, "hidden", "base", "instance_columns")} | {
-    "types": "--inputs", "base_settings": "--base-set", "encoder_settings": "--encoder-set"
-}  # fmt: skip
-OTHERS = {name: f"--{name.replace('_', '-')}" for name in (
-    "task", "low", "high", "normalize", "unit", "platform", "field", "image", "columns", "separator", "sheet",
-    "encoding", "decimal", "header", "wide", "missing", "label_separator", "annotator_separator", "rename", "no_label",
-    "classes", "on_bad_rows", "exclude", "only", "since", "on_duplicate", "scheme", "on_bad_tags", "multi_label",
-)}  # fmt: skip
-FILES = {"runs.parquet", "comparison.csv", "comparison.png", "tensorboard"}
-
-
-def is_comparison(folder: Path) -> bool:
-    """Whether `crowdzoo compare` wrote the folder, and nothing else is in it but what a killed one left."""
-    names = {name for name in os.listdir(folder) if not name.startswith(".")}
-    return "runs.parquet" in names and names <= FILES
+# Options of `crowdzoo train` alone, and those that say nothing of how the best method is taken
+TRAINING = (*FIELDS, "hidden", "base", "instance_columns", "types", "base_settings", "encoder_settings")
+FILES_AND_GOLD = ("out", "out_separator", "out_decimal", "bom", "force", "rejects", "gold", "gold_columns")
+OWN = ("methods", "seeds", "track", "debug", *FILES_AND_GOLD)
+FILES = ("runs.parquet", "comparison.csv", "comparison.png", "tensorboard")
 
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     options.add_annotations(command)
-    add_training(command)
-    command.add_argument("--methods", default="quick", metavar="A,B,…",
-        help="what is compared: quick (default), all, or names with commas between, each with its settings behind it, "
-        "as in 'majority-vote,crowdsourced-layer connection=VW'; without instances methods of `crowdzoo aggregate`, "
-        "with instances methods of `crowdzoo train`. Sentences have no instances: there --base sequence-tagger means "
-        "those",
-    )  # fmt: skip
-    command.add_argument("--gold", type=path, metavar="FILE",
-        help="true labels (of preferences true scores, of several labels all that hold in one cell): columns task, "
-        "gold in .parquet or .csv; of sentences a file of true tags; with instances their column gold is used where "
-        "this is not given. Without gold methods are compared by what they say of annotations that were hidden",
-    )  # fmt: skip
-    options.add_multi_label(command, ", as in `crowdzoo aggregate`; needs --gold")
-    command.add_argument("--seeds", type=integer(1, 10**4), default=1, metavar="N", help="how often everything is done")
-    command.add_argument("--out", type=path, required=True, metavar="DIR",
-        help="folder for runs.parquet, comparison.csv and comparison.png. The same command goes on where it was "
-        "stopped, also with further methods or seeds",
-    )  # fmt: skip
-    command.add_argument("--track", choices=("mlflow", "tensorboard"),
-        help="log parameters and figures of each method, and the plot: to MLflow (crowdzoo[mlflow]), where "
+    methods = {
+        "--methods A,B,…": "what is compared: quick (default), all, or names with commas between, each with its "
+        "settings behind it, as in 'majority-vote,crowdsourced-layer connection=VW'; without instances methods of "
+        "`crowdzoo aggregate`, with instances methods of `crowdzoo train`. Sentences have no instances: there --base "
+        "sequence-tagger means those",
+    }
+    add_options(command, methods, default="quick")
+    add_options(command, {"--seeds N": "how often everything is done"}, type=integer(1, 10**4), default=1)
+    output = group(command, options.OUTPUT)
+    out = {
+        "--out DIR": "folder for runs.parquet, comparison.csv and comparison.png. The same command goes on where it "
+        "was stopped, also with further methods or seeds",
+    }
+    add_options(output, out, type=path, required=True)
+    track = {
+        "--track": "log parameters and figures of each method, and the plot: to MLflow (crowdzoo[mlflow]), where "
         "MLFLOW_TRACKING_URI says, or for TensorBoard's HParams to a folder of --out",
-    )  # fmt: skip
-    options.add_kinds(command)
+    }
+    add_options(output, track, choices=("mlflow", "tensorboard"))
+    options.add_spreadsheet(command)
+    gold = {
+        "--gold FILE": "true labels (of preferences true scores, of several labels all that hold in one cell): columns "
+        "task, gold in .parquet or .csv; of sentences a file of true tags; with instances their column gold is used "
+        "where this is not given. Without gold methods are compared by what they say of annotations that were hidden",
+    }
+    add_options(group(command, options.INSTANCES), gold, type=path)
+    add_training(command)
     options.add_reading(command, "instance")
     options.add_second_columns(command, "gold")
     options.add_image(command, "; with a folder of images it is found where there is only one")
-    output = Output("out", "--out", is_comparison, folder=True, goes_on=True)
-    options.add_spreadsheet(command)
+    options.add_kinds(command)
+    options.add_multi_label(command, ", as in `crowdzoo aggregate`; needs --gold")
+    comparison = Output("out", "--out", holds(FILES, leftovers=True), folder=True, goes_on=True)
     command.set_defaults(format="csv")  # of comparison.csv
-    options.add_outputs(command, ("annotations", "instances", "gold"), output, options.REJECTS)
+    options.add_outputs(command, ("annotations", "instances", "gold"), comparison, options.REJECTS)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -82,7 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
     given: dict[str, Any] = {"methods": words, "track": arguments.track}
     if not given["methods"]:
         raise ConfigError("--methods: names no method; write quick, all, or names with commas between.")
-    trains = next((option for name, option in TRAINING.items() if getattr(arguments, name) not in (None, [])), None)
+    trains = next((arguments.options[name] for name in TRAINING if getattr(arguments, name) not in (None, [])), None)
     if arguments.multi_label:
         crowd, gold = _several(arguments, kind)
     elif arguments.instances is None and (trains is None or not kind.labels.has_positions):
@@ -156,13 +149,16 @@ def _line(best: Any, arguments: argparse.Namespace, command: str) -> str:
     for name, value in best.arguments.items():
         words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     usual = (None, "error", "BIO", next(iter(KINDS)))
-    for name, option in {**OTHERS, **TRAINING}.items():
-        value = getattr(arguments, name, None)
+    left_out = (*OWN, "outside_images") if command == "aggregate" else OWN
+    for name, option in arguments.options.items():
+        value = None if name in left_out else getattr(arguments, name, None)
         if name == "since" and value is not None:
             value = datetime.fromtimestamp(value, timezone.utc).isoformat()
-        if isinstance(value, bool):
-            words.append(option if value else f"--no-{option.removeprefix('--')}")
-        elif value not in usual:
+        if value is True:
+            words.append(option)
+        elif value is False and name in ("header", *FIELDS):
+            words.append(f"--no-{option.removeprefix('--').removeprefix('no-')}")
+        elif value not in usual and value is not False:
             for each in value if isinstance(value, list) else [value]:
                 words += [f"{option}={each}"] if str(each).startswith("-") else [option, str(each)]
     return shlex.join([*words, "--out", "result" if command == "aggregate" else "model.keras"])

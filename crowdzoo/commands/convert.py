@@ -4,6 +4,7 @@ import argparse
 
 from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
+from crowdzoo.commands.options import add_options, group
 from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import atomic_folder
@@ -15,17 +16,16 @@ from crowdzoo.report.tables import print_table
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("annotations", metavar="EXPORT", type=path, help="a file, a zip archive, or a folder of such")
-    command.add_argument("--out", type=path, required=True, metavar="DIR",
-        help="folder (new or empty) for annotations.csv and instances.csv; of sentences for spans.jsonl",
-    )  # fmt: skip
-    for name in ("text", "image"):
-        command.add_argument(
-            f"--{name}", metavar="COLUMN", help=f"column of the export that is the {name}; default: '{name}'"
-        )
-    command.add_argument("--keep", metavar="A,B,…", help="columns of the export that are kept beside text and image")
-    options.add_kinds(command)
+    out = {"--out DIR": "folder (new or empty) for annotations.csv and instances.csv; of sentences for spans.jsonl"}
+    add_options(group(command, options.OUTPUT), out, type=path, required=True)
+    columns = {
+        f"--{name} COLUMN": f"column of the export that is the {name}; default: '{name}'" for name in ("text", "image")
+    }
+    columns["--keep A,B,…"] = "columns of the export that are kept beside text and image"
+    add_options(command, columns)
     options.add_reading(command)
-    own = holds({"spans.jsonl"}, {"annotations.csv"}, {"annotations.csv", "instances.csv"})
+    options.add_kinds(command)
+    own = holds(("spans.jsonl",), ("annotations.csv", "instances.csv"))
     outputs = Output("out", "--out", own, folder=True), options.REJECTS
     options.add_outputs(command, ("annotations",), *outputs)
 

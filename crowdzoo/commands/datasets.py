@@ -3,7 +3,7 @@
 import argparse
 
 from crowdzoo.checks.option_types import path
-from crowdzoo.commands.options import add_outputs
+from crowdzoo.commands.options import add_options, add_outputs
 from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS
@@ -14,12 +14,11 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("name", nargs="?", help="show this one; without it, list all")
     command.add_argument("--write", type=path, metavar="DIR", help="write its annotations and instances as files")
-    command.add_argument("--fetch", action="store_true",
-        help="download this public set into the folder that CROWDZOO_DATA names (default: crowdzoo-data)",
-    )  # fmt: skip
-    own = holds(
-        {"annotations.csv", "instances.parquet"}, {"annotations.csv", "images", "instances.csv"}, {"spans.jsonl"}
-    )
+    fetch = {
+        "--fetch": "download this public set into the folder that CROWDZOO_DATA names (default: crowdzoo-data)",
+    }
+    add_options(command, fetch, action="store_true")
+    own = holds(("spans.jsonl",), ("annotations.csv", "instances.parquet", "instances.csv", "images"))
     add_outputs(command, (), Output("write", "--write", own, folder=True))
 
 
@@ -35,11 +34,17 @@ def run(arguments: argparse.Namespace) -> None:
         loaded = [datasets.load(name) for name in datasets.names()]
         header = ("name", "tasks", "annotators", "classes", "annotations", "majority right", "licence")
         rows = [
-            (one.name, f"{one.annotations.num_tasks:,}", f"{one.annotations.num_annotators:,}",
-             str(one.annotations.num_classes), f"{len(one.annotations):,}", f"{one.majority_accuracy():.3f}",
-             one.licence)
-            for one in loaded
-        ]  # fmt: skip
+            (
+                dataset.name,
+                f"{dataset.annotations.num_tasks:,}",
+                f"{dataset.annotations.num_annotators:,}",
+                str(dataset.annotations.num_classes),
+                f"{len(dataset.annotations):,}",
+                f"{dataset.majority_accuracy():.3f}",
+                dataset.licence,
+            )
+            for dataset in loaded
+        ]
         print_table("data sets of crowdzoo, and of packages that add to it", header, rows)
         for kind in list(KINDS.values())[1:]:
             if names := datasets.names(kind.name):

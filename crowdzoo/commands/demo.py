@@ -10,10 +10,12 @@ from crowdzoo.process import use_tensorflow
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("name", nargs="?", choices=("labelme", "images", "ner", "ratings"), default="labelme",
-        help="labelme: classes of photographs (default); images: the same from their JPEG files; ner: names in "
-        "sentences; ratings: numbers by harsh and mild annotators",
-    )  # fmt: skip
+    names = (
+        "labelme: classes of photographs (default); images: the same from their JPEG files; ner: names in sentences; "
+        "ratings: numbers by harsh and mild annotators"
+    )
+    choices = ("labelme", "images", "ner", "ratings")
+    command.add_argument("name", nargs="?", choices=choices, default="labelme", help=names)
     command.add_argument("--out", type=path, metavar="DIR", help="folder for all outputs (default crowdzoo-runs/NAME)")
     command.add_argument(
         "--seeds", type=integer(1, 10**4), metavar="N", help="number of trainings for each row of the table"

@@ -5,8 +5,8 @@ import shlex
 from importlib.metadata import distributions
 
 from crowdzoo.checks.option_types import path
-from crowdzoo.commands.options import add_outputs, named_values
-from crowdzoo.commands.outputs import Output, is_deployment
+from crowdzoo.commands.options import add_options, add_outputs, named_values
+from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.paths import scheme_of
 from crowdzoo.files.version_folders import complete_versions
@@ -20,16 +20,19 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--target", choices=("compose", "kubernetes", "kserve"), required=True, help="what runs the containers"
     )
     command.add_argument("--out", type=path, required=True, metavar="DIR", help="folder for the files, is made")
-    command.add_argument("--model", required=True, metavar="NAME=PLACE",
-        help="the model's name in URLs and its served folder: a path, pvc://CLAIM/FOLDER, gs://BUCKET/FOLDER or "
-        "s3://BUCKET/FOLDER (only kserve); replicas, labels, GPUs and more are changed in the files",
-    )  # fmt: skip
-    command.add_argument("--tensorflow", metavar="VERSION",
-        help="TensorFlow that the model was exported with; default: as its card says, where it is readable here, or "
-        "what is installed",
-    )  # fmt: skip
+    model = {
+        "--model NAME=PLACE": "the model's name in URLs and its served folder: a path, pvc://CLAIM/FOLDER, "
+        "gs://BUCKET/FOLDER or s3://BUCKET/FOLDER (only kserve); replicas, labels, GPUs and more are changed in the "
+        "files",
+    }
+    add_options(command, model, required=True)
+    version = {
+        "--tensorflow VERSION": "TensorFlow that the model was exported with; default: as its card says, where it is "
+        "readable here, or what is installed",
+    }
+    add_options(command, version)
     command.add_argument("--image", help="image of TensorFlow Serving; default: the one for that TensorFlow")
-    add_outputs(command, (), Output("out", "--out", is_deployment, folder=True))
+    add_outputs(command, (), Output("out", "--out", marked("^.{0,60}Written by `crowdzoo deploy`"), folder=True))
 
 
 def run(arguments: argparse.Namespace) -> None:

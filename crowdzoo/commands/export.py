@@ -1,6 +1,7 @@
 """`crowdzoo export`: a trained model as the next version of a served folder, or as a folder that travels."""
 
 import argparse
+from typing import Any
 
 from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
@@ -21,16 +22,15 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("model", type=path, help="a .keras file from `crowdzoo train`, or a folder of --hub")
     command.add_argument("out", type=path, help="the served folder; the model becomes its next version")
-    command.add_argument("--base", metavar="FILE.py:FUNCTION",
-        help="the function that made a base of your own, whose module defines classes of the model",
-    )  # fmt: skip
-    command.add_argument(
-        "--warmup", type=path, metavar="INSTANCES", help="file of instances; its first rows become warm-up requests"
-    )
-    command.add_argument("--hub", metavar="LICENCE",
-        help="write a folder for the hub of Hugging Face or Kaggle instead, with Keras' own files and a card, under "
-        "this licence (by its name on the hub, such as cc-by-4.0)",
-    )  # fmt: skip
+    texts = {
+        "--base FILE.py:FUNCTION": "the function that made a base of your own, whose module defines classes of the "
+        "model",
+        "--hub LICENCE": "write a folder for the hub of Hugging Face or Kaggle instead, with Keras' own files and a "
+        "card, under this licence (by its name on the hub, such as cc-by-4.0)",
+    }
+    options.add_options(command, texts)
+    warmup = {"--warmup INSTANCES": "file of instances; its first rows become warm-up requests"}
+    options.add_options(command, warmup, type=path)
     on_card = "with --hub: a figure or a sentence for the card, such as accuracy=0.76"
     options.add_values(command, "--card", on_card, "card")
     options.add_second_columns(command, "instance")
@@ -70,10 +70,9 @@ def run(arguments: argparse.Namespace) -> None:
     model = load_model(arguments.model)
     vocabularies = {name: names[name] for name in ("classes", "annotators")}
     if hub:
-        print(save_pretrained(
-            model, target, **vocabularies, features=features, encoder=encoder, training=names.get("training"),
-            licence=arguments.hub, card=options.settings_of(arguments.card, "--card", {}),
-        ))  # fmt: skip
+        settings = options.settings_of(arguments.card, "--card", {})
+        facts: dict[str, Any] = {"features": features, "training": names.get("training"), "card": settings}
+        print(save_pretrained(model, target, **vocabularies, encoder=encoder, licence=arguments.hub, **facts))
         return
     card = {key: names[key] for key in ("features", "training") if names.get(key)}
     export_model(model, target, **vocabularies, encoder=encoder, warmup_instances=warmup, model_card=card)

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from crowdzoo import __version__
 from crowdzoo.commands.messages import as_options, options_of
+from crowdzoo.commands.options import hide_other_kinds
 from crowdzoo.commands.outputs import check_outputs
 from crowdzoo.errors import CrowdzooError, short_message, shorten
 from crowdzoo.process import (
@@ -131,14 +132,14 @@ def _reason(error: Exception) -> str:
 
 
 def _missing_module(name: str) -> str:
-    extras = {
-        "tensorflow": "tensorflow", "tfx": "pipeline", "apache_beam": "pipeline", "yaml": "pipeline",
-        "pydantic": "pipeline", "tensorflow_model_analysis": "pipeline", "uvicorn": "serving",
-        "httptools": "serving", "orjson": "serving", "simdjson": "serving", "uvloop": "serving",
-        "grpc": "serving", "httpx": "serving", "tensorflow_serving": "tensorflow", "matplotlib": "plots",
-        "tensorflow_text": "text",
-    }  # fmt: skip
-    extra = extras.get(name.split(".")[0])
+    packages = {
+        "tensorflow": ("tensorflow", "tensorflow_serving"),
+        "pipeline": ("tfx", "apache_beam", "yaml", "pydantic", "tensorflow_model_analysis"),
+        "serving": ("uvicorn", "httptools", "orjson", "simdjson", "uvloop", "grpc", "httpx"),
+        "plots": ("matplotlib",),
+        "text": ("tensorflow_text",),
+    }
+    extra = next((extra for extra, names in packages.items() if name.split(".")[0] in names), None)
     way_out = f"pip install 'crowdzoo[{extra}]'" if extra else f"install {name}"
     return f"this command needs the package {name.split('.')[0]}: {way_out}"
 
@@ -148,9 +149,11 @@ class _Parser(argparse.ArgumentParser):
 
     Attributes:
         command: name of the command that it parses, whose module adds the arguments when they are first needed.
+        words: what it parses.
     """
 
     command: str | None = None
+    words: Sequence[str] = ()
 
     def describe(self) -> None:
         """Adds the arguments of the command."""
@@ -160,10 +163,16 @@ class _Parser(argparse.ArgumentParser):
             module.describe(self)
             self.set_defaults(command_function=module.run, options=options_of(self))
 
-    def parse_known_args(self, *words: Any, **given: Any) -> Any:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """See argparse's."""
         self.describe()
-        return super().parse_known_args(*words, **given)
+        self.words = args or ()
+        return super().parse_known_args(args, namespace)
+
+    def print_help(self, file: Any = None) -> None:
+        """See argparse's; without the options for other kinds of labels."""
+        hide_other_kinds(self, self.words)
+        super().print_help(file)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """As argparse's, which drops the value of `--missing=--`."""

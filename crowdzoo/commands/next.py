@@ -13,7 +13,8 @@ import numpy as np
 
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.outputs import Output, is_batch
+from crowdzoo.commands.options import add_options, group
+from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
@@ -38,79 +39,83 @@ CAMPS = (
     "them. Label some tasks yourself before you ask for more."
 )
 ENDINGS = (".csv", ".json")
+BATCH = r'^task,annotator,gain,cost$|^\[\s+{\s+"data": {.*"annotators": \['  # how a file of questions begins
 
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("annotations", type=path,
-        help=f"what was said so far: columns task, annotator, label ({options.LABEL_FORMATS})",
-    )  # fmt: skip
-    command.add_argument("instances", type=path, nargs="?",
-        help="all tasks, also those that nobody labelled: column task, and text, which is copied to a .json batch "
-        "(.parquet, .csv); or a folder of images",
-    )  # fmt: skip
-    command.add_argument("--out", type=path, metavar="FILE",
-        help="file for the questions: .csv (task, annotator, gain, cost), or .json, which Label Studio imports",
-    )  # fmt: skip
-    command.add_argument("--budget", type=number(0), default=100.0, metavar="X",
-        help="the questions together cost at most this (default 100: a hundred answers that cost 1)",
-    )  # fmt: skip
-    command.add_argument("--pay", type=number(0), default=1.0, metavar="X",
-        help="what an answer costs of whom --cost does not name (default 1)",
-    )  # fmt: skip
-    command.add_argument("--cost", action="append", default=[], metavar="NAME=X", dest="costs",
-        help="what an answer of this annotator costs (default: --pay); may be given several times",
-    )  # fmt: skip
-    options.add_annotator_table(command, "what answers cost, in place of --cost")
-    command.add_argument("--annotators", metavar="A,B,…", help="who can be asked (default: all of the annotations)")
-    command.add_argument("--new", metavar="A,B,…",
-        help="who can be asked, too, and has not answered yet: taken for a usual annotator, or as --prior knows them",
-    )  # fmt: skip
-    command.add_argument("--prior", type=path, metavar="DIR",
-        help="an earlier result of crowdzoo aggregate with the same classes: what it knows of annotators counts beside "
-        "their annotations here",
-    )  # fmt: skip
-    command.add_argument("--per-task", type=integer(1, options.MOST), default=1, metavar="N",
-        help="at most so many answers for a task (default 1)",
-    )  # fmt: skip
-    command.add_argument("--per-annotator", type=integer(1, options.MOST), metavar="N",
-        help="at most so many questions for an annotator (default: twice an even share of those who can answer more, "
-        "or among 64 of them)",
-    )  # fmt: skip
-    command.add_argument("--accepted", type=path, metavar="FILE",
-        help="labels that crowdzoo aggregate --accept-error wrote (.csv or .parquet): do not ask about accepted ones",
-    )  # fmt: skip
-    options.add_worth(command, "asked about", ": with it, no further question is asked")
-    command.add_argument("--sure", type=number(0, 1), metavar="P",
-        help="classes: do not ask about tasks whose label is settled with this probability, either. Several labels, "
-        "free texts, regions, people and models: do not ask about tasks with two answers or more that are this sure "
-        f"(default {SURE:g}); for regions that is also the mean Dice coefficient of two answers",
-    )  # fmt: skip
-    command.add_argument("--method", metavar="NAME",
-        help=f"aggregation method with confusion matrices (default {kind_of('classification').aggregation}; where "
-        "--annotator-table says who is a model, people's answers decide what a model's is worth)",
-    )  # fmt: skip
+    columns = f"what was said so far: columns task, annotator, label ({options.LABEL_FORMATS})"
+    command.add_argument("annotations", type=path, help=columns)
+    tasks = (
+        "all tasks, also those that nobody labelled: column task, and text, which is copied to a .json batch "
+        "(.parquet, .csv); or a folder of images"
+    )
+    command.add_argument("instances", type=path, nargs="?", help=tasks)
+    method = {
+        "--method NAME": f"aggregation method with confusion matrices (default {KINDS[options.CLASSES].aggregation}; "
+        "where --annotator-table says who is a model, people's answers decide what a model's is worth)",
+    }
+    add_options(command, method)
     options.add_values(command, "--set", "setting of the method, such as prior=0.1")
-    command.add_argument("--gold-sample", type=integer(1, options.MOST), metavar="N",
-        help="instead of questions, write N answered tasks to --out for you to label yourself, drawn at random, each "
-        "with the same probability: columns task and gold, which is empty, and text (from instances). Filled in, the "
-        ".csv is what --gold of crowdzoo aggregate reads",
-    )  # fmt: skip
-    command.add_argument("--gold", type=path, metavar="FILE",
-        help="with --gold-sample: tasks that have gold in this file are not drawn again (.csv, .parquet)",
-    )  # fmt: skip
-    options.add_multi_label(command, ", as in `crowdzoo aggregate`")
     options.add_seed(command, "the method, or of --gold-sample")
-    options.add_kinds(command)
+    prior = {
+        "--prior DIR": "an earlier result of crowdzoo aggregate with the same classes: what it knows of annotators "
+        "counts beside their annotations here",
+    }
+    add_options(command, prior, type=path)
+    sure = {
+        "--sure P": "classes: do not ask about tasks whose label is settled with this probability, either. Several "
+        "labels, free texts, regions, people and models: do not ask about tasks with two answers or more that are this "
+        f"sure (default {SURE:g}); for regions that is also the mean Dice coefficient of two answers",
+    }
+    add_options(command, sure, type=number(0, 1))
+    questions = group(command, "number and cost of questions")
+    budget = {"--budget X": "the questions together cost at most this (default 100: a hundred answers that cost 1)"}
+    add_options(questions, budget, type=number(0), default=100.0)
+    pay = {"--pay X": "what an answer costs of whom --cost does not name (default 1)"}
+    add_options(questions, pay, type=number(0), default=1.0)
+    costs = {"--cost NAME=X": "what an answer of this annotator costs (default: --pay); may be given several times"}
+    add_options(questions, costs, action="append", default=[], dest="costs")
+    people = {
+        "--annotators A,B,…": "who can be asked (default: all of the annotations)",
+        "--new A,B,…": "who can be asked, too, and has not answered yet: taken for a usual annotator, or as --prior "
+        "knows them",
+    }
+    add_options(questions, people)
+    answers = {"--per-task N": "at most so many answers for a task (default 1)"}
+    add_options(questions, answers, type=integer(1, options.MOST), default=1)
+    per_annotator = {
+        "--per-annotator N": "at most so many questions for an annotator (default: twice an even share of those who can "
+        "answer more, or among 64 of them)",
+    }
+    add_options(questions, per_annotator, type=integer(1, options.MOST))
+    out = {
+        "--out FILE": "file for the questions: .csv (task, annotator, gain, cost), or .json, which Label Studio "
+        "imports",
+    }
+    add_options(group(command, options.OUTPUT), out, type=path)
+    options.add_spreadsheet(command)
+    sample = {
+        "--gold-sample N": "instead of questions, write N answered tasks to --out for you to label yourself, drawn at "
+        "random, each with the same probability: columns task and gold, which is empty, and text (from instances). "
+        "Filled in, the .csv is what --gold of crowdzoo aggregate reads",
+    }
+    add_options(group(command, options.INSTANCES), sample, type=integer(1, options.MOST))
+    gold = {"--gold FILE": "with --gold-sample: tasks that have gold in this file are not drawn again (.csv, .parquet)"}
+    add_options(group(command, options.INSTANCES), gold, type=path)
     options.add_reading(command)
     options.add_image(command)
-    options.add_spreadsheet(command)
-    options.add_outputs(
-        command,
-        ("annotations", "instances", "annotator_table", "prior", "accepted", "gold"),
-        Output("out", "--out", is_batch),
-        options.REJECTS,
-    )
+    options.add_kinds(command)
+    options.add_annotator_table(command, "what answers cost, in place of --cost")
+    accepted = {
+        "--accepted FILE": "labels that crowdzoo aggregate --accept-error wrote (.csv or .parquet): do not ask about "
+        "accepted ones",
+    }
+    add_options(group(command, options.CLASSES), accepted, type=path)
+    options.add_worth(command, "asked about", ": with it, no further question is asked")
+    options.add_multi_label(command, ", as in `crowdzoo aggregate`")
+    inputs = ("annotations", "instances", "annotator_table", "prior", "accepted", "gold")
+    options.add_outputs(command, inputs, Output("out", "--out", marked(BATCH)), options.REJECTS)
 
 
 def run(arguments: argparse.Namespace) -> None:

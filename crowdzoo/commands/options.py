@@ -8,19 +8,23 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, cast
 
 from crowdzoo.checks.constraints import Flag, Number
 from crowdzoo.checks.option_types import date, integer, number, path, setting_value
-from crowdzoo.commands.outputs import Output, is_rejects
+from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, option_text, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
 from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.row_checks import HEADER
 from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, TrainingSettings
 
+# Headings of --help; the options of a kind of label stand under its name
+READING, OUTPUT, INSTANCES = "reading the annotations", "output", "instances and gold"
+CLASSES = next(iter(KINDS))  # the default of --task
 LABEL_FORMATS = ".csv, .tsv, .jsonl, also .gz; .xlsx or .parquet"
 ONE_ANSWER = (
     ": the labels that an annotator gives it (rows, or a cell with --label-separator) are one answer, an empty cell is "
@@ -30,7 +34,27 @@ MOST = 10**9  # epochs, iterations, lines
 PEOPLE_AND_MODELS = "people-and-models"
 # An annotator and a time of --exclude, such as bob:2026-02-14.. or bob:..2026-02-14T12:00
 PERIOD = re.compile(r"(.+?):(?=\.*\d)(\d{4}-\d\d-\d\d\S*?)?\.\.(\d{4}-\d\d-\d\d\S*)?$")
-REJECTS = Output("rejects", "--rejects", is_rejects)
+REJECTS = Output("rejects", "--rejects", marked(rf"^{','.join(HEADER)}(\r?\n|$)"))
+
+
+def group(command: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
+    """The options of a command under this heading of its help, to which more can be added."""
+    titled = (each for each in command._action_groups if each.title == title)
+    return next(titled, None) or command.add_argument_group(title)
+
+
+def add_options(command: argparse._ActionsContainer, helps: Mapping[str, str], **how: Any) -> None:
+    """Adds options that differ in nothing but name and help.
+
+    Args:
+        command: its parser, or a group of its options.
+        helps: an option, with the name of its value where it takes one, such as "--sheet NAME" -> its help.
+        **how: as `add_argument` takes it, for all of them.
+    """
+    for words, text in helps.items():
+        flag, _, value = words.partition(" ")
+        metavar: dict[str, Any] = {"metavar": value} if value else {}
+        command.add_argument(flag, help=text, **metavar, **how)
 
 
 def add_outputs(command: argparse.ArgumentParser, inputs: Sequence[str], *outputs: Output) -> None:
@@ -41,17 +65,17 @@ def add_outputs(command: argparse.ArgumentParser, inputs: Sequence[str], *output
         inputs: names of the arguments that are files to read.
         outputs: what the command writes.
     """
-    command.add_argument(
-        "--force", action="store_true", help="replace existing files and earlier results of this command"
-    )
+    force = {"--force": "replace existing files and earlier results of this command"}
+    add_options(group(command, OUTPUT), force, action="store_true")
     command.set_defaults(inputs=inputs, outputs=outputs)
 
 
 def add_spreadsheet(command: argparse.ArgumentParser) -> None:
     """Adds how CSV is written for a spreadsheet, see `check_outputs`."""
-    command.add_argument("--out-separator", choices=(",", ";", "|", "\t"), help="separator of written CSV (default ,)")
-    command.add_argument("--out-decimal", choices=(".", ","), help="decimal mark of written CSV (default .)")
-    command.add_argument("--bom", action="store_true", help="written CSV begins with a mark of UTF-8 that Excel needs")
+    output = group(command, OUTPUT)
+    output.add_argument("--out-separator", choices=(",", ";", "|", "\t"), help="separator of written CSV (default ,)")
+    output.add_argument("--out-decimal", choices=(".", ","), help="decimal mark of written CSV (default .)")
+    output.add_argument("--bom", action="store_true", help="written CSV begins with a mark of UTF-8 that Excel needs")
 
 
 def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> None:
@@ -61,64 +85,52 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         command: its parser.
         second: what the other table is that the command reads: "instance" or "gold".
     """
-    command.add_argument("--platform", metavar="NAME",
-        help="the annotations are an export of this labelling platform: a file, a zip archive or a folder; an unknown "
-        "name prints the list",
-    )  # fmt: skip
-    command.add_argument("--field", metavar="NAME",
-        help="the question that is meant, of several in an export (--platform) or in cells of JSON objects",
-    )  # fmt: skip
-    command.add_argument("--columns", metavar="NAME=COLUMN,…",
-        help="columns of the annotations, such as task=HITId,annotator=WorkerId,label=Answer; without it they are "
-        "found by their names",
-    )  # fmt: skip
-    command.add_argument("--separator", metavar="X",
-        help="character between the values of a CSV file; default: comma, semicolon, tab or |, as the header shows",
-    )  # fmt: skip
-    command.add_argument("--sheet", metavar="NAME", help="sheet of an Excel workbook (default: the first one)")
+    reading = group(command, READING)
+    texts = {
+        "--platform NAME": "the annotations are an export of this labelling platform: a file, a zip archive or a "
+        "folder; an unknown name prints the list",
+        "--field NAME": "the question that is meant, of several in an export (--platform) or in cells of JSON objects",
+        "--columns NAME=COLUMN,…": "columns of the annotations, such as task=HITId,annotator=WorkerId,label=Answer; "
+        "without it they are found by their names",
+        "--separator X": "character between the values of a CSV file; default: comma, semicolon, tab or |, as the "
+        "header shows",
+        "--sheet NAME": "sheet of an Excel workbook (default: the first one)",
+        "--missing A,B,…": "labels that mean that there is none, such as --missing=-1,NA",
+        "--label-separator X": "what separates several labels in a cell; see --on-duplicate",
+        "--annotator-separator X": "what separates several annotators in a cell, and their labels in another; lists "
+        "are taken apart, too",
+        "--rename OLD=NEW,…": "labels that are taken for others, such as 'both=tie'",
+        "--no-label LABEL": "the label that an answer without one stands for; with --multi-label the answer that none "
+        "holds, '(none)'",
+        "--classes A,B,…": 'class names in the order of their codes (one with a comma: "a, b"); default: sorted',
+        "--exclude NAME,…|FILE": "annotators whose annotations are left out: names with commas between, or a text file "
+        "with a name a line; NAME:2026-02-14.. leaves out those from this time on (UTC), NAME:..2026-02-14 those "
+        "before it",
+        "--only NAME,…|FILE": "annotators who are kept, in the same form",
+    }
+    add_options(reading, texts)
+    since = "keep annotations from this time on, such as 2026-03-01 or 2026-03-01T12:00 (UTC), by their timestamps"
+    add_options(reading, {"--since DATE": since}, type=date)
     add_text_options(command)
-    command.add_argument("--no-header", dest="header", action="store_const", const=False,
-        help="the annotations have no header; give --columns as numbers, such as task=1,annotator=2,label=3",
-    )  # fmt: skip
-    command.add_argument("--wide", action="store_true", default=None,
-        help="a row per task and a column per annotator, or with --columns annotator=NAME the other way round; an "
+    header = {
+        "--no-header": "the annotations have no header; give --columns as numbers, such as task=1,annotator=2,label=3",
+    }
+    add_options(reading, header, dest="header", action="store_const", const=False)
+    wide = {
+        "--wide": "a row per task and a column per annotator, or with --columns annotator=NAME the other way round; an "
         "empty cell is no label",
-    )  # fmt: skip
-    command.add_argument(
-        "--missing", metavar="A,B,…", help="labels that mean that there is none, such as --missing=-1,NA"
-    )
-    command.add_argument(
-        "--label-separator", metavar="X", help="what separates several labels in a cell; see --on-duplicate"
-    )
-    command.add_argument("--annotator-separator", metavar="X",
-        help="what separates several annotators in a cell, and their labels in another; lists are taken apart, too",
-    )  # fmt: skip
-    command.add_argument("--rename", metavar="OLD=NEW,…", help="labels that are taken for others, such as 'both=tie'")
-    command.add_argument("--no-label", metavar="LABEL",
-        help="the label that an answer without one stands for; with --multi-label the answer that none holds, '(none)'",
-    )  # fmt: skip
+    }
+    add_options(reading, wide, action="store_true", default=None)
+    bad_rows = {"--on-bad-rows": "invalid rows: stop (default), or skip them"}
+    add_options(reading, bad_rows, choices=("error", "reject"), default="error")
+    add_options(reading, {"--rejects FILE": "file for skipped rows, with the reasons"}, type=path)
+    duplicates = {
+        "--on-duplicate": "a second label by one annotator for one task: stop (default), keep the first, the last, or "
+        "all of them (majority vote and Dawid-Skene)",
+    }
+    add_options(reading, duplicates, choices=("error", "first", "last", "all"), default="error")
     if second is not None:
         add_second_columns(command, second)
-    command.add_argument("--classes", metavar="A,B,…",
-        help='class names in the order of their codes (one with a comma: "a, b"); default: sorted',
-    )  # fmt: skip
-    command.add_argument(
-        "--on-bad-rows", choices=("error", "reject"), default="error", help="invalid rows: stop (default), or skip them"
-    )
-    command.add_argument("--rejects", type=path, metavar="FILE", help="file for skipped rows, with the reasons")
-    command.add_argument("--exclude", metavar="NAME,…|FILE",
-        help="annotators whose annotations are left out: names with commas between, or a text file with a name a line; "
-        "NAME:2026-02-14.. leaves out those from this time on (UTC), NAME:..2026-02-14 those before it",
-    )  # fmt: skip
-    command.add_argument("--only", metavar="NAME,…|FILE", help="annotators who are kept, in the same form")
-    command.add_argument("--since", type=date, metavar="DATE",
-        help="keep annotations from this time on, such as 2026-03-01 or 2026-03-01T12:00 (UTC), by their timestamps",
-    )  # fmt: skip
-    command.add_argument(
-        "--on-duplicate", choices=("error", "first", "last", "all"), default="error",
-        help="a second label by one annotator for one task: stop (default), keep the first, the last, or all of them "
-        "(majority vote and Dawid-Skene)",
-    )  # fmt: skip
 
 
 def add_annotations(command: argparse.ArgumentParser) -> None:
@@ -127,31 +139,32 @@ def add_annotations(command: argparse.ArgumentParser) -> None:
     command.add_argument("annotations", type=path, help=f"{text} ({LABEL_FORMATS})")
 
 
-def add_values(command: argparse.ArgumentParser, flag: str, what: str, dest: str = "settings") -> None:
+def add_values(command: argparse._ActionsContainer, flag: str, what: str, dest: str = "settings") -> None:
     """An option of NAME=VALUE, for `settings_of` or `named_values`.
 
     Args:
-        command: gets the option.
+        command: gets the option; or a group of its options does.
         flag: the option.
         what: for its help, what a value is.
         dest: attribute of the arguments that holds the words.
     """
-    text = f"{what}; may be given several times"
-    command.add_argument(flag, action="append", default=[], metavar="NAME=VALUE", dest=dest, help=text)
+    helps = {f"{flag} NAME=VALUE": f"{what}; may be given several times"}
+    add_options(command, helps, action="append", default=[], dest=dest)
 
 
 def add_multi_label(command: argparse.ArgumentParser, more: str) -> None:
     """`--multi-label`; `more` goes on in its help."""
-    text = f"several labels may hold for a task{more}"
-    command.add_argument("--multi-label", action="store_true", default=None, help=text)
+    helps = {"--multi-label": f"several labels may hold for a task{more}"}
+    add_options(group(command, CLASSES), helps, action="store_true", default=None)
 
 
 def add_annotator_table(command: argparse.ArgumentParser, what: str) -> None:
     """Adds --annotator-table; `what` says what it is for."""
-    command.add_argument("--annotator-table", type=path, metavar="FILE",
-        help=f"{what}: columns annotator, and source (model or person), cost (of an answer, above 0), or both "
-        "(.parquet, .csv, .csv.gz)",
-    )  # fmt: skip
+    helps = {
+        "--annotator-table FILE": f"{what}: columns annotator, and source (model or person), cost (of an answer, above "
+        "0), or both (.parquet, .csv, .csv.gz)",
+    }
+    add_options(group(command, CLASSES), helps, type=path)
 
 
 def check_mixed(arguments: argparse.Namespace, kind: Kind, refused: Sequence[str] = ()) -> None:
@@ -216,42 +229,68 @@ def models_of(arguments: argparse.Namespace, annotations: Annotations) -> list[s
 
 def add_image(command: argparse.ArgumentParser, more: str = "") -> None:
     """Adds --image; `more` is the end of its help."""
-    command.add_argument("--image", metavar="COLUMN",
-        help="with --platform: name tasks after the files of their images, which this column of the export names"
-        f"{more}",
-    )  # fmt: skip
+    helps = {
+        "--image COLUMN": "with --platform: name tasks after the files of their images, which this column of the "
+        f"export names{more}",
+    }
+    add_options(group(command, READING), helps)
 
 
 def add_text_options(command: argparse.ArgumentParser) -> None:
     """Adds how text files are written."""
-    command.add_argument(
-        "--encoding", help="encoding of text files, such as latin-1; default: UTF-8, or what a byte order mark says"
-    )
-    command.add_argument("--decimal", choices=(".", ","), help="decimal mark of numbers in text (default .)")
+    reading = group(command, READING)
+    encoding = "encoding of text files, such as latin-1; default: UTF-8, or what a byte order mark says"
+    reading.add_argument("--encoding", help=encoding)
+    reading.add_argument("--decimal", choices=(".", ","), help="decimal mark of numbers in text (default .)")
 
 
 def add_second_columns(command: argparse.ArgumentParser, second: str) -> None:
     """Adds the names of the columns of instances or gold; `second` is "instance" or "gold"."""
-    names = "task, gold" if second == "gold" else "task, gold, split, text, image, features"
-    command.add_argument(f"--{second}-columns", metavar="NAME=COLUMN,…",
-        help=f"columns of the {'gold' if second == 'gold' else 'instances'} under other names ({names}), such as "
-        "task=image; numbers count the columns of a file without a header",
-    )  # fmt: skip
+    table, names = "gold", "task, gold"
     if second == "instance":
-        command.add_argument("--outside-images", action="store_true",
-            help="the table of instances may name images outside of its own folder",
-        )  # fmt: skip
+        table, names = "instances", "task, gold, split, text, image, features"
+        outside = {"--outside-images": "the table of instances may name images outside of its own folder"}
+        add_options(group(command, INSTANCES), outside, action="store_true")
+    columns = {
+        f"--{second}-columns NAME=COLUMN,…": f"columns of the {table} under other names ({names}), such as task=image; "
+        "numbers count the columns of a file without a header",
+    }
+    add_options(group(command, INSTANCES), columns)
 
 
 def add_kinds(command: argparse.ArgumentParser) -> None:
-    """Adds --task, and the options of each kind of label."""
-    command.add_argument("--task", choices=tuple(KINDS), default=next(iter(KINDS)),
-        help="kind of labels (default classification). sequence: tagged sentences, as spans in .jsonl, in CoNLL's "
+    """Adds --task, the options of each kind of label, and --help-all, see `hide_other_kinds`."""
+    helps = {
+        "--task": "kind of labels (default classification). sequence: tagged sentences, as spans in .jsonl, in CoNLL's "
         "columns under any other ending. regression: ratings, numbers as labels. preference: which of two tasks is "
         "better",
-    )  # fmt: skip
+    }
+    add_options(command, helps, choices=tuple(KINDS), default=CLASSES)
+    add_options(command, {"--help-all": "show this, with the options for all kinds of labels"}, action="help")
     for kind in KINDS.values():
-        kind.add_arguments(command)
+        kind.add_arguments(cast(argparse.ArgumentParser, group(command, kind.name)))
+
+
+def hide_other_kinds(command: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Leaves options that the kind of label does not have out of the help of a command.
+
+    Args:
+        command: its parser.
+        words: of the command line, which show all options with `--help-all`, else those of the kind after `--task`.
+    """
+    if not any(action.dest == "task" for action in command._actions) or any(
+        word.startswith("--help-") for word in words
+    ):
+        return
+    reader = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    reader.add_argument("--task", nargs="?")
+    shown = KINDS.get(reader.parse_known_args(words)[0].task) or KINDS[CLASSES]
+    for options in command._action_groups:
+        other = options.title in KINDS and options.title != shown.name
+        for action in options._group_actions:
+            if other or action.dest in shown.refused:
+                action.help = argparse.SUPPRESS
+    command.epilog = "Options for other kinds of labels: --task KIND --help. All options: --help-all."
 
 
 def checked_kind(arguments: argparse.Namespace) -> Kind:
@@ -268,14 +307,10 @@ def add_seed(command: argparse.ArgumentParser, of: str, most: int = 2**63 - 1) -
 
 def add_alpha(command: argparse.ArgumentParser, metric: str | None, of_kinds: str = "") -> None:
     """Adds the options of Krippendorff's alpha, with the default metric, and what is said of that of other kinds."""
-    command.add_argument(
-        "--metric", choices=("nominal", "ordinal", "interval", "ratio"), default=metric,
-        help=f"distance of labels in Krippendorff's alpha (default nominal: equal or not{of_kinds})",
-    )  # fmt: skip
-    command.add_argument(
-        "--bootstrap", type=integer(0, 10**6), default=200, metavar="N",
-        help="bootstrap samples for the interval of alpha (default 200; 0: no interval)",
-    )  # fmt: skip
+    metrics = {"--metric": f"distance of labels in Krippendorff's alpha (default nominal: equal or not{of_kinds})"}
+    add_options(command, metrics, choices=("nominal", "ordinal", "interval", "ratio"), default=metric)
+    samples = {"--bootstrap N": "bootstrap samples for the interval of alpha (default 200; 0: no interval)"}
+    add_options(command, samples, type=integer(0, 10**6), default=200)
 
 
 def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
@@ -283,7 +318,7 @@ def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]
     return {name: value for name in names if (value := getattr(arguments, name, None)) is not None}
 
 
-def add_settings(command: argparse.ArgumentParser, helps: Mapping[str, str]) -> None:
+def add_settings(command: argparse._ActionsContainer, helps: Mapping[str, str]) -> None:
     """Adds an option for each of these settings of a training, by name with its help; the class says what it may be."""
     for name, text in helps.items():
         cls = next(each for each in (TrainingSettings, TextSettings, ImageSettings) if hasattr(each, name))
@@ -300,12 +335,11 @@ def add_settings(command: argparse.ArgumentParser, helps: Mapping[str, str]) -> 
 
 def add_column_types(command: argparse.ArgumentParser) -> None:
     """Adds --inputs."""
-    command.add_argument(
-        "--inputs",
-        metavar="COLUMN=TYPE,…",
-        dest="types",
-        help="tables: types of columns where they are not to be found out: number, category, text, vector or image",
-    )
+    helps = {
+        "--inputs COLUMN=TYPE,…": "tables: types of columns where they are not to be found out: number, category, "
+        "text, vector or image",
+    }
+    add_options(group(command, INSTANCES), helps, dest="types")
 
 
 def column_types(text: str | None) -> dict[str, str]:
@@ -390,13 +424,13 @@ def add_worth(command: argparse.ArgumentParser, effect: str, enough: str) -> Non
         effect: what becomes of tasks whose answers cost less than what they are expected to put right.
         enough: what follows once the target is reached.
     """
-    command.add_argument("--worth", type=number(0), metavar="X",
-        help=f"classes: what a label put right is worth, in the unit of --pay: tasks are {effect} whose answers cost "
-        "less than what they are expected to put right (default: twenty answers)",
-    )  # fmt: skip
-    command.add_argument("--target", type=number(0, 1), metavar="P",
-        help=f"classes: share of settled labels that is enough{enough}",
-    )  # fmt: skip
+    worth = {
+        "--worth X": "classes: what a label put right is worth, in the unit of --pay: tasks are "
+        f"{effect} whose answers cost less than what they are expected to put right (default: twenty answers)",
+    }
+    add_options(group(command, CLASSES), worth, type=number(0))
+    target = {"--target P": f"classes: share of settled labels that is enough{enough}"}
+    add_options(group(command, CLASSES), target, type=number(0, 1))
 
 
 def check_multi_label(arguments: argparse.Namespace, kind: Kind, others: Iterable[str]) -> None:

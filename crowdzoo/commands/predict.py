@@ -7,7 +7,8 @@ from typing import Any
 
 from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
-from crowdzoo.commands.outputs import Output, is_predictions
+from crowdzoo.commands.options import add_options, group
+from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.commands.progress import progress
 from crowdzoo.data.instance_kinds import IMAGES, TEXTS, VECTORS, InstanceKind
 from crowdzoo.errors import ConfigError, DataError
@@ -27,27 +28,27 @@ FEW, MANY = 32, 256  # instances in a call; files of images are large
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument(
-        "model",
-        help="a served folder, one version of it, or the URL of a server (http://… or grpc://…; https://… or grpcs://…)",
+    served = "a served folder, one version of it, or the URL of a server (http://… or grpc://…; https://… or grpcs://…)"
+    command.add_argument("model", help=served)
+    instances = (
+        "columns task and features, task and text, or those of a table (.parquet, .csv, .csv.gz); one text per line "
+        "(.txt); or a folder of images, or a column image of their paths"
     )
-    command.add_argument("instances", type=path,
-        help="columns task and features, task and text, or those of a table (.parquet, .csv, .csv.gz); one text per "
-        "line (.txt); or a folder of images, or a column image of their paths",
-    )  # fmt: skip
-    command.add_argument("--out", type=path, metavar="FILE.csv",
-        help="file for the predictions (default: the terminal); of masks a folder, DIR",
-    )  # fmt: skip
+    command.add_argument("instances", type=path, help=instances)
+    out = {"--out FILE.csv": "file for the predictions (default: the terminal); of masks a folder, DIR"}
+    add_options(group(command, options.OUTPUT), out, type=path)
+    options.add_spreadsheet(command)
     options.add_column_types(command)
     command.add_argument("--name", default="model", help="the model's name on a server (default: model)")
-    command.add_argument(
-        "--ca-file", type=path, metavar="FILE.pem",
-        help="certificates to trust, of a server with TLS (https://… or grpcs://…) that this machine does not trust",
-    )  # fmt: skip
+    certificates = (
+        "certificates to trust, of a server with TLS (https://… or grpcs://…) that this machine does not trust"
+    )
+    add_options(command, {"--ca-file FILE.pem": certificates}, type=path)
     options.add_second_columns(command, "instance")
     options.add_text_options(command)
-    options.add_spreadsheet(command)
-    output = Output("out", "--out", is_predictions, folder=True, unless=(".csv", ".tsv", ".txt"))
+    headers = "|".join(",".join(kind.header) for kind in KINDS.values())
+    own = marked(rf"^({headers})(\r?\n|$)|^.PNG.*tEXtSoftware\0crowdzoo")
+    output = Output("out", "--out", own, folder=True, unless=(".csv", ".tsv", ".txt"))
     options.add_outputs(command, ("instances",), output)
 
 

@@ -1,74 +1,81 @@
 """`crowdzoo quality`: how far annotators agree."""
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
 from crowdzoo.checks.constraints import SEED, TABLE_FORMATS
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import PEOPLE_AND_MODELS
-from crowdzoo.commands.outputs import Output, is_picture, is_quality
+from crowdzoo.commands.options import CLASSES, PEOPLE_AND_MODELS, add_options, group
+from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
-from crowdzoo.kinds import Kind, kind_of
+from crowdzoo.kinds import KINDS, Kind
 
-OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "plot", "worth", "target")  # options
+OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "worth", "target")  # options
+
+
+def is_quality(folder: Path) -> bool:
+    """Whether `crowdzoo quality` wrote the folder, and nothing else is in it."""
+    from crowdzoo.quality.report import OF_MODELS
+
+    tables = ("tasks", "annotators", "classes", "camps", *OF_MODELS)
+    return holds(("summary.json", *(f"{table}.{ending}" for table in tables for ending in TABLE_FORMATS)))(folder)
 
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     options.add_annotations(command)
-    command.add_argument(
-        "--method", metavar="NAME",
-        help=f"aggregation method to compare with (default {kind_of('classification').aggregation}; where models are "
+    method = {
+        "--method NAME": f"aggregation method to compare with (default {KINDS[CLASSES].aggregation}; where models are "
         "named people-and-models, as in aggregate --annotator-table); none: no comparison",
-    )  # fmt: skip
-    command.add_argument("--out", type=path, metavar="DIR", help="folder for the tables (new or empty)")
-    command.add_argument("--format", choices=TABLE_FORMATS,
-        help="format of the tables in --out (default parquet)",
-    )  # fmt: skip
-    command.add_argument("--pay", type=number(0), metavar="X",
-        help="what an answer costs: the tables say what each annotator is due and what tasks to redo cost "
-        "(by annotator: column cost of --annotator-table)",
-    )  # fmt: skip
-    options.add_worth(command, "to be redone", "")
-    command.add_argument("--gold", type=path, metavar="FILE",
-        help="true classes of some tasks, columns task, gold: the tables say how many answers of each are right",
-    )  # fmt: skip
-    command.add_argument("--plot", type=path, metavar="FILE.png", help="file for a plot (needs matplotlib)")
+    }
+    add_options(command, method)
     options.add_alpha(command, None, "; ratings: interval")
-    command.add_argument(
-        "--top", type=integer(0, options.MOST), default=5, metavar="N", help="length of each list (default 5)"
-    )
-    command.add_argument(
-        "--models", metavar="A,B,…",
-        help="annotators that are models: how far they agree with the others, who are people, class by class, and "
-        "whether they may replace them (needs SciPy)",
-    )  # fmt: skip
-    options.add_annotator_table(command, "which annotators are models, in place of --models")
-    command.add_argument(
-        "--epsilon", type=number(0, 1),
-        help="with --models, what a model saves: .2 beside experts (default), .15 trained people, .1 crowd workers",
-    )  # fmt: skip
-    command.add_argument("--sure", type=number(0, 1), metavar="P",
-        help="texts and regions: tasks less sure than that are to be done again, see next (default: those whose "
-        "answers differ far more than is usual)",
-    )  # fmt: skip
-    options.add_kinds(command)
     options.add_seed(command, "the bootstrap")
+    add_options(command, {"--top N": "length of each list (default 5)"}, type=integer(0, options.MOST), default=5)
+    pay = {
+        "--pay X": "what an answer costs: the tables say what each annotator is due and what tasks to redo cost (by "
+        "annotator: column cost of --annotator-table)",
+    }
+    add_options(command, pay, type=number(0))
+    sure = {
+        "--sure P": "texts and regions: tasks less sure than that are to be done again, see next (default: those whose "
+        "answers differ far more than is usual)",
+    }
+    add_options(command, sure, type=number(0, 1))
+    output = group(command, options.OUTPUT)
+    add_options(output, {"--out DIR": "folder for the tables (new or empty)"}, type=path)
+    add_options(output, {"--format": "format of the tables in --out (default parquet)"}, choices=TABLE_FORMATS)
+    options.add_spreadsheet(command)
     options.add_reading(command, "gold")
     options.add_image(command)
-    outputs = Output("out", "--out", is_quality, folder=True), Output("plot", "--plot", is_picture), options.REJECTS
-    options.add_spreadsheet(command)
+    options.add_kinds(command)
+    of_classes = group(command, CLASSES)
+    files = {
+        "--gold FILE": "true classes of some tasks, columns task, gold: the tables say how many answers of each are "
+        "right",
+    }
+    add_options(of_classes, files, type=path)
+    models = {
+        "--models A,B,…": "annotators that are models: how far they agree with the others, who are people, class by "
+        "class, and whether they may replace them (needs SciPy)",
+    }
+    add_options(of_classes, models)
+    options.add_annotator_table(command, "which annotators are models, in place of --models")
+    epsilon = "with --models, what a model saves: .2 beside experts (default), .15 trained people, .1 crowd workers"
+    of_classes.add_argument("--epsilon", type=number(0, 1), help=epsilon)
+    options.add_worth(command, "to be redone", "")
+    outputs = Output("out", "--out", is_quality, folder=True), options.REJECTS
     options.add_outputs(command, ("annotations", "annotator_table", "gold"), *outputs)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Measures, prints lists, and writes tables and a picture."""
+    """Measures, prints lists and writes tables."""
     from crowdzoo.quality import people_and_models, quality_report
     from crowdzoo.quality.settled import can_be_settled
-    from crowdzoo.report.plots import plot_quality
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
     from crowdzoo.report.sheets import print_sheets, with_sheets
 
@@ -92,10 +99,6 @@ def run(arguments: argparse.Namespace) -> None:
         options.refuse(arguments, ("worth", "target"), "--method none")
     elif not mixed:
         aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed)
-    if arguments.plot is not None:
-        if arguments.plot.suffix != ".png":
-            raise ConfigError(f"--plot {arguments.plot}: a picture's file ends in .png.")
-        import matplotlib  # noqa: F401  says what is missing before any work is done
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     if not can_be_settled(annotations):
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, or so many tasks")
@@ -135,8 +138,6 @@ def run(arguments: argparse.Namespace) -> None:
         print_class_agreement(report.agreements)
     if arguments.out is not None:
         print(f"\ntables: {report.write(arguments.out, arguments.format or 'parquet', replace=arguments.force)}")
-    if arguments.plot is not None:
-        print(f"\npicture: {plot_quality(report, arguments.plot)}")
 
 
 def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:

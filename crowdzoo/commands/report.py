@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from crowdzoo.checks.constraints import SEED
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import PEOPLE_AND_MODELS
-from crowdzoo.commands.outputs import Output, is_page, is_page_data, page_data_path
+from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group
+from crowdzoo.commands.outputs import Output, marked, page_data_path
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.reading.tables.layout import Layout
@@ -19,75 +19,75 @@ if TYPE_CHECKING:
 MOST_BY_DEFAULT = 500_000  # annotations that are aggregated by the default method
 QUICK = "one-coin"  # that of larger crowds
 # Which annotations are compared, and as what: with other ones a report is not like an earlier one
-COMPARED = (
-    "only", "exclude", "since", "classes", "missing", "rename", "label_separator", "annotator_separator",
-    "on_duplicate", "on_bad_rows", "multi_label", "metric", "epsilon", "low", "high", "normalize", "unit", "scheme",
-)  # fmt: skip
+READ = ("only", "exclude", "since", "classes", "missing", "rename", "label_separator", "annotator_separator")
+MEASURED = ("multi_label", "metric", "epsilon", "low", "high", "normalize", "unit", "scheme")
+COMPARED = (*READ, "on_duplicate", "on_bad_rows", *MEASURED)
 NO_LABEL = "(none)"  # the answer that no label holds
 
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     options.add_annotations(command)
-    command.add_argument("--out", type=path, required=True, metavar="FILE.html",
-        help="file for the page; the same numbers, of all annotators and tasks, are written to FILE.json",
-    )  # fmt: skip
-    command.add_argument("--title", metavar="TEXT", help="heading of the page (default: name of the file)")
-    command.add_argument("--instances", type=path, metavar="FILE",
-        help="what was labelled, to be shown with the tasks: texts, a table, or images; see crowdzoo train",
-    )  # fmt: skip
-    command.add_argument("--method", metavar="NAME",
-        help="aggregation method (default robust, and one-coin above 500,000 annotations; ratings: rating-em; "
-        "sentences: bsc-seq; preferences: annotator-bradley-terry); an unknown name prints the list",
-    )  # fmt: skip
-    options.add_annotator_table(command, "classes: who is a model, for labels that people decide (people-and-models), "
-        "and the comparison of models with people")  # fmt: skip
-    command.add_argument("--epsilon", type=number(0, 1),
-        help="how much less often than a person a model of --annotator-table may agree with other people (default 0.2)",
-    )  # fmt: skip
-    options.add_multi_label(command, f"{options.ONE_ANSWER}each label is a question of yes or no")
-    command.add_argument("--before", type=path, metavar="FILE.json",
-        help="numbers of an earlier report on the same crowd: the page says what changed since",
-    )  # fmt: skip
-    command.add_argument("--predictions", type=path, metavar="FILE",
-        help="classes: a model's predictions of the tasks, as crowdzoo predict writes them (columns task, class, "
-        "probability in .parquet, .csv or .csv.gz): the page compares the aggregated labels with them",
-    )  # fmt: skip
-    command.add_argument("--gold", type=path, metavar="FILE",
-        help="classes: true classes of some tasks, columns task, gold in .parquet or .csv: the page says how far the "
-        "probabilities of the labels, and of the model, can be trusted",
-    )  # fmt: skip
-    command.add_argument("--history", type=path, metavar="FILE.json",
-        help="history of the model's training, to be drawn, such as the history.json that crowdzoo run writes: values "
-        "of each epoch by the name of a metric",
-    )  # fmt: skip
-    command.add_argument("--curve", type=integer(0, 1000), default=5, metavar="N",
-        help="classes: draws a step of the learning curve, which shows whether more annotations pay (default 5; 0: no "
-        "curve)",
-    )  # fmt: skip
-    command.add_argument("--fail-if", action="append", default=[], metavar="CONDITION",
-        help="exit with 7 where this holds, such as --fail-if 'alpha<0.6'; may be given several times; an unknown name "
-        "prints the list. Page and numbers are written all the same",
-    )  # fmt: skip
-    command.add_argument("--hash-ids", nargs="?", const=True, default=False, metavar="KEY",
-        help="hashes in the place of the names of annotators and tasks; with KEY the same ones in every report, "
-        "without it by a random key. Instances are shown as they are",
-    )  # fmt: skip
+    method = {
+        "--method NAME": "aggregation method (default robust, and one-coin above 500,000 annotations; ratings: "
+        "rating-em; sentences: bsc-seq; preferences: annotator-bradley-terry); an unknown name prints the list",
+    }
+    add_options(command, method)
     options.add_alpha(command, None, "; ratings: interval; sentences and preferences: nominal")
     options.add_seed(command, "the bootstrap, random ties and starts")
-    options.add_kinds(command)
+    files = {
+        "--before FILE.json": "numbers of an earlier report on the same crowd: the page says what changed since",
+        "--history FILE.json": "history of the model's training, to be drawn, such as the history.json that crowdzoo "
+        "run writes: values of each epoch by the name of a metric",
+    }
+    add_options(command, files, type=path)
+    conditions = {
+        "--fail-if CONDITION": "exit with 7 where this holds, such as --fail-if 'alpha<0.6'; may be given several "
+        "times; an unknown name prints the list. Page and numbers are written all the same",
+    }
+    add_options(command, conditions, action="append", default=[])
+    output = group(command, options.OUTPUT)
+    out = {
+        "--out FILE.html": "file for the page; the same numbers, of all annotators and tasks, are written to FILE.json"
+    }
+    add_options(output, out, type=path, required=True)
+    add_options(output, {"--title TEXT": "heading of the page (default: name of the file)"})
+    hashes = {
+        "--hash-ids KEY": "hashes in the place of the names of annotators and tasks; with KEY the same ones in every "
+        "report, without it by a random key. Instances are shown as they are",
+    }
+    add_options(output, hashes, nargs="?", const=True, default=False)
+    instances = {
+        "--instances FILE": "what was labelled, to be shown with the tasks: texts, a table, or images; see "
+        "crowdzoo train",
+    }
+    add_options(group(command, options.INSTANCES), instances, type=path)
     options.add_reading(command, "instance")
     options.add_second_columns(command, "gold")
     options.add_image(command)
-    page = Output("out", "--out", is_page)
-    numbers = Output("out", "numbers of --out", is_page_data, place=page_data_path)
-    options.add_outputs(
-        command,
-        ("annotations", "instances", "annotator_table", "before", "predictions", "gold", "history"),
-        page,
-        numbers,
-        options.REJECTS,
-    )
+    options.add_kinds(command)
+    tables = {
+        "--predictions FILE": "classes: a model's predictions of the tasks, as crowdzoo predict writes them (columns "
+        "task, class, probability in .parquet, .csv or .csv.gz): the page compares the aggregated labels with them",
+        "--gold FILE": "classes: true classes of some tasks, columns task, gold in .parquet or .csv: the page says how "
+        "far the probabilities of the labels, and of the model, can be trusted",
+    }
+    of_classes = group(command, options.CLASSES)
+    add_options(of_classes, tables, type=path)
+    models = "classes: who is a model, for labels that people decide (people-and-models), and the comparison of models "
+    options.add_annotator_table(command, f"{models}with people")
+    epsilon = "how much less often than a person a model of --annotator-table may agree with other people (default 0.2)"
+    of_classes.add_argument("--epsilon", type=number(0, 1), help=epsilon)
+    options.add_multi_label(command, f"{options.ONE_ANSWER}each label is a question of yes or no")
+    curve = {
+        "--curve N": "classes: draws a step of the learning curve, which shows whether more annotations pay (default "
+        "5; 0: no curve)",
+    }
+    add_options(of_classes, curve, type=integer(0, 1000), default=5)
+    page = Output("out", "--out", marked("^<!doctype html>.* - crowdzoo report</title>"))
+    numbers = Output("out", "numbers of --out", marked('^{"format":"crowdzoo-report"'), place=page_data_path)
+    inputs = ("annotations", "instances", "annotator_table", "before", "predictions", "gold", "history")
+    options.add_outputs(command, inputs, page, numbers, options.REJECTS)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -114,8 +114,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.multi_label:
         options.check_multi_label(arguments, kind, ("classes", "wide", "predictions", "gold"))
         reading = {"no_label": NO_LABEL} | reading | {"on_duplicate": "all"}
-    conditions = [Condition.parse(text, "multi-label" if arguments.multi_label else kind.name)
-                  for text in arguments.fail_if]  # fmt: skip
+    judged = "multi-label" if arguments.multi_label else kind.name
+    conditions = [Condition.parse(text, judged) for text in arguments.fail_if]
     for each in conditions:
         lacking = [f"--{name} FILE" for name in NEEDED.get(each.name, ()) if getattr(arguments, name) is None]
         if lacking:
@@ -153,13 +153,23 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         aggregation = fitted(aggregator, annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
+        names = ("metric", "bootstrap", "seed", "hash_ids", "curve")
         page = report_page(
-            annotations, aggregation, title=arguments.title or arguments.annotations.name, instances=instances,
-            metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed, hash_ids=arguments.hash_ids,
-            before=before, predictions=predictions, gold=gold, curve=arguments.curve, history=history, models=models,
-            on_sample=step, options=_compared(arguments), source=options.source_of(arguments, kind),
+            annotations,
+            aggregation,
+            title=arguments.title or arguments.annotations.name,
+            instances=instances,
+            before=before,
+            predictions=predictions,
+            gold=gold,
+            history=history,
+            models=models,
+            on_sample=step,
+            options=_compared(arguments),
+            source=options.source_of(arguments, kind),
+            **{name: getattr(arguments, name) for name in names},
             **options.given(arguments, ["epsilon"]),
-        )  # fmt: skip
+        )
     if quick:
         page = replace(page, numbers=replace(page.numbers, warnings=[*page.numbers.warnings, _of_quick()]))
     page.write(arguments.out)

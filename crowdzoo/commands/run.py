@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo.checks.option_types import path
-from crowdzoo.commands.options import add_values, named_values
+from crowdzoo.commands.options import add_options, add_values, named_values
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.process import use_tensorflow
@@ -18,19 +18,20 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("config", type=path, help="the pipeline's YAML file")
     # argparse looks for the whole word before it looks for a value, so that "--check FILE.yaml" stays what it was
-    command.add_argument("--check=all", dest="check", action="store_const", const="all",
-        help="the same, and read all rows of the input files and all images",
-    )  # fmt: skip
-    command.add_argument("--check", dest="check", action="store_const", const="sample",
-        help="only check the configuration and the input files, of long ones the first rows, of images some",
-    )  # fmt: skip
+    checks = {
+        "--check=all": "the same, and read all rows of the input files and all images",
+        "--check": "only check the configuration and the input files, of long ones the first rows, of images some",
+    }
+    for (flag, text), amount in zip(checks.items(), ("all", "sample"), strict=True):
+        add_options(command, {flag: text}, dest="check", action="store_const", const=amount)
     add_values(command, "--set", "replace a setting, such as training.epochs=20", "overrides")
-    command.add_argument("--on", choices=("kubeflow", "vertex"),
-        help="compile the pipeline for this in place of running it here; needs --out",
-    )  # fmt: skip
-    command.add_argument("--out", type=path, metavar="FILE",
-        help="with --on: the file that Kubeflow (FILE.yaml) or Vertex AI (FILE.json) takes; an earlier one is replaced",
-    )  # fmt: skip
+    platform = {"--on": "compile the pipeline for this in place of running it here; needs --out"}
+    add_options(command, platform, choices=("kubeflow", "vertex"))
+    out = {
+        "--out FILE": "with --on: the file that Kubeflow (FILE.yaml) or Vertex AI (FILE.json) takes; an earlier one is "
+        "replaced",
+    }
+    add_options(command, out, type=path)
     command.set_defaults(translate=_as_settings)
     command.add_argument("--force", action="store_true", help="with --on: replace any file that --out names")
 
@@ -44,7 +45,7 @@ def _as_settings(message: str) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the pipeline, compiles it, or only checks its configuration."""
-    from crowdzoo.pipelines.config import load_config
+    from crowdzoo.pipelines.config.load import load_config
     from crowdzoo.pipelines.yaml_files import read_value
 
     pairs = named_values(arguments.overrides, "training.epochs=20")
@@ -81,7 +82,7 @@ def _is_pipeline(path: Path) -> bool:
 
 def _compile(arguments: argparse.Namespace, overrides: dict[str, Any]) -> int:
     """Writes the pipeline for Kubeflow or Vertex AI; nothing of it runs here."""
-    from crowdzoo.pipelines.config import load_config
+    from crowdzoo.pipelines.config.load import load_config
 
     where, endings = {"kubeflow": ("Kubeflow", (".yaml", ".yml")), "vertex": ("Vertex AI", (".json",))}[arguments.on]
     if arguments.check == "all":

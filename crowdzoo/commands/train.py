@@ -8,7 +8,8 @@ from typing import Any
 
 from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
-from crowdzoo.commands.outputs import Output, is_model, is_names, names_path
+from crowdzoo.commands.options import add_options, group
+from crowdzoo.commands.outputs import Output, marked, names_path
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.errors import ConfigError, shorten
@@ -22,6 +23,7 @@ from crowdzoo.training.digest import digest_of
 from crowdzoo.training.length import num_labelled, with_length
 
 ENCODER = ("inputs", "form", "height", "width", "fit")  # those that the encoder of a base of one's own takes
+TRAINING = "training"  # heading of --help
 MOST_LAYERS, MOST_UNITS = 100, 1 << 16
 # Settings that are options, and their help
 FIELDS = {
@@ -49,30 +51,36 @@ FIELDS = {
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     options.add_annotations(command)
-    command.add_argument("--out", type=path, required=True, metavar="FILE.keras", help="file for the trained model")
-    command.add_argument(
-        "--method", metavar="NAME",
-        help="method that learns from the labels of all annotators (default ccem; ratings and sentences: "
-        "crowdsourced-layer, preferences: pair-annotators, regions: the aggregation staple), or an aggregation "
-        "method of `crowdzoo aggregate`, to train on its posteriors or estimates; an unknown name prints the list. "
-        "For ratings, rating-em is a method of the first sort, and aggregated trains on the estimates of rating-em",
-    )  # fmt: skip
+    method = {
+        "--method NAME": "method that learns from the labels of all annotators (default ccem; ratings and sentences: "
+        "crowdsourced-layer, preferences: pair-annotators, regions: the aggregation staple), or an aggregation method "
+        "of `crowdzoo aggregate`, to train on its posteriors or estimates; an unknown name prints the list. For "
+        "ratings, rating-em is a method of the first sort, and aggregated trains on the estimates of rating-em",
+    }
+    add_options(command, method)
     options.add_values(command, "--set", "setting of the method, such as connection=VW")
-    add_training(command)
     options.add_seed(command, "weights, dropout and the order of the tasks", most=2**32 - 1)
-    command.add_argument("--checkpoint", type=path, metavar="FOLDER",
-        help="keep the state of the training in this folder after each epoch. A run that was killed goes on from there "
-        "when the same command is given again, and ends with the same model. The folder is removed when the model is "
-        "saved",
-    )  # fmt: skip
-    options.add_kinds(command)
-    command.add_argument("--gold", type=path, metavar="FILE",
-        help="sentences: file of true tags, to print F1. Preferences: file of pairs with the columns left, right, gold "
-        "(left, right or equal), to print the share that is right. Regions: as for aggregate. Else gold is a column",
-    )  # fmt: skip
+    add_options(
+        group(command, options.OUTPUT), {"--out FILE.keras": "file for the trained model"}, type=path, required=True
+    )
+    add_training(command)
+    checkpoint = {
+        "--checkpoint FOLDER": "keep the state of the training in this folder after each epoch. A run that was killed "
+        "goes on from there when the same command is given again, and ends with the same model. The folder is removed "
+        "when the model is saved",
+    }
+    add_options(group(command, TRAINING), checkpoint, type=path)
+    gold = {
+        "--gold FILE": "sentences: file of true tags, to print F1. Preferences: file of pairs with the columns left, "
+        "right, gold (left, right or equal), to print the share that is right. Regions: as for aggregate. Else gold is "
+        "a column",
+    }
+    add_options(group(command, options.INSTANCES), gold, type=path)
     options.add_reading(command, "instance")
     options.add_image(command, "; with a folder of images it is found where there is only one")
-    model = Output("out", "--out", is_model)
+    options.add_kinds(command)
+    is_archive, is_names = marked("^PK.*metadata.json"), marked(r'^{"classes": (null|\[)')
+    model = Output("out", "--out", lambda path: is_archive(path) and is_names(names_path(path)))
     names = Output("out", "names of --out", is_names, place=names_path)
     options.add_outputs(command, ("annotations", "instances", "gold"), model, names, options.REJECTS)
 
@@ -131,23 +139,25 @@ def run(arguments: argparse.Namespace) -> None:
 
 def add_training(command: argparse.ArgumentParser) -> None:
     """Adds the instances, and how a base is trained on them."""
-    command.add_argument("instances", type=path, nargs="?",
-        help="columns task, features (or text, image, a path, or columns of a table), optional gold and split "
-        "(.parquet, .csv, .csv.gz); or a folder of images; not for sentences",
-    )  # fmt: skip
+    instances = (
+        "columns task, features (or text, image, a path, or columns of a table), optional gold and split (.parquet, "
+        ".csv, .csv.gz); or a folder of images; not for sentences"
+    )
+    command.add_argument("instances", type=path, nargs="?", help=instances)
     options.add_column_types(command)
-    command.add_argument("--base", metavar="NAME",
-        help="base model: a function of your own that makes it, package.module:function or file.py:function, or one of "
-        "crowdzoo's own by name (default: by the instances' columns)",
-    )  # fmt: skip
-    options.add_values(command, "--base-set", "argument of that function", "base_settings")
+    training = group(command, TRAINING)
+    base = {
+        "--base NAME": "base model: a function of your own that makes it, package.module:function or file.py:function, "
+        "or one of crowdzoo's own by name (default: by the instances' columns)",
+    }
+    add_options(training, base)
+    options.add_values(training, "--base-set", "argument of that function", "base_settings")
     of_encoder = (
         "with a base of your own: setting of what encodes texts, images or columns for it, such as max_words=5000"
     )
-    options.add_values(command, "--encoder-set", of_encoder, "encoder_settings")
-    command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); texts: units "
-        "of the last one")  # fmt: skip
-    options.add_settings(command, FIELDS)
+    options.add_values(training, "--encoder-set", of_encoder, "encoder_settings")
+    add_options(training, {"--hidden N,N,…": "units of the hidden layers (default 128); texts: units of the last one"})
+    options.add_settings(training, FIELDS)
 
 
 def settings_of(line: argparse.Namespace, kind: Kind, **given: Any) -> Any:

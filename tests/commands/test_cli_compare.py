@@ -86,7 +86,8 @@ def test_the_line_that_takes_the_best_has_the_options_that_were_given(folder, ca
     write_csv("hits.csv", ("item", "who", "answer"), *rows)
     monkeypatch.setattr(TRAINED, lambda *given, **_: np.full((len(given[4]), 2), 0.5))
     columns = ("--columns", "task=item,annotator=who,label=answer")
-    how = (*columns, "--exclude", "a5", "--epochs", 3, "--hidden", 4, "--dropout", 0, "--no-jit-compile")
+    how = (*columns, "--exclude", "a5", "--epochs", 3, "--hidden", 4, "--dropout", 0, "--no-jit-compile",
+           "--outside-images")  # fmt: skip
     methods = ("--methods", "crowdsourced-layer connection=VW scale=2", "--out", "runs")
     assert run("compare", "hits.csv", "instances.csv", *how, *methods) == 0  # and no gold
     printed = capsys.readouterr().out
@@ -96,7 +97,7 @@ def test_the_line_that_takes_the_best_has_the_options_that_were_given(folder, ca
     for option, value in [how[:2], how[2:4], how[4:6], how[6:8]]:
         assert line[line.index(option) + 1] == str(value)
     assert float(line[line.index("--dropout") + 1]) == 0
-    assert "--no-jit-compile" in line
+    assert {"--no-jit-compile", "--outside-images"} <= {*line}
     assert run("compare", "hits.csv", "instances.csv", *how, *methods, "--force") == 0
     capsys.readouterr()
     (folder / "instances.csv").write_text("task,x\nt0,many\n")

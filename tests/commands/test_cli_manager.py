@@ -12,7 +12,8 @@ import pytest
 from command_line import run
 from csv_files import read_csv, write_csv
 
-from crowdzoo.commands.compare import OTHERS
+from crowdzoo.commands.compare import OWN, TRAINING
+from crowdzoo.commands.main import _parser
 from crowdzoo.commands.options import add_reading
 from crowdzoo.kinds.page_parts import annotators_first
 
@@ -164,10 +165,16 @@ def test_the_line_that_compare_prints_reads_the_same_table(tmp_path, here, capsy
     assert (found["num_annotations"], found["classes"]) == (199, ["n", "y"])
 
 
-def test_the_line_that_compare_prints_has_all_options_of_reading():
+def test_the_line_that_compare_prints_has_all_options_of_reading_and_none_that_its_command_lacks():
     parser = argparse.ArgumentParser()
     add_reading(parser)
-    assert {action.dest for action in parser._actions} - OTHERS.keys() == {"help", "rejects"}
+    assert {action.dest for action in parser._actions} & {*OWN} == {"rejects"}
+    flags = {name: {*command._option_string_actions} for name, command in _parser().commands().items()}
+    own = {f"--{name.replace('_', '-')}" for name in OWN}
+    assert flags["compare"] - own <= flags["train"] | {"--multi-label"}  # which is refused with instances
+    trains = {f"--{name.replace('_', '-')}" for name in TRAINING} | {"--base-set", "--encoder-set", "--inputs"}
+    left = flags["compare"] - own - trains - flags["aggregate"] - {"--outside-images"}
+    assert {flag for flag in left if not flag.startswith("--no-")} == set()
 
 
 def test_sums_of_money_stand_in_the_summary(dated, capsys):

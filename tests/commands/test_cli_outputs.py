@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from slow_cases import quick
 
@@ -86,9 +87,8 @@ def test_a_command_replaces_what_it_wrote_and_with_force_other_files(capsys):
     assert cli.main([*aggregate, "out3", "--force"]) == 0
     assert Path("r.csv").read_text().startswith("file,row,column")
 
-    quality = ["quality", "a.csv", "--method", "none", "--bootstrap", "0", "--plot", "q.png"]
+    quality = ["quality", "a.csv", "--method", "none", "--bootstrap", "0"]
     assert cli.main([*quality, "--out", "q"]) == 0
-    assert cli.main(quality) == 0
     assert cli.main([*quality, "--out", "q"]) == 4
     assert cli.main([*quality, "--out", "q", "--format", "csv", "--force"]) == 0
     assert sorted(os.listdir("q")) == ["annotators.csv", "classes.csv", "summary.json", "tasks.csv"]
@@ -96,8 +96,6 @@ def test_a_command_replaces_what_it_wrote_and_with_force_other_files(capsys):
         Path(name).write_text("mine")
         assert cli.main(["train", "a.csv", "a.csv", "--out", "m.keras"]) == 4
         Path(name).unlink()
-    Path("q.png").write_bytes(b"\x89PNG\r\n of somebody else")
-    assert cli.main(quality) == 4
 
     datasets = ["datasets", "labelme", "--write", "data"]
     assert [cli.main(words) for words in (datasets, datasets, [*datasets, "--force"])] == [0, 4, 0]
@@ -215,3 +213,90 @@ def test_two_dashes_are_the_value_of_an_option(tmp_path, here, capsys):
         cli.main(["report", "crowd.csv", "--out", "r.html", "--decimal=--"])
     assert ended.value.code == 2
     assert "argument --decimal: invalid choice: '--'" in capsys.readouterr().err
+
+
+OWN_TEXT = {
+    "r.csv": "file,row,column,value,reason,original\na.csv,6,annotator,,no annotator,\n",
+    "r.txt": "\ufefffile;row;column;value;reason;original\n",
+    "p.html": "<!doctype html>\n<title>x - crowdzoo report</title>",
+    "p.json": '{"format":"crowdzoo-report","version":1}',
+    "b.csv": "task,annotator,gain,cost\n",
+    "b.json": '[\n {\n  "data": {\n   "task": "1",\n   "annotators": [\n    "ann"\n   ]\n  }\n }\n]\n',
+    "m.names.json": '{"classes": null, "annotators": []}',
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "others"),
+    [
+        (
+            ["aggregate", "a.csv", "--out", "o", "--on-bad-rows", "reject", "--rejects"],
+            "r.csv",
+            "file,row,column,value,reason,original,mine\n",
+        ),
+        (["aggregate", "a.csv", "--out", "o", "--on-bad-rows", "reject", "--rejects"], "r.txt", "row;column\n"),
+        (["report", "a.csv", "--out"], "p.html", "<!doctype html>\n<title>my report</title>"),
+        (["report", "a.csv", "--out", "p.html"], "p.json", '{"format": "mine"}'),
+        (["next", "a.csv", "--out"], "b.csv", "task,annotator,gain,cost,mine\n"),
+        (["next", "a.csv", "--out"], "b.json", '[{"data": {"task": 1}}]'),
+        (["train", "a.csv", "a.csv", "--out", "m.keras"], "m.names.json", '{"names": []}'),
+    ],
+)
+def test_a_file_is_replaced_if_it_has_the_mark_of_its_command(command, name, others, monkeypatch):
+    def reached(*_, **__):
+        raise NotImplementedError
+
+    module, words = command[0], [*command, *([] if name in ("p.json", "m.names.json") else [name])]
+    monkeypatch.setattr(f"crowdzoo.commands.{module}.run", reached)
+    Path(name).write_text(OWN_TEXT[name])
+    assert cli.main(words) == 1
+    for text in (others, OWN_TEXT["b.csv" if name[0] != "b" else "r.csv"], "\0" * 9000):
+        Path(name).write_text(text)
+        assert cli.main(words) == 4
+        assert Path(name).read_text() == text
+    assert cli.main([*words, "--force"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "own", "others"),
+    [
+        (["aggregate", "a.csv", "--out"], ["summary.json", "tasks.csv", "annotators.csv"], ["tasks.csv"]),
+        (["quality", "a.csv", "--out"], ["summary.json", "tasks.csv", "camps.csv"], ["summary.json", "tasks.txt"]),
+        (["convert", "a.csv", "--out"], ["annotations.csv", "instances.csv"], ["instances.csv"]),
+        (["convert", "a.csv", "--out"], ["spans.jsonl"], ["spans.jsonl", "annotations.csv"]),
+        (["datasets", "labelme", "--write"], ["annotations.csv", "instances.parquet"], ["annotations.csv", ".git"]),
+    ],
+)
+def test_a_folder_is_replaced_with_force_if_it_holds_nothing_else(command, own, others, monkeypatch, capsys):
+    def reached(*_, **__):
+        raise NotImplementedError
+
+    monkeypatch.setattr(f"crowdzoo.commands.{command[0]}.run", reached)
+    for folder, names in (("own", own), ("others", others), ("more", [*own, "mine.txt"])):
+        Path(folder).mkdir()
+        for name in names:
+            (Path(folder) / name).touch()
+    assert cli.main([*command, "own"]) == 4
+    assert "replace the earlier result with --force" in capsys.readouterr().err
+    assert cli.main([*command, "own", "--force"]) == 1
+    for folder in ("others", "more"):
+        assert cli.main([*command, folder, "--force"]) == 4
+
+
+def test_a_folder_of_masks_is_replaced_if_each_was_written_by_predict(monkeypatch):
+    Image = pytest.importorskip("PIL.Image")
+
+    from crowdzoo.kinds.regions.masks import write_png
+
+    def reached(*_, **__):
+        raise NotImplementedError
+
+    monkeypatch.setattr("crowdzoo.commands.predict.run", reached)
+    Image.new("L", (4, 4)).save("like.png")
+    Path("masks/deep").mkdir(parents=True)
+    for name in ("a.png", "deep/b.png"):
+        write_png(np.zeros((4, 4), int), ["", "cat"], Path("masks") / name, Path("like.png"))
+    assert cli.main(["predict", "m", "a.csv", "--out", "masks"]) == 4
+    assert cli.main(["predict", "m", "a.csv", "--out", "masks", "--force"]) == 1
+    Image.new("L", (4, 4)).save("masks/mine.png")
+    assert cli.main(["predict", "m", "a.csv", "--out", "masks", "--force"]) == 4

@@ -13,7 +13,7 @@ from target import Target
 
 from crowdzoo.aggregation import METHODS, RATING_METHODS, SEQUENCE_METHODS
 from crowdzoo.errors import ConfigError
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.pipelines.yaml_files import read_value
 from crowdzoo.training.methods import METHODS as DEEP_METHODS
 

@@ -117,7 +117,7 @@ def test_texts_that_are_read_as_classes_are_warned_of():
      (["compare", "gold.csv", "--task", "free-text"], "there is no model of free texts"),
      (["aggregate", "--normalize", "words"], "--normalize words: is for --task free-text; leave it out"),
      (["aggregate", "--task", "free-text", "--low", "0"], "--low 0"),
-     (["quality", "--task", "free-text", "--plot", "q.png"], "--plot does not go with --task free-text")],
+     (["quality", "--task", "free-text", "--models", "ann"], "--models does not go with --task free-text")],
 )  # fmt: skip
 def test_what_is_not_for_free_texts_is_refused(files, capsys, words, message):
     command, *rest = words

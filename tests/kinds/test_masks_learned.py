@@ -231,7 +231,7 @@ def config(files, tmp_path):
 
 def test_the_check_reads_folders_of_masks_and_the_defaults_are_those_of_the_command_line(config, capsys):
     pytest.importorskip("tfx")
-    from crowdzoo.pipelines.config import load_config
+    from crowdzoo.pipelines.config.load import load_config
 
     assert main(["run", str(config), "--check"]) == 0
     assert "fine, read 66 answers, 24 instances" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from launcher import Launcher
 from crowdzoo import datasets
 from crowdzoo.components.remote_files import fetch
 from crowdzoo.components.remote_serving import remote_versions
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.pipelines.kubeflow import compile_pipeline
 from crowdzoo.pipelines.local import run
 

@@ -6,8 +6,8 @@ import pytest
 
 from crowdzoo.errors import ConfigError
 from crowdzoo.pipelines.as_settings import as_settings
-from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.config.data_checks import check_data
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.training.methods import SEQUENCE_METHODS
 
 DATA = "data: {annotations: answers.csv, instances: instances.parquet}\n"

@@ -10,8 +10,8 @@ import pytest
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.pipelines.as_settings import as_settings
-from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.config.data_checks import check_data
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.reading.tables import sources
 
 

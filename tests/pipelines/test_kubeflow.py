@@ -12,7 +12,7 @@ from crowdzoo.commands.main import main
 from crowdzoo.components.code_version import code_version
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.pipelines import kubeflow, kubeflow_step
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.pipelines.kubeflow import compile_pipeline
 
 CONFIG = """\

@@ -1,7 +1,7 @@
 import pytest
 
 from crowdzoo.errors import ConfigError
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 
 CONFIG = """\
 name: labelme

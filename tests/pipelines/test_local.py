@@ -21,7 +21,7 @@ from crowdzoo.components.input_files import content_hashes
 from crowdzoo.errors import ConfigError, DataError, PipelineError
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines import local_runner, pipeline
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.pipeline import create_pipeline
 
@@ -167,7 +167,7 @@ import os, signal, sys
 from crowdzoo.components import annotation_example_gen, crowd_aggregator, evaluator, pusher
 from crowdzoo.export import saved_model
 from crowdzoo.pipelines import local_runner, pipeline
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.pipelines.local import run
 from tfx.components.example_validator import executor as example_validator
 from tfx.components.schema_gen import executor as schema_gen
@@ -229,7 +229,7 @@ def test_a_run_killed_in_a_component_and_started_again_ends_in_the_same_model(in
 # a run whose training kills the process right after its third epoch was written
 KILLED_IN_TRAINING = """
 import os, signal, sys
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.training.checkpoint import _Keeper
 

@@ -4,8 +4,8 @@ import pytest
 
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.version_folders import complete_versions
-from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.config.data_checks import check_own_base
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.pipelines.local import run
 
 SOURCE = """\

@@ -4,7 +4,7 @@ import pytest
 
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 
 CONFIG = """\
 name: essays

@@ -3,7 +3,7 @@
 import pytest
 
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.pipelines.local import run
 
 CONFIG = """\

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from crowdzoo.errors import ConfigError
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.pipeline import create_pipeline
 

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from crowdzoo.datasets import load_labelme, write_files
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.pipelines.local import run
 
 CONFIG = """\

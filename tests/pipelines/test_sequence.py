@@ -10,7 +10,7 @@ from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.files.served_model import load_saved_model
 from crowdzoo.networks.token_encoder import TokenEncoder
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.pipeline import create_pipeline
 from crowdzoo.sequences import span_scores, split_tokens, write_spans

@@ -3,8 +3,8 @@
 import pytest
 
 from crowdzoo.errors import DataError
-from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.config.data_checks import check_data
+from crowdzoo.pipelines.config.load import load_config
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def test_gamma_takes_the_spans_as_the_guide_gives_them(tmp_path, monkeypatch):
 
 
 def test_the_pipelines_settings_are_valid(tmp_path):
-    config = pytest.importorskip("crowdzoo.pipelines.config")
+    config = pytest.importorskip("crowdzoo.pipelines.config.load")
     (text,) = re.findall(r"```yaml\n(.*?)```", GUIDE, flags=re.DOTALL)
     (tmp_path / "news.yaml").write_text(text)
     for name in ("spans.jsonl", "gold.txt"):

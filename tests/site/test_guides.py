@@ -16,7 +16,7 @@ from crowdzoo import Annotations, ConfigError, aggregation, layers, losses, qual
 from crowdzoo.commands.main import _parser, main
 from crowdzoo.datasets import load_labelme
 from crowdzoo.export import load_and_predict
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -10,7 +10,7 @@ import yaml
 from PIL import Image
 
 from crowdzoo.commands.main import main
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.load import load_config
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCKS = {
