@@ -85,8 +85,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     answers = {"--per-task N": "at most so many answers for a task (default 1)"}
     add_options(questions, answers, type=integer(1, options.MOST), default=1)
     per_annotator = {
-        "--per-annotator N": "at most so many questions for an annotator (default: twice an even share of those who can "
-        "answer more, or among 64 of them)",
+        "--per-annotator N": "at most so many questions for an annotator (default: twice an even share of those who "
+        "can answer more, or among 64 of them)",
     }
     add_options(questions, per_annotator, type=integer(1, options.MOST))
     out = {
