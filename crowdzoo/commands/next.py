@@ -190,7 +190,7 @@ def run(arguments: argparse.Namespace) -> None:
     share = arguments.per_annotator or 2 * math.ceil(most / max(able, 1))
     found = next_questions(
         gains, crowd.num_tasks, most, annotators=who, cells=cells,
-        asked=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,
+        annotations=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,
         sure=done,
     )  # fmt: skip
     rows = [

@@ -47,12 +47,12 @@ def label_margins(
     rows = np.arange(len(scores)) if tasks is None else np.asarray(tasks)
     if labels.ndim != 1 or labels.shape != rows.shape:
         raise DataError(f"Margins need one label for every row, got labels {list(labels.shape)} for {list(rows.shape)}")
-    own = scores[rows, labels].astype(np.float64)
+    score = scores[rows, labels].astype(np.float64)
     second, first = np.partition(scores, -2, axis=1)[:, -2:].T
     if margin == "top-2":
-        return own - second[rows]
+        return score - second[rows]
     # the largest of the others is the second largest of all where the label is on top, or shares the top
-    return own - np.where(own >= first[rows], second[rows], first[rows])
+    return score - np.where(score >= first[rows], second[rows], first[rows])
 
 
 def label_trust(
@@ -72,10 +72,10 @@ def label_trust(
         See `crowdzoo.layers.WAUM`; section 3.
     """
     skills = np.diagonal(confusions, axis1=1, axis2=2)
-    found = np.zeros(len(tasks))
+    trust = np.zeros(len(tasks))
     for k in range(scores.shape[1]):  # one class at a time: nothing of size [A, K] is made
-        found += skills[annotators, k] * scores[tasks, k]
-    return found
+        trust += skills[annotators, k] * scores[tasks, k]
+    return trust
 
 
 @checked(denominator=DENOMINATOR)
@@ -192,5 +192,5 @@ class Waum:
         labelled = np.isfinite(self.waum)
         if quantile == 0 or not labelled.any():
             return np.zeros(len(self.waum), bool)
-        found = labelled & (self.waum <= np.quantile(self.waum[labelled], quantile))
-        return found if found.sum() < labelled.sum() else np.zeros_like(found)
+        mask = labelled & (self.waum <= np.quantile(self.waum[labelled], quantile))
+        return mask if mask.sum() < labelled.sum() else np.zeros_like(mask)

@@ -93,8 +93,8 @@ class ErrorCorrelation:
         if value is None:
             return cls(None, reason="people do not agree more often than by chance")
         draws = rng.multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), SAMPLES)
-        found = [moments.correlation(times.astype(np.float64)) for times in draws]
-        samples = [-1.0 if each is None else each for each in found]
+        correlations = (moments.correlation(times.astype(np.float64)) for times in draws)
+        samples = [-1.0 if sample is None else sample for sample in correlations]
         low, high = np.quantile(samples, LEVELS)
         if high - low > WIDEST:
             return cls(None, reason=f"people labelled too few tasks, or models err too seldom, to tell (95 % interval "

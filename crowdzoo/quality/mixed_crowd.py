@@ -71,8 +71,8 @@ class PeopleAndModels:
         assert self.aggregation.class_prior is not None
         confusions = self.aggregation.confusions[annotators]
         already = self.models_per_task[tasks]
-        more = _worth(already + 1, self.discount) - _worth(already, self.discount)
-        share = np.where(self.is_model[annotators], more[:, None], 1.0)[..., None, None]
+        gain = _worth(already + 1, self.discount) - _worth(already, self.discount)
+        share = np.where(self.is_model[annotators], gain[:, None], 1.0)[..., None, None]
         blind = np.einsum("k,...kl->...l", self.aggregation.class_prior, confusions)[..., None, :]
         return share * confusions + (1 - share) * blind
 
@@ -127,25 +127,25 @@ def people_and_models(
 
     coin = OneCoinDawidSkene(right=TRUST * trusted, wrong=TRUST * (1 - trusted), max_iter=1000, seed=seed).fit(people)
     assert coin.confusions is not None
-    asked = people.redundancy > 0
-    classes = coin.posteriors[asked].sum(axis=0) + 1
+    labelled = people.redundancy > 0
+    classes = coin.posteriors[labelled].sum(axis=0) + 1
     prior = classes / classes.sum()
     logs_of_people = _logs(people, coin.confusions)
 
     parts = np.random.default_rng(seed).permutation(annotations.num_tasks) % FOLDS
     logs_of_models = np.zeros_like(logs_of_people)
     for part in range(FOLDS):
-        matrices = _matrices(machines, coin.posteriors, asked & (parts != part))
+        matrices = _matrices(machines, coin.posteriors, labelled & (parts != part))
         logs_of_models[parts == part] = _logs(machines, matrices)[parts == part]
-    matrices = _matrices(machines, coin.posteriors, asked)
-    logs_of_models[~asked] = _logs(machines, matrices)[~asked]  # what a task says of models is no evidence about it
+    matrices = _matrices(machines, coin.posteriors, labelled)
+    logs_of_models[~labelled] = _logs(machines, matrices)[~labelled]  # a task is not evidence about itself
     number = machines.redundancy
     shares = [_worth(number, discount) / np.maximum(number, 1) for discount in DISCOUNTS]
     likelihood = np.exp(logs_of_people - logs_of_people.max(axis=1, keepdims=True))
     fits = []
     for share in shares:
         predicted = softmax(np.log(prior) + share[:, None] * logs_of_models, axis=-1)
-        fits.append(float(np.log((predicted * likelihood)[asked].sum(axis=1)).sum()))
+        fits.append(float(np.log((predicted * likelihood)[labelled].sum(axis=1)).sum()))
     best = int(np.argmax(fits))
     posteriors = softmax(np.log(prior) + logs_of_people + shares[best][:, None] * logs_of_models, axis=-1)
     confusions = np.where(is_model[:, None, None], matrices, coin.confusions)
@@ -172,9 +172,9 @@ def _worth(number: NDArray[np.int64], discount: float) -> NDArray[np.float64]:
 
 def _logs(annotations: Annotations, confusions: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log-likelihood of each task's annotations under each class, [N, K]."""
-    said = np.log(confusions[annotations.annotator_ids, :, annotations.labels])  # [A, K]
+    logs = np.log(confusions[annotations.annotator_ids, :, annotations.labels])  # [A, K]
     return np.stack(
-        [np.bincount(annotations.task_ids, column, annotations.num_tasks) for column in said.T], axis=1
+        [np.bincount(annotations.task_ids, column, annotations.num_tasks) for column in logs.T], axis=1
     ).astype(np.float64)
 
 
@@ -190,5 +190,5 @@ def _matrices(machines: Annotations, posteriors: NDArray[np.float64], known: NDA
     wrong = (1 - COIN_RIGHT) / max(size - 1, 1)
     coin = np.where(np.eye(size, dtype=bool), COIN_RIGHT if size > 1 else 1.0, wrong)
     common = counts.sum(axis=0) + COIN * coin
-    found: NDArray[np.float64] = counts + SHARED * common / common.sum(axis=1, keepdims=True)
-    return found / found.sum(axis=2, keepdims=True)
+    matrices: NDArray[np.float64] = counts + SHARED * common / common.sum(axis=1, keepdims=True)
+    return matrices / matrices.sum(axis=2, keepdims=True)

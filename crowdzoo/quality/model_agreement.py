@@ -39,13 +39,13 @@ def class_agreement(annotations: Annotations, models: Sequence[Any]) -> pa.Table
     by_person = ~np.isin(annotations.annotator_ids, chosen)
     cells = tasks[by_person] * size + annotations.labels[by_person]
     votes = np.bincount(cells, minlength=annotations.num_tasks * size).reshape(-1, size)  # of people
-    others = votes.sum(axis=1, keepdims=True) - 1
-    people = _share((votes * (votes - 1)).sum(axis=0), (votes * np.maximum(others, 0)).sum(axis=0))
+    peers = votes.sum(axis=1, keepdims=True) - 1
+    people = _share((votes * (votes - 1)).sum(axis=0), (votes * np.maximum(peers, 0)).sum(axis=0))
     columns: dict[str, list[Any]] = {name: [] for name in ("by_people", "by_model", "found", "confirmed")}
     for code in chosen:
-        own = annotations.annotator_ids == code
-        said = annotations.labels[own]
-        pairs = np.stack([np.bincount(said, column, size) for column in votes[tasks[own]].T])  # [person, model]
+        rows = annotations.annotator_ids == code
+        labels = annotations.labels[rows]
+        pairs = np.stack([np.bincount(labels, column, size) for column in votes[tasks[rows]].T])  # [person, model]
         same = pairs.diagonal()
         by_people, by_model = pairs.sum(axis=1), pairs.sum(axis=0)
         columns["by_people"] += by_people.astype(np.int64).tolist()
@@ -81,4 +81,4 @@ def codes_of(annotations: Annotations, models: Sequence[Any], where: str = "") -
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> list[float | None]:
-    return [float(one / all_) if all_ else None for one, all_ in zip(part, whole, strict=True)]
+    return [float(count / total) if total else None for count, total in zip(part, whole, strict=True)]

@@ -64,9 +64,9 @@ def information_gain(posteriors: ArrayLike, confusions: ArrayLike) -> NDArray[np
     """
     truth = np.asarray(posteriors, dtype=np.float64)
     rows = np.asarray(confusions, dtype=np.float64)
-    said = np.einsum("...k,...kl->...l", truth, rows)
+    answers = np.einsum("...k,...kl->...l", truth, rows)
     noise = np.einsum("...k,...k->...", truth, entr(rows).sum(axis=-1))
-    return np.maximum(entr(said).sum(axis=-1) - noise, 0.0)  # rounding may go below
+    return np.maximum(entr(answers).sum(axis=-1) - noise, 0.0)  # rounding may go below
 
 
 def sure_tasks(result: Any, sure: float = SURE) -> NDArray[np.bool_]:
@@ -113,8 +113,8 @@ def agreement_gains(
     before = 1 + np.bincount(crowd.task_ids, weights[crowd.annotator_ids], crowd.num_tasks)
 
     def nearer(tasks: NDArray[np.int64], annotators: NDArray[np.int64]) -> NDArray[np.float64]:
-        own, more = before[tasks, None], weights[annotators]
-        return np.asarray(spread[tasks, None] * more / (own * (own + more)))
+        total, weight = before[tasks, None], weights[annotators]
+        return np.asarray(spread[tasks, None] * weight / (total * (total + weight)))
 
     return nearer
 
@@ -136,7 +136,7 @@ def next_annotations(
     number: int = 10,
     *,
     annotators: ArrayLike | None = None,
-    asked: Annotations | None = None,
+    annotations: Annotations | None = None,
     per_task: int | None = None,
     per_annotator: int | None = None,
     costs: ArrayLike | None = None,
@@ -156,8 +156,8 @@ def next_annotations(
             `[B, M, K, K]`, such as `lambda tasks, annotators: np.exp(model.log_confusions(x[tasks], annotators))` for
             a `CrowdModel` whose crowd layer looks at the instances.
         number: n, how many pairs.
-        annotators: codes of who can be asked; None is everybody, for a function all annotators of `asked`.
-        asked: annotations there are already, of these tasks; nobody is asked twice.
+        annotators: codes of who can be asked; None is everybody, for a function all annotators of `annotations`.
+        annotations: annotations there are already, of these tasks; nobody is asked twice.
         per_task: at most so many annotators for a task; None sets no limit.
         per_annotator: at most so many tasks for an annotator; None sets no limit. Of a task its best 64 annotators are
             considered.
@@ -177,21 +177,23 @@ def next_annotations(
     if truth.ndim != 2:
         raise DataError(f"next_annotations: posteriors have the shape [tasks, classes], got {truth.shape}")
     ask, everybody = _asked_for(confusions, truth.shape[1])
-    if asked is not None and asked.num_tasks != len(truth):
-        raise DataError(f"next_annotations: posteriors of {len(truth)} tasks, but {asked.num_tasks} annotated ones")
+    if annotations is not None and annotations.num_tasks != len(truth):
+        raise DataError(
+            f"next_annotations: posteriors of {len(truth)} tasks, but {annotations.num_tasks} annotated ones"
+        )
     if annotators is not None:
         candidates = np.asarray(annotators, dtype=np.int64)
     elif everybody is not None:
         candidates = np.arange(everybody)
-    elif asked is not None:
-        candidates = np.arange(asked.num_annotators)
+    elif annotations is not None:
+        candidates = np.arange(annotations.num_annotators)
     else:
-        raise DataError("next_annotations: a function does not say who can be asked; give annotators or asked")
+        raise DataError("next_annotations: a function does not say who can be asked; give annotators or annotations")
 
     return next_questions(
         class_gains(truth, ask), len(truth), number,
-        annotators=candidates, asked=asked, per_task=per_task, per_annotator=per_annotator, costs=costs, budget=budget,
-        sure=sure, cells=truth.shape[1] ** 2,
+        annotators=candidates, annotations=annotations, per_task=per_task, per_annotator=per_annotator, costs=costs,
+        budget=budget, sure=sure, cells=truth.shape[1] ** 2,
     )  # fmt: skip
 
 
@@ -207,7 +209,7 @@ def next_questions(
     number: int = 10,
     *,
     annotators: ArrayLike,
-    asked: Annotations | None = None,
+    annotations: Annotations | None = None,
     per_task: int | None = None,
     per_annotator: int | None = None,
     costs: ArrayLike | None = None,
@@ -223,7 +225,7 @@ def next_questions(
         num_tasks: N.
         number: n, how many pairs; this argument and the others as for `next_annotations`.
         annotators: codes of who can be asked.
-        asked: annotations there are already.
+        annotations: annotations there are already.
         per_task: at most so many annotators for a task.
         per_annotator: at most so many tasks for an annotator.
         costs: what an answer of each annotator costs, `[R]`.
@@ -242,18 +244,18 @@ def next_questions(
 
     best = NextAnnotations(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
     wide = per_annotator is not None or budget is not None  # some of the best pairs may be passed over
-    shown = ALTERNATIVES if wide else per_task
+    limit = ALTERNATIVES if wide else per_task
     most = None if wide else number
     step = max(1, CELLS_AT_ONCE // max(1, len(candidates) * cells))
     open_tasks = np.flatnonzero(~left_out)
-    rows, columns = _answered(asked, open_tasks, candidates, num_tasks)
+    rows, columns = _answered(annotations, open_tasks, candidates, num_tasks)
     parts = [best]
     for start in range(0, len(open_tasks), step):
         tasks = open_tasks[start : start + step]
-        own = gains(tasks, np.broadcast_to(candidates, (len(tasks), len(candidates))))
+        gain = gains(tasks, np.broadcast_to(candidates, (len(tasks), len(candidates))))
         begin, end = np.searchsorted(rows, (start, start + len(tasks)))
-        own[rows[begin:end] - start, columns[begin:end]] = -np.inf
-        parts.append(_best_of(own, tasks, candidates, price, shown))
+        gain[rows[begin:end] - start, columns[begin:end]] = -np.inf
+        parts.append(_best_of(gain, tasks, candidates, price, limit))
         if not wide:  # only the best are kept, or all pairs would be held
             parts = [_together(parts, number)]
     best = _together(parts, most)
@@ -312,17 +314,17 @@ def _asked_for(confusions: ArrayLike | Confusions, num_classes: int) -> tuple[Co
 
 
 def _answered(
-    asked: Annotations | None, open_tasks: NDArray[np.int64], candidates: NDArray[np.int64], num_tasks: int
+    annotations: Annotations | None, open_tasks: NDArray[np.int64], candidates: NDArray[np.int64], num_tasks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs that have an annotation: the task's place among the open ones, ascending, and the annotator's column."""
-    if asked is None:
+    if annotations is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     place = np.full(num_tasks, -1)
     place[open_tasks] = np.arange(len(open_tasks))
-    rows = place[asked.task_ids]
-    kept = (rows >= 0) & np.isin(asked.annotator_ids, candidates)
+    rows = place[annotations.task_ids]
+    kept = (rows >= 0) & np.isin(annotations.annotator_ids, candidates)
     order = np.argsort(candidates, kind="stable")
-    columns = order[np.searchsorted(candidates, asked.annotator_ids[kept], sorter=order)]
+    columns = order[np.searchsorted(candidates, annotations.annotator_ids[kept], sorter=order)]
     rows = rows[kept]
     by_row = np.argsort(rows, kind="stable")
     return rows[by_row], columns[by_row]

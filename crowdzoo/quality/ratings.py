@@ -78,11 +78,11 @@ class Ratings:
 
     def reduced(self, function: np.ufunc, of_rows: NDArray[Any]) -> NDArray[Any]:
         """A ufunc such as `np.minimum` over each task's rows, [N]; 0 for a task without any."""
-        found = np.zeros(len(self.sizes), of_rows.dtype)
+        result = np.zeros(len(self.sizes), of_rows.dtype)
         some = self.sizes > 0  # reduceat would give something for empty segments
         if some.any():
-            found[some] = function.reduceat(of_rows, self.starts[:-1][some])
-        return found
+            result[some] = function.reduceat(of_rows, self.starts[:-1][some])
+        return result
 
     def others_agree(self, groups: NDArray[Any], number: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """How far the other annotations of the task say the same, for groups of rows.
@@ -95,9 +95,9 @@ class Ratings:
             Rows whose task has other annotations, int64 [G], and the mean share of those that say the same, [G]; 0
             where there are none.
         """
-        others = np.repeat(self.sizes, self.sizes) - 1
-        shared = np.bincount(groups[others > 0], minlength=number)
-        agreeing = np.bincount(groups, (self.same - 1) / np.maximum(others, 1), minlength=number)
+        peers = np.repeat(self.sizes, self.sizes) - 1
+        shared = np.bincount(groups[peers > 0], minlength=number)
+        agreeing = np.bincount(groups, (self.same - 1) / np.maximum(peers, 1), minlength=number)
         return shared, agreeing / np.maximum(shared, 1)
 
 

@@ -115,8 +115,8 @@ class QualityReport:
                 "gini": spread.gini,
             }
         alpha = None if self.alpha is None else asdict(self.alpha)
-        found = {**self.overall, "krippendorff_alpha": alpha, "redundancy": spreads, "notes": list(self.notes)}
-        return {**found, "models": _models(self.replacements).to_pylist()} if self.replacements else found
+        values = {**self.overall, "krippendorff_alpha": alpha, "redundancy": spreads, "notes": list(self.notes)}
+        return {**values, "models": _models(self.replacements).to_pylist()} if self.replacements else values
 
     @checked(file_format=Choice(TABLE_FORMATS))
     def write(self, folder: str | Path, file_format: str = "parquet", *, replace: bool = False) -> Path:
@@ -148,16 +148,16 @@ class QualityReport:
         return folder
 
     def _tables(self) -> dict[str, pa.Table]:
-        found = {"tasks": self.tasks, "annotators": self.annotators, "classes": self.classes}
-        found |= {} if self.camps is None else {"camps": self.camps}
+        tables = {"tasks": self.tasks, "annotators": self.annotators, "classes": self.classes}
+        tables |= {} if self.camps is None else {"camps": self.camps}
         if self.agreements is None:
-            return {name: table for name, table in found.items() if table.num_columns}
+            return {name: table for name, table in tables.items() if table.num_columns}
         people = [
             test.people.add_column(0, "model", pa.array([test.model] * test.people.num_rows, pa.string()))
             for test in self.replacements
         ]
         of_models = _models(self.replacements), pa.concat_tables(people), self.agreements
-        return found | dict(zip(OF_MODELS, of_models, strict=True))
+        return tables | dict(zip(OF_MODELS, of_models, strict=True))
 
 
 def quality_report(
@@ -269,14 +269,14 @@ def _people(annotations: Annotations, models: Sequence[Any] | None) -> NDArray[n
 
 def _models(tests: Sequence[AlternativeAnnotator]) -> pa.Table:
     """A row a model; null where nobody is compared."""
-    found: dict[str, pa.Array] = {
+    columns: dict[str, pa.Array] = {
         "model": pa.array([test.model for test in tests], pa.string()),
         "people": pa.array([test.people.num_rows for test in tests], pa.int64()),
     }
     for name in ("shared", "epsilon", "winning_rate", "advantage", "passes", "decided", "tasks_needed"):
         values = [getattr(test, name) for test in tests]
-        found[name] = pa.array([None if value != value or value == math.inf else value for value in values])
-    return pa.table(found)
+        columns[name] = pa.array([None if value != value or value == math.inf else value for value in values])
+    return pa.table(columns)
 
 
 def _camp_table(annotations: Annotations, camps: Camps) -> pa.Table:

@@ -45,7 +45,7 @@ def test_the_numbers_are_those_of_the_spans(crowd, page):
     assert numbers["values"]["span_agreement"] == pytest.approx(found.overall, abs=1e-4)
     assert numbers["values"]["annotations"] == 480
     annotators = numbers["tables"]["annotators"]["values"]
-    f1 = 2 * found.right.sum(1) / (found.said.sum(1) + found.expected.sum(1))
+    f1 = 2 * found.right.sum(1) / (found.marks.sum(1) + found.expected.sum(1))
     assert annotators["reliability"] == pytest.approx(f1, abs=1e-4)
     for low, value, high in zip(*(annotators[f"reliability{end}"] for end in ("_low", "", "_high")), strict=True):
         assert 0 <= low <= value <= high <= 1

@@ -68,7 +68,7 @@ class SpanPage(KindPage):
             rest = replace(crowd, annotations=self.table.select_rows(~named[who]))
             self.others = marked_spans(rest, found)
         self.unclear = _pairs(self.others)
-        weights = marked.said.sum(axis=0)
+        weights = marked.marks.sum(axis=0)
         edges = marked.edges_of_types
         known = np.isfinite(edges) & (weights > 0)
         sure = [each >= SURE for each, number in zip(self.tasks["probability"], marked.heads, strict=True) if number]
@@ -96,7 +96,7 @@ class SpanPage(KindPage):
     def measure_annotators(self) -> None:
         """Sets the table of annotators."""
         marked = self.marked
-        right, expected, said = (each.sum(axis=1) for each in (marked.right, marked.expected, marked.said))
+        right, expected, said = (each.sum(axis=1) for each in (marked.right, marked.expected, marked.marks))
         shared, agreement = marked.shared, marked.agreement
         others = np.zeros(len(shared))
         np.add.at(others, marked.annotators, (marked.heads - 1)[marked.sentences])
@@ -160,7 +160,7 @@ class SpanPage(KindPage):
     def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
         """Errors by type, and what they say where the aggregate says something."""
         marked, none = self.marked, len(self.marked.types)
-        counts = (marked.expected, marked.right, marked.missed, marked.wrong_type, marked.wrong_edges, marked.said,
+        counts = (marked.expected, marked.right, marked.missed, marked.wrong_type, marked.wrong_edges, marked.marks,
                   marked.invented)  # fmt: skip
         cells: dict[int, list[list[int]]] = {row: [] for row in shown}
         for row in shown:
@@ -274,7 +274,7 @@ class SpanPage(KindPage):
 
 def _types(marked: MarkedSpans) -> dict[str, list[Any]]:
     """Values of the table of types."""
-    said = marked.said.sum(axis=0)
+    said = marked.marks.sum(axis=0)
     return listed({
         "class": list(marked.types),
         "annotations": said,
@@ -288,7 +288,7 @@ def _types(marked: MarkedSpans) -> dict[str, list[Any]]:
 
 def _errors(marked: MarkedSpans, axis: int) -> dict[str, Any]:
     """Shares of the aggregated spans, and of the marked ones, that are errors: of annotators (axis 1) or types (0)."""
-    expected, said = marked.expected.sum(axis=axis), marked.said.sum(axis=axis)
+    expected, said = marked.expected.sum(axis=axis), marked.marks.sum(axis=axis)
     found = {name: ratio(getattr(marked, name).sum(axis=axis), expected) for name in ERRORS}
     return {**found, "invented": ratio(marked.invented.sum(axis=axis), said)}
 
