@@ -231,8 +231,8 @@ def _stand_for_copies(crowd: Annotations, who: np.ndarray, costs: np.ndarray, se
         from crowdzoo.kinds.several_labels.answers import LabelAnswers
 
         answers = LabelAnswers.of(crowd, np.arange(crowd.num_classes))
-        tasks, people = answers.tasks, answers.who
-        said = np.unique(answers.said, axis=0, return_inverse=True)[1].ravel()
+        tasks, people = answers.tasks, answers.annotators
+        said = np.unique(answers.labels, axis=0, return_inverse=True)[1].ravel()
     families = copy_families(crowd.num_annotators, tasks, people, said)
     order = np.lexsort((costs, ~np.isin(np.arange(len(costs)), who)))
     found, first = np.unique(families[order], return_index=True)

@@ -26,17 +26,17 @@ def confused_pairs(counts: NDArray[np.float64], names: list[str], nothing: bool 
         Columns `first`, `second`, `agreement` of the two, `disagreement`, their share of all of it, and `pairs`.
     """
     total, size = counts.sum() - np.trace(counts), len(counts)
-    one, other = np.triu_indices(size, 1)
-    between = 2 * counts[one, other]
+    first, second = np.triu_indices(size, 1)
+    between = 2 * counts[first, second]
     order = np.argsort(-between, kind="stable")[:MOST_PAIRS]
     order = order[between[order] > 0]
-    one, other, between = one[order], other[order], between[order]
-    both = counts[one, one] + counts[other, other]
+    first, second, between = first[order], second[order], between[order]
+    both = counts[first, first] + counts[second, second]
     if nothing:
-        both = np.where(other == size - 1, counts[one, : size - 1].sum(axis=1), both)
+        both = np.where(second == size - 1, counts[first, : size - 1].sum(axis=1), both)
     figures = {"agreement": both / (both + between), "disagreement": between / total, "pairs": between}
-    columns = {name: np.round(each, DIGITS).tolist() for name, each in figures.items()}
-    return {"first": [names[code] for code in one], "second": [names[code] for code in other], **columns}
+    columns = {name: np.round(values, DIGITS).tolist() for name, values in figures.items()}
+    return {"first": [names[code] for code in first], "second": [names[code] for code in second], **columns}
 
 
 def rows_confused(pairs: dict[str, list[Any]]) -> list[tuple[str, str, float, float]]:

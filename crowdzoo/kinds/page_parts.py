@@ -50,7 +50,7 @@ class Flag:
     out: bool
     keep: bool
 
-    def said_of(self, number: int) -> tuple[str, str]:
+    def describe(self, number: int) -> tuple[str, str]:
         """What was found of so many annotators, and what to do."""
         if number > 1:
             return self.text, self.fix
@@ -66,10 +66,10 @@ def _lines(name: str) -> list[dict[str, str]]:
 
 # By name, as report.json has them
 FLAGS = {
-    each["name"]: Flag(
-        each["title"], each["text"], each["fix"], each["words"], *(each[name] == "yes" for name in _OF_FLAGS)
+    line["name"]: Flag(
+        line["title"], line["text"], line["fix"], line["words"], *(line[name] == "yes" for name in _OF_FLAGS)
     )
-    for each in _lines("flags.csv")
+    for line in _lines("flags.csv")
 }
 # Columns that say of a note what for what, who, or how
 WORDS = {"exchange": "exchanges", "copy": "copies", "drift": "drift", "far": "differs", "extent": "differs"}
@@ -118,18 +118,18 @@ class PageTable:
     Attributes:
         columns: what the page shows; those without values are left out.
         values: by name a list, one value a row; the file of numbers has all of them.
-        shown: rows that the page shows, in their order; None is all.
+        rows: rows that the page shows, in their order; None is all.
         details: of each row shown, what opens under it.
     """
 
     columns: tuple[Column, ...]
     values: Mapping[str, list[Any]]
-    shown: list[int] | None = None
+    rows: list[int] | None = None
     details: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
-class Warned:
+class PageWarning:
     """A warning.
 
     Attributes:
@@ -175,7 +175,7 @@ class Numbers:
 
     kind: str
     verdict: list[str]
-    warnings: list[Warned]
+    warnings: list[PageWarning]
     values: dict[str, float | None]
     facts: list[list[Any]]
     tables: dict[str, PageTable]
@@ -190,21 +190,21 @@ class Numbers:
     leave_out: dict[str, Any] | None = None
 
 
-WARNINGS = {each["name"]: each for each in _lines("page_warnings.csv")}
+WARNINGS = {line["name"]: line for line in _lines("page_warnings.csv")}
 
 
-def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> Warned:
+def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> PageWarning:
     """A warning of page_warnings.csv.
 
     Args:
         name: of its line.
-        serious: see `Warned`.
+        serious: see `PageWarning`.
         about: what it is about, where its line does not say that.
         **words: what stands in the braces.
     """
     line = WARNINGS[name]
-    finding, fix = (line[each].format(**words) for each in ("finding", "fix"))
-    return Warned(serious, about or line["about"], finding, fix, line["link"], line["key"])
+    finding, fix = (line[part].format(**words) for part in ("finding", "fix"))
+    return PageWarning(serious, about or line["about"], finding, fix, line["link"], line["key"])
 
 
 def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
@@ -234,21 +234,21 @@ def above_chance(alpha: Alpha) -> bool:
     return round(alpha.value if alpha.low is None else alpha.low, 2) > 0
 
 
-def look_first(warnings: Sequence[Warned], noted: int, more: Sequence[str] = (), otherwise: str = "") -> str:
+def look_first(warnings: Sequence[PageWarning], noted: int, extras: Sequence[str] = (), otherwise: str = "") -> str:
     """The verdict's last sentence: what a reader should look at first.
 
     Args:
         warnings: all of the page.
         noted: number of annotators to look at.
-        more: what else stands out.
+        extras: what else stands out.
         otherwise: the sentence where nothing does.
     """
     parts = [f"{noted:,} annotator{'s' if noted > 1 else ''} to check"] if noted else []
-    found, serious = " and at ".join((*parts, *more)), sum(warned.serious for warned in warnings)
+    places, serious = " and at ".join((*parts, *extras)), sum(warned.serious for warned in warnings)
     if not serious:
-        return f"Look first at {found}." if found else otherwise
+        return f"Look first at {places}." if places else otherwise
     which = "warning" if serious == 1 else f"{serious} warnings"
-    then = f", then look at {found}" if found else ""
+    then = f", then look at {places}" if places else ""
     return f"Read the {which} marked serious before you use the labels{then}."
 
 
@@ -278,44 +278,45 @@ def serious_notes(annotators: Mapping[str, list[Any]]) -> list[bool]:
     return [not names.isdisjoint(notes) for notes in annotators["notes"]]
 
 
-def noted(note: str) -> Warned:
+def note_warning(note: str) -> PageWarning:
     """A note of the library as a warning: what stands after its first sentence, or its colon, is what to do.
 
     A note of one sentence is on a result that may be wrong, which another method may show.
     """
     finding, _, fix = note.partition(". " if ". " in note else ": ")
     fix = fix or "compare with another --method, or with tasks whose label is known"
-    return Warned(True, "data", finding.rstrip("."), fix.rstrip("."))
+    return PageWarning(True, "data", finding.rstrip("."), fix.rstrip("."))
 
 
-def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[Warned]:
+def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[PageWarning]:
     """A warning for each serious note that annotators have, which names the most active of them.
 
     Args:
         annotators: values of the table of annotators.
         total: number of all annotations.
     """
-    found, haste = [], hasty(annotators.get("seconds"))
+    warnings, haste = [], hasty(annotators.get("seconds"))
     for name, flag in FLAGS.items():
-        who = [place for place, names in enumerate(annotators["notes"]) if name in names]
-        if not flag.serious or not who:
+        places = [place for place, names in enumerate(annotators["notes"]) if name in names]
+        if not flag.serious or not places:
             continue
-        who.sort(key=lambda place: -annotators["annotations"][place])
-        share = sum(annotators["annotations"][place] for place in who) / max(total, 1)
-        named = [str(annotators["annotator"][place]) for place in who]
-        text, fix = flag.said_of(len(who))
-        words = [annotators[WORDS[name]][place] for place in who[:MOST_NAMED]] if WORDS.get(name) in annotators else []
+        places.sort(key=lambda place: -annotators["annotations"][place])
+        share = sum(annotators["annotations"][place] for place in places) / max(total, 1)
+        named = [str(annotators["annotator"][place]) for place in places]
+        text, fix = flag.describe(len(places))
+        details = annotators.get(WORDS.get(name, ""))
+        words = [details[place] for place in places[:MOST_NAMED]] if details else []
         if name == "copy":
             words = list(dict.fromkeys(words))  # families
             what = "; ".join(words) if len(words) > 1 else ""
         else:
-            what = "; ".join(words if len(who) == 1 else map(": ".join, zip(named, words, strict=False)))
+            what = "; ".join(words if len(places) == 1 else map(": ".join, zip(named, words, strict=False)))
         finding = f"{text}{what and f' ({what})'}; {percent(share)} of all annotations"
-        quick = [f"{annotators['annotator'][place]}: {haste[place]}" for place in who[:MOST_NAMED] if place in haste]
+        quick = [f"{annotators['annotator'][place]}: {haste[place]}" for place in places[:MOST_NAMED] if place in haste]
         finding += f"; {', '.join(quick)}" if quick else ""
         serious = share >= MANY and not flag.keep
-        found.append(Warned(serious, more_than(named), finding, fix, f"annotator-{named[0]}", name))
-    return found
+        warnings.append(PageWarning(serious, first_names(named), finding, fix, f"annotator-{named[0]}", name))
+    return warnings
 
 
 def hasty(seconds: Sequence[float | None] | None) -> dict[int, str]:
@@ -324,16 +325,16 @@ def hasty(seconds: Sequence[float | None] | None) -> dict[int, str]:
     Args:
         seconds: median of each annotator, None where it is not known; None: of nobody.
     """
-    known = np.array([np.nan if each is None else each for each in seconds or ()], np.float64)
+    known = np.array([np.nan if value is None else value for value in seconds or ()], np.float64)
     usual = float(np.nanmedian(known)) if np.isfinite(known).any() else 0.0
     places = np.flatnonzero(known < HASTY * usual).tolist()
     return {place: f"{known[place]:.2g} s per answer, usually {usual:.2g} s" for place in places}
 
 
-def more_than(names: Sequence[Any], most: int = MOST_NAMED) -> str:
+def first_names(names: Sequence[Any], most: int = MOST_NAMED) -> str:
     """The first names of a list, and how many there are more."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(map(str, names[:most])) + more
+    rest = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + rest
 
 
 def percent(share: float) -> str:
@@ -351,38 +352,36 @@ def plain(values: NDArray[np.float64]) -> list[float | None]:
 def share_and_ends(number: float, of: int) -> tuple[float | None, ...]:
     """A share and the ends of Wilson's interval; None of nothing."""
     share = np.array([number / of if of else np.nan])
-    return tuple(plain(each)[0] for each in (share, *wilson(share, [of])))
+    return tuple(plain(end)[0] for end in (share, *wilson(share, [of])))
 
 
-def listed(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+def as_lists(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Columns as lists: numbers with four decimals, None for NaN."""
-    found = {}
-    for name, each in columns.items():
-        is_array = isinstance(each, np.ndarray)
-        found[name] = plain(each) if is_array and each.dtype.kind == "f" else each.tolist() if is_array else each
-    return found
+    arrays = {name: values for name, values in columns.items() if isinstance(values, np.ndarray)}
+    lists = {name: plain(values) if values.dtype.kind == "f" else values.tolist() for name, values in arrays.items()}
+    return {**columns, **lists}
 
 
-def rows_of(owners: NDArray[np.int64], order: NDArray[np.int64], shown: list[int], most: int) -> list[list[int]]:
+def rows_of(owners: NDArray[np.int64], order: NDArray[np.int64], selected: list[int], most: int) -> list[list[int]]:
     """Of each owner shown the first rows, `most` or fewer, in some order.
 
     Args:
         owners: owner of each row.
         order: rows, the first ones first.
-        shown: owners.
+        selected: owners.
         most: rows of an owner.
     """
-    found: dict[int, list[int]] = {owner: [] for owner in shown}
-    order = order[np.isin(owners[order], shown)]
+    rows: dict[int, list[int]] = {owner: [] for owner in selected}
+    order = order[np.isin(owners[order], selected)]
     for row, owner in zip(order.tolist(), owners[order].tolist(), strict=True):
-        if len(found[owner]) < most:
-            found[owner].append(row)
-    return list(found.values())
+        if len(rows[owner]) < most:
+            rows[owner].append(row)
+    return list(rows.values())
 
 
 def plain_columns(table: pa.Table) -> dict[str, list[Any]]:
     """Columns as lists, numbers with four decimals, None for null."""
-    return listed(
+    return as_lists(
         {
             name: table[name].to_numpy() if pa.types.is_floating(table[name].type) else table[name].to_pylist()
             for name in table.column_names
@@ -395,23 +394,23 @@ def median_seconds(annotations: Annotations) -> NDArray[np.float64] | None:
 
     NaN where fewer than two are known; None where no time is.
     """
-    times, who = annotations.timestamp, annotations.annotator_ids
+    times, annotators = annotations.timestamp, annotations.annotator_ids
     if annotations.seconds is not None:
         known = np.isfinite(annotations.seconds)
-        gaps, who = annotations.seconds[known], who[known]
+        gaps, annotators = annotations.seconds[known], annotators[known]
     elif times is not None:
-        order = np.lexsort((times, who))
+        order = np.lexsort((times, annotators))
         order = order[np.isfinite(times[order])]
-        gaps, same = np.diff(times[order]), np.diff(who[order]) == 0
-        gaps, who = gaps[same], who[order][1:][same]
+        gaps, same = np.diff(times[order]), np.diff(annotators[order]) == 0
+        gaps, annotators = gaps[same], annotators[order][1:][same]
     else:
         return None
-    order = np.lexsort((gaps, who))
-    gaps, who = gaps[order], who[order]
-    counts = np.bincount(who, minlength=annotations.num_annotators)
+    order = np.lexsort((gaps, annotators))
+    gaps, annotators = gaps[order], annotators[order]
+    counts = np.bincount(annotators, minlength=annotations.num_annotators)
     starts = np.cumsum(counts) - counts
-    found = np.full(annotations.num_annotators, np.nan)
+    medians = np.full(annotations.num_annotators, np.nan)
     several = counts >= 2
     lower, upper = starts + (counts - 1) // 2, starts + counts // 2
-    found[several] = (gaps[lower[several]] + gaps[upper[several]]) / 2
-    return found
+    medians[several] = (gaps[lower[several]] + gaps[upper[several]]) / 2
+    return medians

@@ -30,8 +30,8 @@ def _fonts_for(wanted: set[str]) -> list[str]:
     from matplotlib import font_manager
     from matplotlib.ft2font import FT2Font
 
-    own = FT2Font(font_manager.findfont(font_manager.FontProperties()))
-    missing = wanted - set(map(chr, own.get_charmap()))
+    default = FT2Font(font_manager.findfont(font_manager.FontProperties()))
+    missing = wanted - set(map(chr, default.get_charmap()))
     families: list[str] = []
     # plain sans serif faces first, the same ones on every run
     for path in sorted(font_manager.findSystemFonts(), key=_rank) if missing else []:
@@ -39,11 +39,11 @@ def _fonts_for(wanted: set[str]) -> list[str]:
             font = FT2Font(path)
         except (RuntimeError, OSError):  # no font that FreeType reads, or a bitmap font without the wanted size
             continue
-        found = missing & set(map(chr, font.get_charmap()))
-        if found and font.scalable:
+        characters = missing & set(map(chr, font.get_charmap()))
+        if characters and font.scalable:
             font_manager.fontManager.addfont(path)
             families.append(font.family_name)
-            missing -= found
+            missing -= characters
     return families
 
 

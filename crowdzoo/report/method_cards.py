@@ -81,10 +81,10 @@ def method_cards(kind: str | None = None, name: str | None = None) -> list[Metho
     cards = [replace(card, figures=_figures(card)) for card in _cards(kinds, _saved("method_cards.json"))]
     if name is None:
         return cards
-    found = [card for card in cards if card.name == name]
-    if not found:
+    named = [card for card in cards if card.name == name]
+    if not named:
         raise ConfigError(unknown("method", name, list(dict.fromkeys(card.name for card in cards))))
-    return found
+    return named
 
 
 def _files(kind: Kind) -> tuple[str, str]:
@@ -129,9 +129,9 @@ def _deep(kind: Kind, name: str, methods: Any) -> MethodCard:
     layer, settings = crowd_layer_class(name, kind.name), hyperparameters_of(name, kind.name)
     summary, sections = _described(layer)
     extras = ("features",) * layer.uses_features + ("confidence",) * ("confidence" in settings)
-    said = "masks" if kind.labels.learned.has_pixels else "annotations, tasks=ids"
+    answers = "masks" if kind.labels.learned.has_pixels else "annotations, tasks=ids"
     base = "RewardModel(base)" if kind.labels.has_pairs else "base"
-    python = f"CrowdModel({base}, {layer.__name__}({_required(layer, kind)})).fit(x, {said})"
+    python = f"CrowdModel({base}, {layer.__name__}({_required(layer, kind)})).fit(x, {answers})"
     return MethodCard(
         name, "deep", kind.name, _class_name(layer, "crowdzoo.layers"), methods.version(name).partition(" ")[0],
         summary, sections["Source"], sections["Needs"], extras, settings, python, command, (),
@@ -142,17 +142,17 @@ def _required(layer: Any, kind: Kind) -> str:
     """Arguments that the layer has to be given."""
     named = {"num_annotators": "annotations.num_annotators", "num_classes": "annotations.num_classes"}
     known = {"kind": repr(kind.labels.learned.name), "num_annotations": "len(annotations)"}
-    found = []
+    arguments = []
     for name, parameter in inspect.signature(layer.__init__).parameters.items():
         if name in named and parameter.default is parameter.empty:
-            found.append(named[name])
+            arguments.append(named[name])
         elif name == "num_annotations" or (
             name == "kind" and kind.name != parameter.default and not kind.labels.has_pairs
         ):
-            found.append(f"{name}={known[name]}")
+            arguments.append(f"{name}={known[name]}")
         elif name == "connection" and not kind.labels.has_classes:
-            found.append("connection='B'")  # as `create_crowd_layer` has it
-    return ", ".join(found)
+            arguments.append("connection='B'")  # as `create_crowd_layer` has it
+    return ", ".join(arguments)
 
 
 def _aggregation(kind: Kind, name: str, methods: Any) -> MethodCard:
@@ -161,11 +161,11 @@ def _aggregation(kind: Kind, name: str, methods: Any) -> MethodCard:
 
     cls = methods[name]
     summary, sections = _described(cls)
-    described, made = cls, f"{cls.__name__}()"
+    described, call = cls, f"{cls.__name__}()"
     if cls is TokenAggregation:  # a method for classes, which says what it needs
-        described, made = METHODS_OF["classification"][name], f"{cls.__name__}({name!r})"
-        own, sections = _described(described)
-        summary = f"Token by token: {own[0].lower() + own[1:]}"
+        described, call = METHODS_OF["classification"][name], f"{cls.__name__}({name!r})"
+        note, sections = _described(described)
+        summary = f"Token by token: {note[0].lower() + note[1:]}"
     parameters = inspect.signature(cls.fit).parameters  # every aggregator has one
     extras = [extra for extra in ("gold", "initial") if extra in parameters]
     settings = tuple(inspect.signature(described).parameters)
@@ -177,7 +177,7 @@ def _aggregation(kind: Kind, name: str, methods: Any) -> MethodCard:
     return MethodCard(
         name, "aggregation", kind.name, _class_name(cls, "crowdzoo.aggregation"),
         methods.version(name).partition(" ")[0], summary, sections["Source"], sections["Needs"], tuple(extras),
-        settings, f"{made}.fit(annotations)", command, (),
+        settings, f"{call}.fit(annotations)", command, (),
     )  # fmt: skip
 
 
@@ -191,8 +191,8 @@ def _described(cls: type) -> tuple[str, dict[str, str]]:
     summary = " ".join(text.split("\n\n")[0].split()) or "Not said."
     sections = {}
     for name in ("Source", "Needs"):
-        _, found, rest = f"\n{text}\n".partition(f"\n{name}:\n")
-        lines = [] if found else ["Not said."]
+        _, marker, rest = f"\n{text}\n".partition(f"\n{name}:\n")
+        lines = [] if marker else ["Not said."]
         for line in rest.split("\n"):
             if line and not line.startswith(" "):
                 break

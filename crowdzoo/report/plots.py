@@ -101,9 +101,9 @@ def plot_quality(report: "QualityReport", path: str | Path) -> Path:
         total = matrix.sum(axis=1, keepdims=True)
         rows = np.divide(matrix, total, out=np.full_like(matrix, np.nan), where=total > 0)
         image = classes.imshow(rows, vmin=0, vmax=1, cmap=_shades())
-        shown = [*map(_short, names)]
-        classes.set_xticks(range(len(shown)), shown, rotation=90)
-        classes.set_yticks(range(len(shown)), shown)
+        labels = [*map(_short, names)]
+        classes.set_xticks(range(len(labels)), labels, rotation=90)
+        classes.set_yticks(range(len(labels)), labels)
         classes.tick_params(length=2, labelsize=7, color=MUTED)
         classes.set_xlabel("others say", fontsize=8)
         classes.set_ylabel("one says", fontsize=8)

@@ -43,8 +43,8 @@ def print_quality(report: QualityReport, top: int = 5, source: str | None = None
         print(f"note: {warned.about} {warned.finding}: {warned.fix}.")
     if report.alpha is None:
         print("No alpha or kappa: no two annotations of one task, or all that are there hold the same label.")
-    more = report.classes.num_rows > MOST_CLASSES
-    title = f"the {MOST_CLASSES} most frequent of {report.classes.num_rows:,} classes" if more else "classes"
+    cut = report.classes.num_rows > MOST_CLASSES
+    title = f"the {MOST_CLASSES} most frequent of {report.classes.num_rows:,} classes" if cut else "classes"
     _print_list(title, _ordered(report.classes, [("annotations", "descending")], MOST_CLASSES))
     if not top:
         return
@@ -76,8 +76,8 @@ def print_page(page: ReportPage, report: QualityReport, top: int) -> None:
     for warned in numbers.warnings:
         print(f"note: {warned.about} {warned.finding}: {warned.fix}.")
     for title, first, table in (("annotators", "flag", report.annotators), ("tasks", "redo", report.tasks)):
-        shown = (each.key for each in COLUMNS[numbers.kind, title] if each.key in table.column_names)
-        _print_list(title, table.select([*(name for name in shown if name not in ("notes", first)), first])[:top])
+        keys = (column.key for column in COLUMNS[numbers.kind, title] if column.key in table.column_names)
+        _print_list(title, table.select([*(name for name in keys if name not in ("notes", first)), first])[:top])
 
 
 def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
@@ -96,8 +96,8 @@ def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
         "tasks that would decide",
     )  # fmt: skip
     print_table("models in the place of people (alternative annotator test)", header, rows)
-    said = {replaces(test) for test in tests}
-    print(_COLUMNS + "".join(text for verdict, text in _UNDECIDED.items() if verdict in said), end="")
+    verdicts = {replaces(test) for test in tests}
+    print(_COLUMNS + "".join(text for verdict, text in _UNDECIDED.items() if verdict in verdicts), end="")
 
 
 _COLUMNS = """\
@@ -137,9 +137,9 @@ def print_class_agreement(table: pa.Table) -> None:
         table: result of `crowdzoo.quality.class_agreement`.
     """
     rows = [[_cell(value) for value in row.values()] for row in table.slice(0, MOST_AGREEMENTS).to_pylist()]
-    more = "" if table.num_rows <= MOST_AGREEMENTS else f", the first {MOST_AGREEMENTS} of {table.num_rows:,} rows"
+    rest = "" if table.num_rows <= MOST_AGREEMENTS else f", the first {MOST_AGREEMENTS} of {table.num_rows:,} rows"
     header = ("model", "class", "said by people", "said by model", "found", "confirmed", "people among themselves")
-    print_table(f"agreement of models with people{more}", header, rows)
+    print_table(f"agreement of models with people{rest}", header, rows)
 
 
 def _overall(report: QualityReport) -> list[tuple[str, str]]:

@@ -27,7 +27,7 @@ from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.errors import ConditionError, ConfigError, DataError, option_text, shorten, unknown
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.kinds.kind_page import Asked, KindPage
+from crowdzoo.kinds.kind_page import KindPage, PageSettings
 from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
 from crowdzoo.kinds.parts import part_of
 from crowdzoo.quality.copies import families_of
@@ -90,17 +90,17 @@ class Condition:
         Raises:
             ConfigError: not a condition, or an unknown name; lists those there are.
         """
-        found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(<=|>=|<|>)\s*(\S+)\s*", text)
+        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(<=|>=|<|>)\s*(\S+)\s*", text)
         try:
-            limit = float(found[3]) if found else np.nan
+            limit = float(match[3]) if match else np.nan
         except ValueError:
             limit = np.nan
-        if found is None or not np.isfinite(limit):
+        if match is None or not np.isfinite(limit):
             raise ConfigError(f"{shorten(text)!r} is not a condition. Write NAME<NUMBER, NAME<=, NAME> or NAME>=, such "
                 "as alpha<0.6.")  # fmt: skip
-        if found[1] not in VALUES[kind]:
-            raise ConfigError(unknown("value", found[1], VALUES[kind]))
-        return cls(found[1], found[2], limit)
+        if match[1] not in VALUES[kind]:
+            raise ConfigError(unknown("value", match[1], VALUES[kind]))
+        return cls(match[1], match[2], limit)
 
     def __str__(self) -> str:
         return f"{self.name}{self.sign}{self.limit:g}"
@@ -151,23 +151,23 @@ class ReportPage:
             ConfigError: not a condition, or an unknown name.
         """
         kind = self.numbers.kind
-        parsed = [each if isinstance(each, Condition) else Condition.parse(each, kind) for each in conditions]
-        found = []
-        for each in parsed:
-            value = self.values[each.name]
+        failures = []
+        for item in conditions:
+            condition = item if isinstance(item, Condition) else Condition.parse(item, kind)
+            value = self.values[condition.name]
             if value is None:
-                found.append(f"{each} cannot be checked: {each.name} is not defined for these annotations")
-            elif OPERATORS[each.sign](value, each.limit):
-                found.append(f"{each} holds: {each.name} is {value:.4g}")
-        if found:
-            raise ConditionError("; ".join(found) + ".")
+                failures.append(f"{condition} cannot be checked: {condition.name} is not defined for these annotations")
+            elif OPERATORS[condition.sign](value, condition.limit):
+                failures.append(f"{condition} holds: {condition.name} is {value:.4g}")
+        if failures:
+            raise ConditionError("; ".join(failures) + ".")
 
     def to_json(self) -> str:
         """The numbers, one JSON object; docs/quality.md describes its fields."""
         content = self._content(MOST_SHOWN)
         for name, table in self.numbers.tables.items():
             content["tables"][name]["values"] = dict(table.values)
-            if table.shown is not None:
+            if table.rows is not None:
                 content["tables"][name]["shown"] = content["tables"][name].pop("rows")
         return json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n"
 
@@ -223,22 +223,22 @@ class ReportPage:
 
     def _table(self, name: str, table: PageTable, most: int) -> dict[str, Any]:
         total = len(next(iter(table.values.values()), []))
-        rows = (range(total) if table.shown is None else table.shown)[:most]
+        rows = (range(total) if table.rows is None else table.rows)[:most]
         details = None if table.details is None else table.details[: len(rows)]
-        shown = None
+        number = None
         if name == "tasks" and details is not None and self.instances is not None:
             details = [
                 detail if view is None else {**detail, "instance": view}
                 for detail, view in zip(details, self._views, strict=False)
             ]
-            shown = sum("instance" in detail for detail in details)
+            number = sum("instance" in detail for detail in details)
         return {
             "columns": [asdict(column) for column in table.columns if column.key in table.values],
             "total": total,
             "rows": list(rows),
             "values": {key: [values[row] for row in rows] for key, values in table.values.items()},
             "details": details,
-            "instances": shown,
+            "instances": number,
         }
 
     @cached_property
@@ -246,8 +246,8 @@ class ReportPage:
         """Of the tasks shown."""
         assert self.instances is not None
         assert self.rows is not None
-        shown = self.numbers.tables["tasks"].shown or []
-        return instance_views(self.instances, self.rows[shown].tolist(), INSTANCE_BYTES)
+        tasks = self.numbers.tables["tasks"].rows or []
+        return instance_views(self.instances, self.rows[tasks].tolist(), INSTANCE_BYTES)
 
 
 @checked(bootstrap=Number(0, whole=True), curve=Number(0, 1000, whole=True), seed=SEED)
@@ -331,10 +331,10 @@ def report_page(
             models = [known.get(str(name), name) for name in models]
         table, aggregation = replace(table, **names), replace(aggregation, **names)
         crowd = table if isinstance(crowd, Annotations) else replace(crowd, annotations=table)
-    asked = Asked(
+    settings = PageSettings(
         metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN, source, hashed
     )
-    numbers = PAGES[aggregation.kind](crowd, aggregation, asked).numbers()
+    numbers = PAGES[aggregation.kind](crowd, aggregation, settings).numbers()
     numbers = _with_periods(_advised(numbers, crowd, aggregation, seed, hashed), hashed)
     changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed, options)
     trained = None if history is None else shown_history({name: [*values] for name, values in history.items()})
@@ -345,31 +345,31 @@ def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashe
     """The numbers with what is gained by leaving out whose annotations may tell nothing, and all copies but one."""
     annotators = numbers.tables["annotators"].values
     families = families_of(annotators["copies"])
-    others = families != np.arange(len(families))
-    gone = others | [any(FLAGS[note].out and note != "copy" for note in notes) for notes in annotators["notes"]]
+    copies = families != np.arange(len(families))
+    gone = copies | [any(FLAGS[note].out and note != "copy" for note in notes) for notes in annotators["notes"]]
     if not gone.any():
         return numbers
     gain = left_out(crowd, aggregation.method, gone, seed, getattr(aggregation, "label_names", None), families)
     names = [str(annotators["annotator"][place]) for place in np.flatnonzero(gone)]
     option = _exclude(names, hashed, "a name a line")
     value, low, high = gain or (None, None, None)
-    rounded = [round(100 * each, 1) + 0.0 for each in gain or ()]  # no "-0.0"
+    rounded = [round(100 * item, 1) + 0.0 for item in gain or ()]  # no "-0.0"
     points = "{:+.1f} points ({:+.1f} to {:+.1f})".format(*rounded) if rounded else ""
     advised = None if low is None else low > 0
     if low is None:
         advice = f"see in a report without them ({option}) what they change"
     elif low > 0:
         advice = f"leave them out ({option}): labels made without them agree better with what others say, by {points}"
-    elif (gone <= others).all() and (high or 0) > 0:  # copies tell nothing more, whether or not that can be seen
-        told = f"what others say does not tell whether that is better ({points} of agreement)"
-        advised, advice = True, f"leave them out ({option}); {told}"
+    elif (gone <= copies).all() and (high or 0) > 0:  # copies tell nothing more, whether or not that can be seen
+        reason = f"what others say does not tell whether that is better ({points} of agreement)"
+        advised, advice = True, f"leave them out ({option}); {reason}"
     else:
         advice = f"nothing is gained by leaving out what they said ({points} of agreement with others)"
     of_copies = advice.replace("leave them", "leave all of them but one", 1)
-    warned = [replace(each, fix=f"{each.fix}; {of_copies if each.key == 'copy' else advice}")
-              if each.key in FLAGS and FLAGS[each.key].out else each for each in numbers.warnings]  # fmt: skip
-    found = {"annotators": names, "advised": advised, "value": value, "low": low, "high": high}
-    return replace(numbers, warnings=warned, leave_out=found)
+    warned = [replace(item, fix=f"{item.fix}; {of_copies if item.key == 'copy' else advice}")
+              if item.key in FLAGS and FLAGS[item.key].out else item for item in numbers.warnings]  # fmt: skip
+    leave_out = {"annotators": names, "advised": advised, "value": value, "low": low, "high": high}
+    return replace(numbers, warnings=warned, leave_out=leave_out)
 
 
 def _with_periods(numbers: Numbers, hashed: bool) -> Numbers:
@@ -377,8 +377,8 @@ def _with_periods(numbers: Numbers, hashed: bool) -> Numbers:
     annotators = numbers.tables["annotators"].values
     pairs = zip(annotators["annotator"], annotators.get("period", ()), strict=False)
     option = _exclude([f"{name}:{period}" for name, period in pairs if period], hashed, "a line NAME:DATE.. each")
-    warned = [replace(each, fix=f"{each.fix}; to leave out what was worse: {option}") if each.key == "drift" else each
-              for each in numbers.warnings]  # fmt: skip
+    warned = [replace(item, fix=f"{item.fix}; to leave out what was worse: {option}") if item.key == "drift" else item
+              for item in numbers.warnings]  # fmt: skip
     return replace(numbers, warnings=warned)
 
 
@@ -414,9 +414,9 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return None if value != value else round(value, DIGITS)
     if isinstance(value, dict):
-        return {name: _rounded(each) for name, each in value.items()}
+        return {name: _rounded(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_rounded(each) for each in value]
+        return [_rounded(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -437,4 +437,4 @@ def _page(title: str, verdict: Sequence[str], content: dict[str, Any]) -> str:
         f"script-src 'sha256-{policy['script']}'; base-uri 'none'; form-action 'none'",
         "DATA": data,
     }
-    return re.sub(r"\{\{([A-Z]+)\}\}", lambda found: parts[found[1]], template)
+    return re.sub(r"\{\{([A-Z]+)\}\}", lambda match: parts[match[1]], template)

@@ -24,14 +24,14 @@ def read_history(path: str | Path) -> dict[str, list[float]]:
     Raises:
         DataError: no such file, or not of this form; names what is wrong.
     """
-    found = read_json(path, constants=True)
-    if not isinstance(found, dict) or not found or not all(isinstance(each, list) for each in found.values()):
+    history = read_json(path, constants=True)
+    if not isinstance(history, dict) or not history or not all(isinstance(item, list) for item in history.values()):
         raise DataError(f'{path}: is no history. Give a JSON object of lists, such as {{"loss": [0.9, 0.5]}}.')
-    if len(found) > MOST_METRICS:
-        raise DataError(f"{path}: holds {len(found):,} metrics; a history has at most {MOST_METRICS}.")
-    numbers = {name: [_number(path, name, epoch, value) for epoch, value in enumerate(values)]
-        for name, values in found.items()}  # fmt: skip
-    return _aligned(numbers, path)
+    if len(history) > MOST_METRICS:
+        raise DataError(f"{path}: holds {len(history):,} metrics; a history has at most {MOST_METRICS}.")
+    for name, values in history.items():
+        history[name] = [_number(path, name, epoch, value) for epoch, value in enumerate(values)]
+    return _aligned(history, path)
 
 
 def _aligned(history: dict[str, list[float]], where: str | Path) -> dict[str, list[float]]:

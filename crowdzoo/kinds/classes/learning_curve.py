@@ -43,9 +43,9 @@ def learning_curve(
     most = int(annotations.redundancy.max(initial=0))
     if not draws or most < 2:
         return None
-    found: dict[str, Any] = {"method": "one-coin", "draws": draws, "skipped": len(annotations) > MOST_OF_CURVE}
-    if found["skipped"]:
-        return found
+    summary: dict[str, Any] = {"method": "one-coin", "draws": draws, "skipped": len(annotations) > MOST_OF_CURVE}
+    if summary["skipped"]:
+        return summary
     labelled = np.flatnonzero(annotations.redundancy)
     known = labelled[:0] if gold is None else labelled[gold[labelled] >= 0]
     full = _labels(annotations)
@@ -62,7 +62,7 @@ def learning_curve(
     added = mean - (points[-1][0] if points else mean)
     points.append([mean, *_share(same), *_share(right)])
     return {
-        **found,
+        **summary,
         "tasks": len(labelled),
         "gold": len(known),
         "points": points,
@@ -101,4 +101,4 @@ def _mean(values: NDArray[np.float64]) -> list[float | None]:
     if len(values) < 2:
         return [None, None, None]
     mean, half = values.mean(), NORMAL_975 * values.std(ddof=1) / np.sqrt(len(values))
-    return [round(float(each), DIGITS) for each in (mean, mean - half, mean + half)]
+    return [round(float(number), DIGITS) for number in (mean, mean - half, mean + half)]

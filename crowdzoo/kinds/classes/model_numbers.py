@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.kind_page import interval
-from crowdzoo.kinds.page_parts import listed, share_and_ends
+from crowdzoo.kinds.page_parts import as_lists, share_and_ends
 from crowdzoo.metrics import calibration_bins
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.reading.instances.predictions import Predictions
@@ -101,14 +101,14 @@ def _pairs(
     annotations: Annotations, aggregation: Aggregation, predictions: Predictions, differ: NDArray[np.int64]
 ) -> dict[str, list[Any]]:
     """Pairs of an aggregated label and another class by the model, the most frequent first."""
-    classes, labels, said = _names(annotations), aggregation.labels, predictions.labels
-    both = (annotations.redundancy > 0) & (said >= 0)
-    same = np.bincount(labels[both & (labels == said)], minlength=len(classes))
+    classes, labels, predicted = _names(annotations), aggregation.labels, predictions.labels
+    both = (annotations.redundancy > 0) & (predicted >= 0)
+    same = np.bincount(labels[both & (labels == predicted)], minlength=len(classes))
     number = np.bincount(labels[both], minlength=len(classes))
-    cells, counts = np.unique(labels[differ] * len(classes) + said[differ], return_counts=True)
+    cells, counts = np.unique(labels[differ] * len(classes) + predicted[differ], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     (label, other), counts = np.divmod(cells[order], len(classes)), counts[order]
-    return listed({
+    return as_lists({
         "aggregated": [classes[code] for code in label],
         "model": [classes[code] for code in other],
         "tasks": counts,
@@ -126,7 +126,7 @@ def _tasks(
     chosen: NDArray[np.int64],
 ) -> dict[str, list[Any]]:
     classes = _names(annotations)
-    found = listed({
+    columns = as_lists({
         "task": annotations.tasks[chosen],
         "annotations": annotations.redundancy[chosen],
         "label": [classes[code] for code in aggregation.labels[chosen]],
@@ -135,8 +135,8 @@ def _tasks(
         "model_probability": predictions.probabilities[chosen],
     })  # fmt: skip
     if gold is not None:
-        found["gold"] = [classes[code] if code >= 0 else None for code in gold[chosen]]
-    return found
+        columns["gold"] = [classes[code] if code >= 0 else None for code in gold[chosen]]
+    return columns
 
 
 def _names(annotations: Annotations) -> list[str]:

@@ -21,9 +21,9 @@ def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
         sentences = ["How many labels would stay the same with more answers is not estimated for so many answers."]
     else:
         changing = 100 - round(100 * settled)
-        others = f"the other {changing} %" if changing else "hardly any"
+        rest = f"the other {changing} %" if changing else "hardly any"
         sentences = [f"{percent(settled)} of the labels are settled {between(overall, 'settled')}: more answers from "
-                     f"this crowd would change {others}."]  # fmt: skip
+                     f"this crowd would change {rest}."]  # fmt: skip
         if changing and source is not None:
             sentences[0] += f" `crowdzoo next {source}` says which tasks are worth it."
     if (correct := overall.get("aggregate_accuracy")) is not None:
@@ -47,7 +47,7 @@ def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
     return [*sentences, f"{unknown}.", advice]
 
 
-def between(overall: Mapping[str, Any], name: str, more: str = "") -> str:
+def between(overall: Mapping[str, Any], name: str, note: str = "") -> str:
     """The interval of a share in parentheses."""
     low, high = (f"{100 * overall[f'{name}_{end}']:.0f}" for end in ("low", "high"))
-    return f"({low} to {high} %{more})"
+    return f"({low} to {high} %{note})"

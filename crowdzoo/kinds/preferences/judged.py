@@ -29,7 +29,7 @@ class JudgedPairs:
         of_rows: pair of each judgment, [A].
         answers: 0 the lower is better, 1 the higher, 2 equal, [A].
         counts: how often each answer was given, [P, 3].
-        who: annotator of each judgment, [A].
+        annotators: annotator of each judgment, [A].
         swapped: whether the higher task stood on the left, bool [A].
     """
 
@@ -38,7 +38,7 @@ class JudgedPairs:
     of_rows: NDArray[np.int64]
     answers: NDArray[np.int64]
     counts: NDArray[np.int64]
-    who: NDArray[np.int64]
+    annotators: NDArray[np.int64]
     swapped: NDArray[np.bool_]
 
     @classmethod
@@ -48,8 +48,8 @@ class JudgedPairs:
         assert right is not None
         low, high = np.minimum(left, right), np.maximum(left, right)
         keys, of_rows = np.unique(low * annotations.num_tasks + high, return_inverse=True)
-        said = annotations.labels
-        answers = np.where((left > right) & (said != EQUAL), 1 - said, said)
+        labels = annotations.labels
+        answers = np.where((left > right) & (labels != EQUAL), 1 - labels, labels)
         counts = np.bincount(of_rows * 3 + answers, minlength=3 * len(keys)).reshape(-1, 3)
         pairs = keys // annotations.num_tasks, keys % annotations.num_tasks
         return cls(*pairs, of_rows, answers, counts, annotations.annotator_ids, left > right)
@@ -95,24 +95,24 @@ class JudgedPairs:
         if not expected > 0:
             return None
         alpha = Alpha(1 - observed / expected, metric, observed, expected, 2 * len(sizes), int(2 * sizes.sum()))
-        found = map(disagreements, drawn(len(sizes), bootstrap, seed, on_sample))
-        return with_interval(alpha, [1 - above / below for above, below in found if below > 0])
+        samples = map(disagreements, drawn(len(sizes), bootstrap, seed, on_sample))
+        return with_interval(alpha, [1 - above / below for above, below in samples if below > 0])
 
     def _coincidences(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """How often two answers of different annotators meet, [n, 3, 3], and how many annotators there are, [n].
 
         Of the pairs that two annotators judged or more. The cells of a pair sum to the number of its annotators.
         """
-        number = self.who.max(initial=0) + 1
-        keys, shares = self._shares(self.of_rows * number + self.who, np.ones(len(self.who), bool))
+        number = self.annotators.max(initial=0) + 1
+        keys, shares = self._shares(self.of_rows * number + self.annotators, np.ones(len(self.annotators), bool))
         pairs = keys // number
         sizes = np.bincount(pairs, minlength=len(self.lower))
-        sums, own = np.zeros((len(sizes), 3)), np.zeros((len(sizes), 3, 3))
+        sums, same = np.zeros((len(sizes), 3)), np.zeros((len(sizes), 3, 3))
         np.add.at(sums, pairs, shares)
-        np.add.at(own, pairs, shares[:, :, None] * shares[:, None, :])
+        np.add.at(same, pairs, shares[:, :, None] * shares[:, None, :])
         several = sizes > 1
-        sums, own, sizes = sums[several], own[several], sizes[several]
-        return (sums[:, :, None] * sums[:, None, :] - own) / (sizes - 1)[:, None, None], sizes
+        sums, same, sizes = sums[several], same[several], sizes[several]
+        return (sums[:, :, None] * sums[:, None, :] - same) / (sizes - 1)[:, None, None], sizes
 
     def _shares(
         self, keys: NDArray[np.int64], rows: NDArray[np.bool_]
@@ -133,13 +133,13 @@ class JudgedPairs:
         Returns:
             The share of each annotator, [R], NaN where there are no such pairs; and how many there are, [R].
         """
-        keys, swapped = self.of_rows * max(number, 1) + self.who, self.swapped
-        (found, shares), (turned, others) = self._shares(keys, ~swapped), self._shares(keys, swapped)
-        both, one, other = np.intersect1d(found, turned, assume_unique=True, return_indices=True)
-        who = both % max(number, 1)
-        same = (shares[one] * others[other]).sum(axis=1)
-        sizes = np.bincount(who, minlength=number)
-        return ratio(np.bincount(who, same, number), sizes), sizes
+        keys, swapped = self.of_rows * max(number, 1) + self.annotators, self.swapped
+        (straight, shares), (turned, turned_shares) = self._shares(keys, ~swapped), self._shares(keys, swapped)
+        both, first, second = np.intersect1d(straight, turned, assume_unique=True, return_indices=True)
+        annotators = both % max(number, 1)
+        same = (shares[first] * turned_shares[second]).sum(axis=1)
+        sizes = np.bincount(annotators, minlength=number)
+        return ratio(np.bincount(annotators, same, number), sizes), sizes
 
 
 def _apart(counts: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
@@ -165,7 +165,7 @@ class JudgedSides:
         usable: whether, besides, the others have one task ahead, bool [A].
         left_ahead: whether the others have the left task ahead, bool [A].
         right: whether the judgment agrees, bool [A].
-        who: annotators of the judgments, [A].
+        annotators: annotators of the judgments, [A].
         said_left: bool [A].
     """
 
@@ -174,7 +174,7 @@ class JudgedSides:
     usable: NDArray[np.bool_]
     left_ahead: NDArray[np.bool_]
     right: NDArray[np.bool_]
-    who: NDArray[np.int64]
+    annotators: NDArray[np.int64]
     said_left: NDArray[np.bool_]
 
     @classmethod
@@ -226,11 +226,11 @@ def one_sided(annotations: Annotations, judged: JudgedSides, pairs: JudgedPairs)
     That is where annotators did not judge pairs in both orders, and judgments agree with the order by the others: a
     crowd that answers by the side, and a file that names the preferred task first, look the same. None elsewhere.
     """
-    said = annotations.labels[annotations.labels != EQUAL]
-    share = float((said == LEFT).mean()) if len(said) else 0.5
+    labels = annotations.labels[annotations.labels != EQUAL]
+    share = float((labels == LEFT).mean()) if len(labels) else 0.5
     if abs(share - 0.5) <= 0.5 - ONE_SIDE:
         return None
-    judgments = len(np.unique(pairs.of_rows * max(annotations.num_annotators, 1) + pairs.who))
+    judgments = len(np.unique(pairs.of_rows * max(annotations.num_annotators, 1) + pairs.annotators))
     twice = int(pairs.consistent(annotations.num_annotators)[1].sum())
     number = int(judged.usable.sum())
     low, _ = wilson([judged.right.sum() / max(number, 1)], [number])
