@@ -46,6 +46,11 @@ class PageSettings:
     source: str | None = None
     hashed: bool = False
 
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """Arguments of a bootstrap."""
+        return {"bootstrap": self.bootstrap, "seed": self.seed, "on_sample": self.on_sample}
+
 
 class KindPage(ABC):
     """What the page of a report says of one kind of label: a subclass measures, and says what is its own.
@@ -198,7 +203,7 @@ class KindPage(ABC):
         first = {"annotator": self.table.annotators, "annotations": counts, "shared": shared}
         seconds = parts.median_seconds(self.table)
         columns |= {} if seconds is None else {"seconds": seconds}
-        return {**as_lists(first | columns), "notes": notes_of(marks, len(counts))}
+        return {**as_lists(**first | columns), "notes": notes_of(marks, len(counts))}
 
     def voters(self, convert: Callable[[Any], Any]) -> list[list[list[Any]]]:
         """Who said what, of the tasks shown."""
@@ -215,11 +220,9 @@ class KindPage(ABC):
 
     def alpha_of(self, table: Annotations, **options: Any) -> Alpha | None:
         """Krippendorff's alpha of classes or numbers; None where it is not defined."""
-        several, settings = (table.redundancy > 1)[table.task_ids], self.settings
-        if len(np.unique(table.labels[several])) < 2:
+        if len(np.unique(table.labels[(table.redundancy > 1)[table.task_ids]])) < 2:
             return None
-        how: dict[str, Any] = {"bootstrap": settings.bootstrap, "seed": settings.seed, "on_sample": settings.on_sample}
-        return krippendorff_alpha(table, self.metric, **how, **options)
+        return krippendorff_alpha(table, self.metric, **self.settings.sampling, **options)
 
     @property
     def labelled(self) -> int:
@@ -294,19 +297,19 @@ class KindPage(ABC):
             self.remarks["alpha"] = f"{alpha.low:.3f} to {alpha.high:.3f}"
         warned = self.all_warnings()
         last = parts.look_first(warned, int(figures["noted_annotators"]), self.standing_out(), self.calm)
+        facts = [[x.title, figures[x.key], x.form, self.remarks.get(x.key, "")] for x in self.columns("facts")]
         return Numbers(
             kind=self.kind,
             verdict=[*self.opening(), self.first(), f"{self.second()}.", last],
             warnings=warned,
             values={name: figures[name] for name in self.values()},
-            facts=[[column.title, figures[column.key], column.form, self.remarks.get(column.key, "")]
-                   for column in self.columns("facts")],
+            facts=facts,
             tables=self.tables(),
             summary=self.summary(),
             compared=self.compared,
             judged=self.judged,
             **self.extras,
-        )  # fmt: skip
+        )
 
 
 def below_and_at_chance(

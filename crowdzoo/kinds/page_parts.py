@@ -355,11 +355,12 @@ def share_and_ends(number: float, of: int) -> tuple[float | None, ...]:
     return tuple(plain(end)[0] for end in (share, *wilson(share, [of])))
 
 
-def as_lists(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+def as_lists(**columns: NDArray[Any] | list[Any]) -> dict[str, list[Any]]:
     """Columns as lists: numbers with four decimals, None for NaN."""
-    arrays = {name: values for name, values in columns.items() if isinstance(values, np.ndarray)}
-    lists = {name: plain(values) if values.dtype.kind == "f" else values.tolist() for name, values in arrays.items()}
-    return {**columns, **lists}
+    return {
+        name: values if isinstance(values, list) else plain(values) if values.dtype.kind == "f" else values.tolist()
+        for name, values in columns.items()
+    }
 
 
 def rows_of(owners: NDArray[np.int64], order: NDArray[np.int64], selected: list[int], most: int) -> list[list[int]]:
@@ -381,12 +382,8 @@ def rows_of(owners: NDArray[np.int64], order: NDArray[np.int64], selected: list[
 
 def plain_columns(table: pa.Table) -> dict[str, list[Any]]:
     """Columns as lists, numbers with four decimals, None for null."""
-    return as_lists(
-        {
-            name: table[name].to_numpy() if pa.types.is_floating(table[name].type) else table[name].to_pylist()
-            for name in table.column_names
-        }
-    )  # fmt: skip; null is NaN
+    columns = zip(table.column_names, table.columns, strict=True)  # to_numpy gives NaN for null
+    return as_lists(**{name: x.to_numpy() if pa.types.is_floating(x.type) else x.to_pylist() for name, x in columns})
 
 
 def median_seconds(annotations: Annotations) -> NDArray[np.float64] | None:

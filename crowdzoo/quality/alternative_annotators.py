@@ -155,7 +155,7 @@ def _test(
         excess = difference - epsilon
         both = _p_value(stats, excess), _p_value(stats, -excess)
         results[row] = won[rows].mean(), lost[rows].mean(), *both, _tasks_needed(stats, excess, len(persons), level)
-    adjusted, against = (_adjusted(stats, column) for column in results[:, 2:4].T)
+    adjusted, against = (_adjust(stats, column) for column in results[:, 2:4].T)
     replaced = adjusted <= level
     table = pa.table(
         {
@@ -177,7 +177,7 @@ def _test(
     return AlternativeAnnotator(model, epsilon, shared, rate, advantage, rate >= 0.5, decided, needed, table)
 
 
-def _adjusted(stats: Any, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _adjust(stats: Any, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     """By Benjamini and Yekutieli, [P]; there may be none."""
     return np.asarray(stats.false_discovery_control(p_values, method="by") if len(p_values) else p_values)
 

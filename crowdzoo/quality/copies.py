@@ -100,7 +100,7 @@ def copy_families(
         skill = fitted_skills(first, second, beyond, np.tile(times * ~linked, 2), number)
         by_skill = by_chance + (1 - by_chance) * skill[left] * skill[right]
         groups = dependent_groups(shared, expected, linked, number)
-        right_of = _judged(block, groups.weights(block), groups.members, skill, width)
+        right_of = _accuracies(block, groups.weights(block), groups.members, skill, width)
         both_right, both_wrong = right_of[left] * right_of[right], (1 - right_of[left]) * (1 - right_of[right])
         judged = both_right + both_wrong / max(width - 1, 1)
         expected = np.clip(np.maximum.reduce([by_skill, judged, easy[some]]), CHANCE, 1 - CHANCE)
@@ -112,7 +112,7 @@ def copy_families(
     return families
 
 
-def _judged(
+def _accuracies(
     block: Block, weights: NDArray[np.float64], family: NDArray[np.int64], skill: NDArray[np.float64], size: int
 ) -> NDArray[np.float64]:
     """Accuracies by the answers of all but the own family, each of whom is as good as the skill says, [R]."""

@@ -127,7 +127,7 @@ def krippendorff_alpha(
     owners = _groups(annotations, groups)
     size = len(ratings.sizes) if owners is None else int(owners.max()) + 1
     samples = []
-    for weights in drawn(size, int(bootstrap), int(seed), on_sample):
+    for weights in draw_tasks(size, int(bootstrap), int(seed), on_sample):
         observed, expected = measure.disagreements(weights if owners is None else weights[owners])
         if expected > 0:
             samples.append(1 - observed / expected)
@@ -135,7 +135,7 @@ def krippendorff_alpha(
     return with_interval(alpha, samples, ends, float(confidence))
 
 
-def drawn(
+def draw_tasks(
     size: int, number: int, seed: int, on_sample: Callable[[], None] | None = None
 ) -> Iterator[NDArray[np.float64]]:
     """How often each of so many things is in a bootstrap sample, [size], for each of `number` samples.

@@ -41,7 +41,7 @@ class NextAnnotations:
     def __repr__(self) -> str:
         return f"<NextAnnotations: {len(self.tasks):,} questions, cost {self.costs.sum():,.6g}>"
 
-    def taken(self, places: Any) -> "NextAnnotations":
+    def take(self, places: Any) -> "NextAnnotations":
         """Some of the questions, in the order of their places."""
         return NextAnnotations(self.tasks[places], self.annotators[places], self.gains[places], self.costs[places])
 
@@ -248,7 +248,7 @@ def next_questions(
     most = None if wide else number
     step = max(1, CELLS_AT_ONCE // max(1, len(candidates) * cells))
     open_tasks = np.flatnonzero(~left_out)
-    rows, columns = _answered(annotations, open_tasks, candidates, num_tasks)
+    rows, columns = _answered_pairs(annotations, open_tasks, candidates, num_tasks)
     parts = [best]
     for start in range(0, len(open_tasks), step):
         tasks = open_tasks[start : start + step]
@@ -298,7 +298,7 @@ def _within(
         of_annotator[annotator] = of_annotator.get(annotator, 0) + 1
         left -= cost
         kept.append(place)
-    return best.taken(kept)
+    return best.take(kept)
 
 
 def _asked_for(confusions: ArrayLike | Confusions, num_classes: int) -> tuple[Confusions, int | None]:
@@ -313,7 +313,7 @@ def _asked_for(confusions: ArrayLike | Confusions, num_classes: int) -> tuple[Co
     return lambda tasks, annotators: matrices[annotators], len(matrices)
 
 
-def _answered(
+def _answered_pairs(
     annotations: Annotations | None, open_tasks: NDArray[np.int64], candidates: NDArray[np.int64], num_tasks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs that have an annotation: the task's place among the open ones, ascending, and the annotator's column."""
@@ -350,4 +350,4 @@ def _together(parts: list[NextAnnotations], number: int | None) -> NextAnnotatio
     """The best pairs of all parts."""
     fields = ("tasks", "annotators", "gains", "costs")
     together = NextAnnotations(*(np.concatenate([getattr(part, field) for part in parts]) for field in fields))
-    return together.taken(np.argsort(-together.gains / together.costs, kind="stable")[:number])
+    return together.take(np.argsort(-together.gains / together.costs, kind="stable")[:number])

@@ -74,11 +74,10 @@ def drift(annotations: Annotations) -> pa.Table:
     p_values = chdtrc(np.maximum(parts - 1, 1), (total - 1) * between / spread)
     changes = (parts > 1) & (p_values * max((parts > 1).sum(), 1) < CHANCE)
     starts = np.cumsum(sizes) - sizes
-    return pa.table({
-        "annotator": groups // PERIODS, "period": groups % PERIODS + 1,
-        "start": times[rows[starts]], "end": times[rows[starts + sizes - 1]], "annotations": sizes,
-        "agreement": share, "agreement_low": low, "agreement_high": high, "changes": changes[groups // PERIODS],
-    })  # fmt: skip
+    columns = {"annotator": groups // PERIODS, "period": groups % PERIODS + 1, "start": times[rows[starts]]}
+    columns |= {"end": times[rows[starts + sizes - 1]], "annotations": sizes, "agreement": share}
+    columns |= {"agreement_low": low, "agreement_high": high, "changes": changes[groups // PERIODS]}
+    return pa.table(columns)
 
 
 def worse_periods(periods: pa.Table, number: int) -> list[str | None]:

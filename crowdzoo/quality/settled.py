@@ -281,17 +281,16 @@ def consensus_of(
     most = min(num_classes, CANDIDATES)
     candidates = np.argsort(-(votes + common / 2), axis=1, kind="stable")[:, :most]
     shares = start.sum(axis=0)
-    difficulty = _Difficulty(
-        np.log((shares + 1) / (shares.sum() + num_classes)), np.log(USUAL), np.log(USUAL),
-        np.full((num_classes, num_classes), -np.log(max(num_classes - 1, 1))),
-    )  # fmt: skip
+    log_classes = np.log((shares + 1) / (shares.sum() + num_classes))
+    other = np.full((num_classes, num_classes), -np.log(max(num_classes - 1, 1)))
+    difficulty = _Difficulty(log_classes, np.log(USUAL), np.log(USUAL), other)
     seen = start[block.index]
     counts = _counts(block, seen, annotations.num_annotators)
     if num_tasks > DRAWN:
         drawn = np.sort(np.random.default_rng(seed).choice(num_tasks, DRAWN, replace=False))
         rows = np.isin(block.index, drawn)
-        some = Block(np.searchsorted(drawn, block.index[rows]), block.annotator_ids[rows], block.labels[rows],
-                     np.arange(DRAWN))  # fmt: skip
+        places = np.searchsorted(drawn, block.index[rows])
+        some = Block(places, block.annotator_ids[rows], block.labels[rows], np.arange(DRAWN))
         part, rest = seen[rows], counts - _counts(some, seen[rows], annotations.num_annotators)
         for _ in range(ITERATIONS):
             part, difficulty, _, _ = _iterate(some, part, candidates[drawn], known[drawn], counts, difficulty)
@@ -354,16 +353,14 @@ def _iterate(
     prior, totals = STRENGTH * _expected(counts), counts.sum(axis=2)
     new, posteriors = np.zeros_like(seen), np.zeros((num_tasks, number))
     joint = np.zeros((num_tasks, number, number + 1))
-    of = difficulty
+    answers = block.starts, block.annotator_ids, block.labels, candidates, known, counts, totals, prior, seen
+    odds = difficulty.classes, difficulty.pulled, difficulty.vague, difficulty.other
 
     def work(tasks: Sequence[int]) -> tuple[Array, Array, Array]:
         sums = np.zeros(len(USUAL)), np.zeros(len(USUAL)), np.zeros((number, number))
         if len(tasks):
-            _pass(
-                tasks[0], tasks[-1] + 1, block.starts, block.annotator_ids, block.labels, candidates, known, counts,
-                totals, prior, seen, of.classes, of.pulled, of.vague, of.other, PULLED, VAGUE, STRENGTH, SMALLEST, new,
-                posteriors, joint, *sums,
-            )  # fmt: skip
+            constants = PULLED, VAGUE, STRENGTH, SMALLEST
+            _pass(tasks[0], tasks[-1] + 1, *answers, *odds, *constants, new, posteriors, joint, *sums)
         return sums
 
     pulled, vague, other = (sum(sums) for sums in zip(*in_threads(work, range(num_tasks), num_threads()), strict=True))

@@ -152,15 +152,14 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
     of_tasks = np.bincount(sentences, minlength=count)
     compared = np.bincount(annotators, counts * (heads[tasks] - 1) + of_tasks[tasks] - counts, number).astype(np.int64)
     of_aggregated = np.bincount(aggregated_sentences * size + aggregated.types, minlength=count * size)
-    expected = np.stack(
-        [np.bincount(annotators, of_aggregated[tasks * size + code], number) for code in range(size)], axis=1
-    ).astype(np.int64) if size else np.zeros((number, 0), np.int64)  # fmt: skip
+    by_type = [np.bincount(annotators, of_aggregated[tasks * size + code], number) for code in range(size)]
+    expected = np.stack(by_type, axis=1).astype(np.int64) if size else np.zeros((number, 0), np.int64)
 
-    every = SpanTable(*(np.concatenate([getattr(side, name) for side in (spans, aggregated)])
-                        for name in ("types", "starts", "ends")))  # fmt: skip
+    parts = ([getattr(side, name) for side in (spans, aggregated)] for name in ("types", "starts", "ends"))
+    every = SpanTable(*map(np.concatenate, parts))
     marker = np.concatenate([owners, np.full(len(aggregated.types), number)])
     place = np.concatenate([sentences, aggregated_sentences])
-    sums = _counted(every, marker, place, heads, number, size)
+    sums = _count(every, marker, place, heads, number, size)
 
     # What is not compared with any span
     lonely = np.maximum(heads - 1, 1)
@@ -218,7 +217,7 @@ def _with_drawn(marked: MarkedSpans, drawn: dict[int, dict[int, list[DrawnSpan]]
     )
 
 
-def _counted(
+def _count(
     spans: SpanTable,
     marker: NDArray[np.int64],
     place: NDArray[np.int64],

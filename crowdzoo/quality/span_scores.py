@@ -122,8 +122,8 @@ def span_scores(
     check_scheme(scheme)
     if len(gold) != len(predicted):
         raise DataError(f"span_scores: gold has {len(gold):,} sentences, predicted {len(predicted):,}.")
-    pairs = [(place, true, tags) for place, (true, tags) in enumerate(zip(gold, predicted, strict=True))
-             if true is not None]  # fmt: skip
+    rows = enumerate(zip(gold, predicted, strict=True))
+    pairs = [(place, true, tags) for place, (true, tags) in rows if true is not None]
     for place, true, tags in pairs:
         if len(true) != len(tags):
             raise DataError(

@@ -65,7 +65,7 @@ def changes_since(
         )
     try:
         then = before.get("options")
-        differing = [] if then is None else _differing(then, options or {})
+        differing = [] if then is None else _differences(then, options or {})
         return {**_changes(before, numbers, values, hashed), "options": differing}
     except DataError:
         raise
@@ -83,22 +83,18 @@ def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, A
             reason += ": their names are hashes; make both with the same --hash-ids KEY"
         raise DataError(f"Nothing can be compared: {reason}.")
     keyed = all("key" in item for item in before["warnings"])  # not so before there were keys
-    old, new = ({_identity(item, keyed): f"{item['about']}: {item['finding']}" for item in warnings
-                 if not keyed or item["key"] not in FLAGS} for warnings in (
-        before["warnings"], [vars(warned) for warned in numbers.warnings],
-    ))  # fmt: skip
+    warnings = before["warnings"], [vars(item) for item in numbers.warnings]
+    kept = ([item for item in items if not keyed or item["key"] not in FLAGS] for items in warnings)
+    old, new = ({_identity(item, keyed): f"{item['about']}: {item['finding']}" for item in items} for items in kept)
     flagged = [_with_notes(item) if keyed else {} for item in (then["annotators"]["values"], now["annotators"].values)]
-    moved = _moved(numbers.judged, then["annotators"]["values"], now["annotators"].values, *annotators)
+    moved = _moves(numbers.judged, then["annotators"]["values"], now["annotators"].values, *annotators)
     what = numbers.compared
     both = [(name, place, tasks[1][name]) for name, place in tasks[0].items() if name in tasks[1]]
-    pairs = [
-        (name, then["tasks"]["values"][what][old], now["tasks"].values[what][new]) for name, old, new in both
-    ]  # fmt: skip
-    if "label" in now["tasks"].values:
-        changed = [
-            [name, then["tasks"]["values"]["label"][old], now["tasks"].values["label"][new]]
-            for (name, old, new), (_, first, second) in zip(both, pairs, strict=True) if first != second
-        ]  # fmt: skip
+    past, present = then["tasks"]["values"], now["tasks"].values
+    pairs = [(name, past[what][old], present[what][new]) for name, old, new in both]
+    if "label" in present:
+        places = [row for row, pair in zip(both, pairs, strict=True) if pair[1] != pair[2]]
+        changed = [[name, past["label"][old], present["label"][new]] for name, old, new in places]
         of_tasks = {"changed": len(changed), "listed": changed[:MOST_LISTED]}
     elif any(isinstance(item, str) for _, *values in pairs for item in values):  # what was found, in words
         changed = [list(item) for item in pairs if item[1] != item[2]]
@@ -110,15 +106,15 @@ def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, A
     return {
         "title": str(before["title"]),
         "method": str(before["method"]),
-        "values": _differing(before["values"], values),
-        "new": sorted([*(new[item] for item in new.keys() - old.keys()), *_noted(flagged[1], flagged[0])]),
-        "gone": sorted([*(old[item] for item in old.keys() - new.keys()), *_noted(flagged[0], flagged[1])]),
+        "values": _differences(before["values"], values),
+        "new": sorted([*(new[item] for item in new.keys() - old.keys()), *_new_notes(flagged[1], flagged[0])]),
+        "gone": sorted([*(old[item] for item in old.keys() - new.keys()), *_new_notes(flagged[0], flagged[1])]),
         "annotators": {**_counts(*annotators), "moved": len(moved), "listed": moved[:MOST_LISTED]},
         "tasks": {**_counts(*tasks), **of_tasks},
-    }  # fmt: skip
+    }
 
 
-def _differing(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[Any]]:
+def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[Any]]:
     """What differs, as [name, before, now]."""
     names = dict.fromkeys([*now, *then])
     return [[name, then.get(name), now.get(name)] for name in names if then.get(name) != now.get(name)]
@@ -133,7 +129,7 @@ def _with_notes(annotators: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
     return names_of
 
 
-def _noted(those: Mapping[str, set[str]], rest: Mapping[str, set[str]]) -> list[str]:
+def _new_notes(those: Mapping[str, set[str]], rest: Mapping[str, set[str]]) -> list[str]:
     """Of each note who has it in one report and not in the other."""
     apart = {note: sorted(names - rest[note]) for note, names in those.items()}
     return [f"{first_names(names)}: {FLAGS[note].describe(len(names))[0]}" for note, names in apart.items() if names]
@@ -154,7 +150,7 @@ def _counts(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
     return {"added": len(new) - both, "gone": len(old) - both, "both": both}
 
 
-def _moved(
+def _moves(
     what: str,
     then: Mapping[str, Sequence[Any]],
     now: Mapping[str, Sequence[Any]],

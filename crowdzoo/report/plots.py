@@ -84,10 +84,8 @@ def plot_quality(report: "QualityReport", path: str | Path) -> Path:
     table = report.annotators.filter(report.annotators["agreement"].is_valid())
     scored = "spammer_score" in table.column_names
     shades = table["spammer_score"].to_numpy() if scored else np.full(table.num_rows, 0.6)
-    dots = people.scatter(
-        table["annotations"].to_numpy(), table["agreement"].to_numpy(), c=shades, cmap=_shades(), vmin=0, vmax=1, s=18,
-        edgecolors=MUTED, linewidths=0.6,
-    )  # fmt: skip
+    style: dict[str, Any] = {"cmap": _shades(), "vmin": 0, "vmax": 1, "s": 18, "edgecolors": MUTED, "linewidths": 0.6}
+    dots = people.scatter(table["annotations"].to_numpy(), table["agreement"].to_numpy(), c=shades, **style)
     if table.num_rows:
         people.set_xscale("log")
     people.set_ylim(-0.03, 1.03)

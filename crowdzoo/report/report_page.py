@@ -6,13 +6,13 @@ import base64
 import hashlib
 import html
 import json
-import operator
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.resources import files
+from operator import ge, gt, le, lt
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.errors import ConditionError, ConfigError, DataError, option_text, shorten, unknown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds.kind_page import KindPage, PageSettings
-from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
+from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable, PageWarning
 from crowdzoo.kinds.parts import part_of
 from crowdzoo.quality.copies import families_of
 from crowdzoo.reading.instances.instances import Instances
@@ -43,9 +43,7 @@ __all__ = ["FORMAT", "FORMAT_VERSION", "NEEDED", "VALUES", "Condition", "ReportP
 MOST_SHOWN = 1000  # annotators and tasks
 MOST_BYTES = 2_000_000  # of the page
 INSTANCE_BYTES = 900_000  # of the page, at most
-OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+OPERATORS: dict[str, Callable[[float, float], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 # By the kind of a result, the `PAGE` in `page.py` of the kind's folder
 PAGES: dict[str, type[KindPage]] = {name: part_of(name, "page").PAGE for name in (*LABEL_KINDS, "multi-label")}
 # What a condition may compare, by kind of label; docs/quality.md says what each is
@@ -60,9 +58,7 @@ NEEDED = {
 }
 
 
-_SHOWN = (
-    "values", "facts", "model", "calibration", "curve", "leave_out", "summary", "classes", "coincidences",
-)  # fmt: skip
+_SHOWN = ("values", "facts", "model", "calibration", "curve", "leave_out", "summary", "classes", "coincidences")
 
 
 @dataclass(frozen=True)
@@ -96,8 +92,8 @@ class Condition:
         except ValueError:
             limit = np.nan
         if match is None or not np.isfinite(limit):
-            raise ConfigError(f"{shorten(text)!r} is not a condition. Write NAME<NUMBER, NAME<=, NAME> or NAME>=, such "
-                "as alpha<0.6.")  # fmt: skip
+            fix = "Write NAME<NUMBER, NAME<=, NAME> or NAME>=, such as alpha<0.6."
+            raise ConfigError(f"{shorten(text)!r} is not a condition. {fix}")
         if match[1] not in VALUES[kind]:
             raise ConfigError(unknown("value", match[1], VALUES[kind]))
         return cls(match[1], match[2], limit)
@@ -213,7 +209,7 @@ class ReportPage:
             "hashed": self.hashed,
             "verdict": numbers.verdict,
             "warnings": [asdict(warned) for warned in numbers.warnings],
-            **{name: _rounded(getattr(numbers, name)) for name in _SHOWN},
+            **{name: _round(getattr(numbers, name)) for name in _SHOWN},
             "options": self.options,
             "changes": self.changes,
             "history": self.history,
@@ -325,7 +321,7 @@ def report_page(
     crowd: Any = annotations
     if hash_ids is not False:
         key = secrets.token_bytes(32) if hash_ids is True else hash_ids.encode("utf-8")
-        names: dict[str, Any] = {"tasks": _hashed(table.tasks, key), "annotators": _hashed(table.annotators, key)}
+        names: dict[str, Any] = {"tasks": _hash(table.tasks, key), "annotators": _hash(table.annotators, key)}
         if models is not None:
             known = dict(zip(map(str, table.annotators.tolist()), names["annotators"].tolist(), strict=True))
             models = [known.get(str(name), name) for name in models]
@@ -335,13 +331,13 @@ def report_page(
         metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN, source, hashed
     )
     numbers = PAGES[aggregation.kind](crowd, aggregation, settings).numbers()
-    numbers = _with_periods(_advised(numbers, crowd, aggregation, seed, hashed), hashed)
-    changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed, options)
+    numbers = _add_periods(_add_advice(numbers, crowd, aggregation, seed, hashed), hashed)
+    changes = None if before is None else changes_since(before, numbers, _round(numbers.values), hashed, options)
     trained = None if history is None else shown_history({name: [*values] for name, values in history.items()})
     return ReportPage(title, aggregation.method, numbers, instances, rows, hashed, changes, trained, options)
 
 
-def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashed: bool) -> Numbers:
+def _add_advice(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashed: bool) -> Numbers:
     """The numbers with what is gained by leaving out whose annotations may tell nothing, and all copies but one."""
     annotators = numbers.tables["annotators"].values
     families = families_of(annotators["copies"])
@@ -365,21 +361,25 @@ def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashe
         advised, advice = True, f"leave them out ({option}); {reason}"
     else:
         advice = f"nothing is gained by leaving out what they said ({points} of agreement with others)"
-    of_copies = advice.replace("leave them", "leave all of them but one", 1)
-    warned = [replace(item, fix=f"{item.fix}; {of_copies if item.key == 'copy' else advice}")
-              if item.key in FLAGS and FLAGS[item.key].out else item for item in numbers.warnings]  # fmt: skip
+    fixes = {name: advice for name, flag in FLAGS.items() if flag.out}
+    fixes["copy"] = advice.replace("leave them", "leave all of them but one", 1)
     leave_out = {"annotators": names, "advised": advised, "value": value, "low": low, "high": high}
-    return replace(numbers, warnings=warned, leave_out=leave_out)
+    return replace(numbers, warnings=_with_fixes(numbers, fixes), leave_out=leave_out)
 
 
-def _with_periods(numbers: Numbers, hashed: bool) -> Numbers:
+def _add_periods(numbers: Numbers, hashed: bool) -> Numbers:
     """The numbers with the option that leaves out what annotators said when they agreed less with others."""
     annotators = numbers.tables["annotators"].values
     pairs = zip(annotators["annotator"], annotators.get("period", ()), strict=False)
     option = _exclude([f"{name}:{period}" for name, period in pairs if period], hashed, "a line NAME:DATE.. each")
-    warned = [replace(item, fix=f"{item.fix}; to leave out what was worse: {option}") if item.key == "drift" else item
-              for item in numbers.warnings]  # fmt: skip
-    return replace(numbers, warnings=warned)
+    fixes = {"drift": f"to leave out what was worse: {option}"}
+    return replace(numbers, warnings=_with_fixes(numbers, fixes))
+
+
+def _with_fixes(numbers: Numbers, fixes: Mapping[str, str]) -> list[PageWarning]:
+    """The warnings, with more to do for those of some keys."""
+    warnings = numbers.warnings
+    return [replace(item, fix=f"{item.fix}; {fixes[item.key]}") if item.key in fixes else item for item in warnings]
 
 
 def _exclude(names: list[str], hashed: bool, lines: str) -> str:
@@ -402,21 +402,21 @@ def _rows_of(instances: Instances, annotations: Annotations) -> np.ndarray:
     return rows
 
 
-def _hashed(names: np.ndarray, key: bytes) -> np.ndarray:
+def _hash(names: np.ndarray, key: bytes) -> np.ndarray:
     """A short keyed hash of each name."""
     secret = hashlib.blake2b(key, digest_size=32).digest()
     texts = (str(name).encode("utf-8", "surrogatepass") for name in names.tolist())
     return np.array([hashlib.blake2b(text, key=secret, digest_size=8).hexdigest() for text in texts], object)
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     """The same with fewer digits, and without types of NumPy."""
     if isinstance(value, float):
         return None if value != value else round(value, DIGITS)
     if isinstance(value, dict):
-        return {name: _rounded(item) for name, item in value.items()}
+        return {name: _round(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_rounded(item) for item in value]
+        return [_round(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 SUMS = ("due", "further_answers", "cost")  # columns, whose sums stand in the summary
 MOST_LEFT_OUT = 20  # annotators; each takes ten fits
-FIRST = (
-    "annotator", "flag", "reason", "advice", "annotations", "reliability", "reliability_low", "reliability_high",
-)  # fmt: skip
+FIRST = ("annotator", "flag", "reason", "advice", "annotations", "reliability", "reliability_low", "reliability_high")
 
 
 def with_sheets(
@@ -102,9 +100,9 @@ def with_sheets(
     rest = {name: report.annotators[name] for name in report.annotators.column_names if name not in people}
     table = pa.table({**people, **rest})
     worst = report.annotators["reliability" if aggregation is not None else "agreement"].to_numpy()
-    sums = {name: pc.sum(part[name]).as_py() or 0
-            for part in (table, tasks) for name in SUMS if name in part.column_names}  # fmt: skip
-    overall |= {f"total_{name}": total for name, total in sums.items()}
+    for part in (table, tasks):
+        columns = (name for name in SUMS if name in part.column_names)
+        overall |= {f"total_{name}": pc.sum(part[name]).as_py() or 0 for name in columns}
     return replace(report, annotators=table.take(np.lexsort((worst, ~flagged))), tasks=tasks, overall=overall)
 
 
@@ -157,7 +155,7 @@ def _people(
             for place, (flags, row) in enumerate(zip(names, rows, strict=True))
         ],
         "advice": ["; ".join(FLAGS[note].describe(1)[1] for note in flags if FLAGS[note].serious) for flags in names],
-    }  # fmt: skip
+    }
     columns = {name: table[name] for name in FIRST if name in table.column_names}
     columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
     return {name: columns[name] for name in FIRST if name in columns}

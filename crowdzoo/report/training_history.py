@@ -31,10 +31,10 @@ def read_history(path: str | Path) -> dict[str, list[float]]:
         raise DataError(f"{path}: holds {len(history):,} metrics; a history has at most {MOST_METRICS}.")
     for name, values in history.items():
         history[name] = [_number(path, name, epoch, value) for epoch, value in enumerate(values)]
-    return _aligned(history, path)
+    return _align(history, path)
 
 
-def _aligned(history: dict[str, list[float]], where: str | Path) -> dict[str, list[float]]:
+def _align(history: dict[str, list[float]], where: str | Path) -> dict[str, list[float]]:
     """All metrics with one value an epoch; EM's likelihood is NaN in the epochs before the second E-step."""
     most = max((len(values) for values in history.values()), default=0)
     whole = {
@@ -70,7 +70,7 @@ def shown_history(history: dict[str, list[float]]) -> dict[str, Any]:
     Raises:
         DataError: metrics with different numbers of epochs.
     """
-    history = _aligned(history, "history")
+    history = _align(history, "history")
     epochs = max((len(values) for values in history.values()), default=0)
     most = min(epochs, MOST_EPOCHS)
     places = [round(place * (epochs - 1) / max(most - 1, 1)) for place in range(most)]

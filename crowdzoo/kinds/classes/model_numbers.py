@@ -108,13 +108,13 @@ def _pairs(
     cells, counts = np.unique(labels[differ] * len(classes) + predicted[differ], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     (label, other), counts = np.divmod(cells[order], len(classes)), counts[order]
-    return as_lists({
-        "aggregated": [classes[code] for code in label],
-        "model": [classes[code] for code in other],
-        "tasks": counts,
-        "disagreement": counts / max(len(differ), 1),
-        "agreement": same[label] / number[label],
-    })  # fmt: skip
+    return as_lists(
+        aggregated=[classes[code] for code in label],
+        model=[classes[code] for code in other],
+        tasks=counts,
+        disagreement=counts / max(len(differ), 1),
+        agreement=same[label] / number[label],
+    )
 
 
 def _tasks(
@@ -126,14 +126,14 @@ def _tasks(
     chosen: NDArray[np.int64],
 ) -> dict[str, list[Any]]:
     classes = _names(annotations)
-    columns = as_lists({
-        "task": annotations.tasks[chosen],
-        "annotations": annotations.redundancy[chosen],
-        "label": [classes[code] for code in aggregation.labels[chosen]],
-        "probability": sure[chosen],
-        "predicted": [classes[code] for code in predictions.labels[chosen]],
-        "model_probability": predictions.probabilities[chosen],
-    })  # fmt: skip
+    columns = as_lists(
+        task=annotations.tasks[chosen],
+        annotations=annotations.redundancy[chosen],
+        label=[classes[code] for code in aggregation.labels[chosen]],
+        probability=sure[chosen],
+        predicted=[classes[code] for code in predictions.labels[chosen]],
+        model_probability=predictions.probabilities[chosen],
+    )
     if gold is not None:
         columns["gold"] = [classes[code] if code >= 0 else None for code in gold[chosen]]
     return columns
@@ -157,13 +157,13 @@ def _calibration(right: NDArray[np.bool_], probability: NDArray[np.float64]) -> 
     accuracy = share_and_ends(int(right.sum()), len(right))
     counts, confidences, rights = calibration_bins(right, probability, BINS)
     filled = np.flatnonzero(counts)
+    bins = []
+    for place in filled.tolist():
+        count, ends = int(counts[place]), share_and_ends(int(rights[place]), int(counts[place]))
+        bins.append([place / BINS, (place + 1) / BINS, count, float(confidences[place] / counts[place]), *ends])
     return {
         **interval("accuracy", *accuracy),
         "probability": float(probability.mean()) if len(right) else None,
         "ece": float(np.abs(rights - confidences).sum() / len(right)) if len(right) else None,
-        "bins": [
-            [place / BINS, (place + 1) / BINS, int(counts[place]), float(confidences[place] / counts[place]),
-                *share_and_ends(int(rights[place]), int(counts[place]))]
-            for place in filled.tolist()
-        ],
-    }  # fmt: skip
+        "bins": bins,
+    }

@@ -22,8 +22,8 @@ def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
     else:
         changing = 100 - round(100 * settled)
         rest = f"the other {changing} %" if changing else "hardly any"
-        sentences = [f"{percent(settled)} of the labels are settled {between(overall, 'settled')}: more answers from "
-                     f"this crowd would change {rest}."]  # fmt: skip
+        change = f"more answers from this crowd would change {rest}"
+        sentences = [f"{percent(settled)} of the labels are settled {between(overall, 'settled')}: {change}."]
         if changing and source is not None:
             sentences[0] += f" `crowdzoo next {source}` says which tasks are worth it."
     if (correct := overall.get("aggregate_accuracy")) is not None:
@@ -42,8 +42,8 @@ def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
         advice = f"To know, label {number} tasks yourself, drawn at random, and give them as gold."
     else:
         sample = f"crowdzoo next {source} --gold-sample {number} --out gold.csv"
-        advice = (f"To know, label {number} tasks yourself: `{sample}` draws them at random. Fill in the column gold, "
-                  "and make this report again with `--gold gold.csv`.")  # fmt: skip
+        advice = f"To know, label {number} tasks yourself: `{sample}` draws them at random. Fill in the column gold, "
+        advice += "and make this report again with `--gold gold.csv`."
     return [*sentences, f"{unknown}.", advice]
 
 

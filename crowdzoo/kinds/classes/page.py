@@ -28,8 +28,10 @@ MOST_LEFT_OUT = 20  # names that an option to paste has
 STANDS_OUT = 1.5  # how often the share that a pair would have if all were confused alike it has to have for a warning
 UNEVEN = 0.8  # Gini coefficient of annotations an annotator
 
-_BY_PEOPLE = ("Share of the labels that are right, as the other people who labelled the same tasks judge it, and its "
-              "interval of 95 %.")  # fmt: skip
+_BY_PEOPLE = (
+    "Share of the labels that are right, as the other people who labelled the same tasks judge it, and its "
+    "interval of 95 %."
+)
 
 
 class ClassPage(KindPage):
@@ -63,10 +65,8 @@ class ClassPage(KindPage):
     def measure(self) -> None:
         """See `KindPage.measure`."""
         table, settings, result = self.table, self.settings, self.aggregation
-        self.report = report = quality_report(
-            table, result, metric=self.metric, bootstrap=settings.bootstrap, seed=settings.seed, models=settings.models,
-            epsilon=settings.epsilon, on_sample=settings.on_sample,
-        )  # fmt: skip
+        options = {**settings.sampling, "models": settings.models, "epsilon": settings.epsilon}
+        self.report = report = quality_report(table, result, metric=self.metric, **options)
         self.alpha, self.overall = report.alpha, dict(report.overall)
         self.against = model_numbers(table, result, settings.predictions, settings.gold)
         self.overall |= {
@@ -119,14 +119,14 @@ class ClassPage(KindPage):
         camps = self.report.camps
         if self.report.agreements is not None:
             tests = self.report.replacements
+            figures = ("winning_rate", "advantage", "epsilon")
             values: dict[str, Any] = {
                 "model": [test.model for test in tests],
                 "people": [test.people.num_rows for test in tests],
                 "tasks": [round(tasks_a_person(test)) for test in tests],
-                **{name: plain(np.array([getattr(test, name) for test in tests]))
-                   for name in ("winning_rate", "advantage", "epsilon")},
+                **{name: plain(np.array([getattr(test, name) for test in tests])) for name in figures},
                 "verdict": [replaces(test) for test in tests],
-            }  # fmt: skip
+            }
             of_classes = parts.plain_columns(self.report.agreements)
             models = {
                 "models": self.table_of("models", values),
@@ -180,11 +180,9 @@ class ClassPage(KindPage):
             votes = zip(codes.tolist(), counts.tolist(), strict=True)
             posterior = self.aggregation.posteriors[task]
             likely = [code for code in np.argsort(-posterior, kind="stable")[:5].tolist() if posterior[code] >= 0.005]
-            details.append({
-                "votes": sorted(map(list, votes), key=lambda vote: -vote[1])[:MOST_VOTES],
-                "voters": voters,
-                "posterior": [[code, round(float(posterior[code]), 3)] for code in likely],
-            })  # fmt: skip
+            most = sorted(map(list, votes), key=lambda vote: -vote[1])[:MOST_VOTES]
+            shares = [[code, round(float(posterior[code]), 3)] for code in likely]
+            details.append({"votes": most, "voters": voters, "posterior": shares})
         return details
 
     # === Words ===
@@ -240,14 +238,14 @@ class ClassPage(KindPage):
         rest = self.table.select_rows(~named[self.table.annotator_ids])
         for first, second, agreement, _ in rows:
             codes = self.classes.index(first), self.classes.index(second)
-            if len(warnings) < MOST_WARNED and _shared(rest, *codes):
+            if len(warnings) < MOST_WARNED and _is_shared(rest, *codes):
                 least = min((first, second), key=lambda name: shares[name])
                 about, on_least = f"{first} / {second}", f"{percent(shares[least])} on {least}"
                 warnings.append(warning("definition", about=about, agreement=percent(agreement), least=on_least))
         return warnings
 
 
-def _shared(annotations: Annotations, first: int, second: int) -> bool:
+def _is_shared(annotations: Annotations, first: int, second: int) -> bool:
     """Whether a pair of classes is confused more than others are, also without the annotator who confuses it most."""
     tasks, annotators, labels = annotations.task_ids, annotations.annotator_ids, annotations.labels
     votes = [np.bincount(tasks, labels == code, annotations.num_tasks)[tasks] for code in (first, second)]
@@ -280,8 +278,8 @@ def camp_warning(report: QualityReport, hashed: bool = False) -> list[PageWarnin
     camps = [[str(row["annotator"]) for row in names if row["camp"] == camp] for camp in (1, 2)]
     pairs = Counter(zip(*(report.camps[name].to_pylist() for name in ("camp_1", "camp_2")), strict=True)).most_common()
     frequent = [row for row in pairs[:MOST_WARNED] if row[1] >= LEAST_OF_DISPUTED * report.camps.num_rows]
-    which = [f"{len(camps[1]):,} say {second} where {len(camps[0]):,} say {first}, on {number:,} tasks"
-             for (first, second), number in frequent]  # fmt: skip
+    left, right = (f"{len(camp):,} say" for camp in camps)
+    which = [f"{right} {second} where {left} {first}, on {number:,} tasks" for (first, second), number in frequent]
     if rest := report.camps.num_rows - sum(number for _, number in frequent):
         which.append(f"other classes on {rest:,}")
     leave = ""

@@ -15,7 +15,7 @@ from crowdzoo.kinds.answer_page import AnswerPage
 from crowdzoo.kinds.kind_page import MOST_VOTES
 from crowdzoo.kinds.page_parts import as_lists, rows_of
 from crowdzoo.quality.columns import ratio
-from crowdzoo.quality.krippendorff import Alpha, drawn, with_interval
+from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 
 DRAWN = 100_000  # pairs of texts of any tasks, for the error rate by chance
 MOST_TOKENS = 200  # of a text that is aligned
@@ -44,14 +44,14 @@ class TextPage(AnswerPage):
         self.measure_annotators()
         rate = float(texts.distances.mean()) if len(texts.distances) else None
         self.count(sizes, error_rate=rate, aggregation=result.method, unit=result.unit, normalize=result.normalize)
-        self.tasks = as_lists({
-            "task": self.table.tasks,
-            "annotations": sizes,
-            "text": result.texts,
-            "confidence": result.confidence,
-            "error_rate": means,
-            "redo": self.redo,
-        })  # fmt: skip
+        self.tasks = as_lists(
+            task=self.table.tasks,
+            annotations=sizes,
+            text=result.texts,
+            confidence=result.confidence,
+            error_rate=means,
+            redo=self.redo,
+        )
         self.rows = self.largest("error_rate")
 
     def _alpha(self, means: Any) -> Alpha | None:
@@ -73,7 +73,7 @@ class TextPage(AnswerPage):
         if expected == 0:
             return None
         alpha = Alpha(1 - observed / expected, "edits", observed, expected, len(sizes), len(rows))
-        samples = drawn(len(sizes), settings.bootstrap if len(sizes) > 1 else 0, settings.seed, settings.on_sample)
+        samples = draw_tasks(len(sizes), settings.bootstrap if len(sizes) > 1 else 0, settings.seed, settings.on_sample)
         return with_interval(alpha, [1 - float(part * sizes @ means / (part @ sizes)) / expected for part in samples])
 
     def measure_annotators(self) -> None:

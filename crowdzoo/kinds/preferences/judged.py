@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.columns import ratio
-from crowdzoo.quality.krippendorff import Alpha, drawn, with_interval
+from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
 LEFT, EQUAL = 0, 2
@@ -95,7 +95,7 @@ class JudgedPairs:
         if not expected > 0:
             return None
         alpha = Alpha(1 - observed / expected, metric, observed, expected, 2 * len(sizes), int(2 * sizes.sum()))
-        samples = map(disagreements, drawn(len(sizes), bootstrap, seed, on_sample))
+        samples = map(disagreements, draw_tasks(len(sizes), bootstrap, seed, on_sample))
         return with_interval(alpha, [1 - above / below for above, below in samples if below > 0])
 
     def _coincidences(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

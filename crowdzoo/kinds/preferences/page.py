@@ -54,7 +54,7 @@ class PreferencePage(KindPage):
         self.pairs = JudgedPairs.of(table)
         self.by_others = JudgedSides.of(table, order_of_others(table, seed=settings.seed))
         self.triads = circular_triads(table)
-        self.alpha = self.pairs.alpha(self.metric, settings.bootstrap, settings.seed, settings.on_sample)
+        self.alpha = self.pairs.alpha(self.metric, **settings.sampling)
         self.one_sided = one_sided(table, self.by_others, self.pairs)
         self.task_names = [str(name) for name in table.tasks.tolist()]
         self.measure_annotators()
@@ -136,7 +136,7 @@ class PreferencePage(KindPage):
         }
         if self.triads is not None and self.triads.total:
             columns["circular"] = self.triads.of_tasks
-        self.tasks = as_lists(columns)
+        self.tasks = as_lists(**columns)
 
     def sides(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The task that more prefer (of a tie: the higher score), the other one, and 0 if the lower code is first."""
@@ -155,17 +155,17 @@ class PreferencePage(KindPage):
         places = places[np.lexsort((-sizes[places], -np.round(entropy[places], 9)))]
         first, second, front = self.sides(places)
         rows = np.arange(len(places))
-        values = as_lists({
-            "pair": [f"{names[left]} / {names[right]}" for left, right in zip(first, second, strict=True)],
-            "first": [names[left] for left in first],
-            "second": [names[right] for right in second],
-            "annotations": sizes[places],
-            "first_better": counts[places][rows, front],
-            "equal": counts[places][:, EQUAL],
-            "second_better": counts[places][rows, 1 - front],
-            "entropy": entropy[places],
-            "probability": self.aggregation.probabilities(first, second)[:, 0],
-        })  # fmt: skip
+        values = as_lists(
+            pair=[f"{names[left]} / {names[right]}" for left, right in zip(first, second, strict=True)],
+            first=[names[left] for left in first],
+            second=[names[right] for right in second],
+            annotations=sizes[places],
+            first_better=counts[places][rows, front],
+            equal=counts[places][:, EQUAL],
+            second_better=counts[places][rows, 1 - front],
+            entropy=entropy[places],
+            probability=self.aggregation.probabilities(first, second)[:, 0],
+        )
         most = [*range(min(self.settings.most, len(places)))]
         divided = self.table_of("divided", values, most, self.pair_details(places[: len(most)]))
         return {**super().tables(), "divided": divided}
@@ -213,11 +213,10 @@ class PreferencePage(KindPage):
             answers = pairs.answers[rows]
             if front:
                 answers = np.where(answers == EQUAL, EQUAL, 1 - answers)
-            details.append({
-                "tasks": [self.task_names[left], self.task_names[right]],
-                "judges": [[self.names[pairs.annotators[row]], answer, bool(table.task_ids[row] == left)]
-                           for row, answer in zip(rows, answers.tolist(), strict=True)],
-            })  # fmt: skip
+            sides = (table.task_ids[rows] == left).tolist()
+            votes = zip(pairs.annotators[rows], answers.tolist(), sides, strict=True)
+            judges = [[self.names[code], answer, first_left] for code, answer, first_left in votes]
+            details.append({"tasks": [self.task_names[left], self.task_names[right]], "judges": judges})
         return details
 
     # === Figures and verdict ===

@@ -39,14 +39,14 @@ class RatingPage(KindPage):
         self.measure_annotators()
         mean = np.bincount(tasks, ratings, len(sizes)) / np.maximum(sizes, 1)
         spread = np.sqrt(np.bincount(tasks, (ratings - mean[tasks]) ** 2, len(sizes)) / np.maximum(sizes - 1, 1))
-        self.tasks = as_lists({
-            "task": table.tasks,
-            "annotations": sizes,
-            "estimate": result.estimates,
-            "standard_error": result.standard_errors,
-            "mean": np.where(sizes > 0, mean, np.nan),
-            "spread": np.where(sizes > 1, spread, np.nan),
-        })  # fmt: skip
+        self.tasks = as_lists(
+            task=table.tasks,
+            annotations=sizes,
+            estimate=result.estimates,
+            standard_error=result.standard_errors,
+            mean=np.where(sizes > 0, mean, np.nan),
+            spread=np.where(sizes > 1, spread, np.nan),
+        )
         self.rows = self.largest("spread")
         self.overrides = {"bias": {"scale": scale_of(self.annotators, "bias")}}
 
@@ -89,8 +89,8 @@ class RatingPage(KindPage):
             "constant": constant,
             "far": noisy,
         }
-        differs = [f"error {error[annotators]:.3g}, usually {usual_error:.3g}" if named else None
-                   for annotators, named in enumerate(noisy.tolist())]  # fmt: skip
+        words = "error {:.3g}, usually {:.3g}"
+        differs = [words.format(error[row], usual_error) if far else None for row, far in enumerate(noisy.tolist())]
         copied = family_names(table.annotators, families)
         self.annotators = self.of_annotators(counts, shared, marks, copies=copied, differs=differs, **columns)
 
@@ -129,9 +129,8 @@ def _correlations(
     The others are those from outside of the annotator's family of copies, see `copy_families`.
     NaN where it is not defined: fewer than four ratings of tasks that others rated, too, or all of them equal.
     """
-    tasks, annotators, ratings, number = (
-        annotations.task_ids, annotations.annotator_ids, annotations.labels, annotations.num_annotators,
-    )  # fmt: skip
+    tasks, annotators = annotations.task_ids, annotations.annotator_ids
+    ratings, number = annotations.labels, annotations.num_annotators
     ratings = ratings - (ratings.mean() if len(ratings) else 0.0)
     place = np.unique(tasks * number + families[annotators], return_inverse=True)[1]
     peers = annotations.redundancy[tasks] - np.bincount(place)[place]

@@ -50,14 +50,14 @@ class RegionPage(AnswerPage):
         means = {name: float(np.nanmean(values)) if len(dice) else None for name, values in near.items()}
         self.measure_annotators()
         self.count(sizes, objects=len(objects.tasks), aggregation=self.aggregation.method, **means)
-        self.tasks = as_lists({
-            "task": self.table.tasks,
-            "annotations": sizes,
-            "regions": [_by_class(image) if image else "" for image in self.marked],
-            "confidence": self.aggregation.confidence,
+        self.tasks = as_lists(
+            task=self.table.tasks,
+            annotations=sizes,
+            regions=[_by_class(image) if image else "" for image in self.marked],
+            confidence=self.aggregation.confidence,
             **near,
-            "redo": self.redo,
-        })  # fmt: skip
+            redo=self.redo,
+        )
         self.rows = np.argsort(near["dice"], kind="stable")[: self.settings.most].tolist()
 
     def measure_annotators(self) -> None:
@@ -102,13 +102,14 @@ class RegionPage(AnswerPage):
         wider, shifted = means[0], np.hypot(*means[1:])
         extent = (count >= FEW) & (misses < 0.5) & (invents < 0.5)
         extent &= (np.abs(wider) - half[0] > WIDER) | (shifted - np.hypot(*half[1:]) > SHIFTED)
-        worse = [wilson(rate, np.bincount(annotators[rows], minlength=number))[0] > self.usual_of(rate) + FAR
-                 for rate, rows in zip((misses, invents, renames), (*one_of, named), strict=True)]  # fmt: skip
+        counts = [np.bincount(annotators[rows], minlength=number) for rows in (*one_of, named)]
+        rates = zip((misses, invents, renames), counts, strict=True)
+        worse = [wilson(rate, numbers)[0] > self.usual_of(rate) + FAR for rate, numbers in rates]
         words = "other class {:.0%}", "misses {:.0%}", "invents {:.0%}", "area {:+.0%}", "shifted by {:.0%} of a side"
         area = np.where(np.abs(wider) > half[0], np.expm1(wider), 0.0)  # where it is not by chance
-        rows = zip(renames, misses, invents, area, shifted, strict=True)
-        differs = [", ".join(word.format(value).replace("%", " %") for word, value in zip(words, row, strict=True)
-                   if abs(value) > SOME) or "edges" for row in rows]  # fmt: skip
+        rows = (zip(words, row, strict=True) for row in zip(renames, misses, invents, area, shifted, strict=True))
+        differs = [", ".join(word.format(x).replace("%", " %") for word, x in row if abs(x) > SOME) for row in rows]
+        differs = [text or "edges" for text in differs]
         sides = interval("wider", *np.expm1([wider, wider - half[0], wider + half[0]]))
         self.note(differs, np.any(worse, axis=0), extent, misses=misses, invents=invents, shifted=shifted, **sides)
 

@@ -19,6 +19,7 @@ from crowdzoo.kinds.page_parts import (
     alpha_sentence,
     as_lists,
     percent,
+    plain,
     rows_of,
     serious_notes,
     warning,
@@ -89,7 +90,7 @@ class SpanPage(KindPage):
         else:
             near = float(2 * marked.near.sum() / max(marked.compared.sum(), 1))
             self.overall |= {"near_agreement": near, "drawn_spans": int(marked.spans_of_tasks.sum())}
-            self.annotators["near_agreement"] = as_lists({"": ratio(2 * marked.near, marked.compared)})[""]
+            self.annotators["near_agreement"] = plain(ratio(2 * marked.near, marked.compared))
         counts = np.rint(marked.coincidences).astype(int).tolist() if len(marked.types) <= MOST_TYPES else None
         self.extras = {"classes": [*marked.types, NO_SPAN], "coincidences": counts}
 
@@ -125,12 +126,11 @@ class SpanPage(KindPage):
         ]
         marks = {"edges": edges, "silent": silent, "apart": apart, "exchange": exchange, "far": far}
         tags = SequenceTable.of(self.crowd, "A page of a report")
-        self.annotators = self.of_annotators(
-            marked.tasks_of, shared, marks, spans=number, agreement=agreement,
-            **interval("reliability", ratio(2 * right, expected + number), *_f1_interval(right, expected + number)),
-            **errors, differs=differs,
-            copies=copies(self.table.annotators, tags.tokens, tags.annotators, tags.labels),
-        )  # fmt: skip
+        total = expected + number
+        reliability = interval("reliability", ratio(2 * right, total), *_f1_interval(right, total))
+        copied = copies(self.table.annotators, tags.tokens, tags.annotators, tags.labels)
+        columns = {"spans": number, "agreement": agreement, **reliability, **errors, "differs": differs}
+        self.annotators = self.of_annotators(marked.tasks_of, shared, marks, **columns, copies=copied)
 
     def measure_sentences(self) -> None:
         """Sets the table of sentences."""
@@ -141,16 +141,16 @@ class SpanPage(KindPage):
         parts = marked.aggregated.types, marked.aggregated.starts - firsts, marked.aggregated.ends - firsts
         for sentence, *span in np.stack([marked.aggregated_sentences, *parts], axis=1).tolist():
             spans[sentence].append(span)
-        self.tasks = as_lists({
-            "task": self.table.tasks,
-            "annotations": marked.heads,
-            "tokens": crowd.lengths,
-            "label": [_label(tokens, marks, marked.types) for tokens, marks in zip(crowd.tokens, spans, strict=True)],
-            "spans": spans,
-            "probability": np.minimum.reduceat(probability, crowd.starts[:-1]) if len(probability) else np.zeros(0),
-            "agreement": marked.agreement_of_tasks,
-            "differing": marked.differing_of_tasks,
-        })  # fmt: skip
+        self.tasks = as_lists(
+            task=self.table.tasks,
+            annotations=marked.heads,
+            tokens=crowd.lengths,
+            label=[_label(tokens, marks, marked.types) for tokens, marks in zip(crowd.tokens, spans, strict=True)],
+            spans=spans,
+            probability=np.minimum.reduceat(probability, crowd.starts[:-1]) if len(probability) else np.zeros(0),
+            agreement=marked.agreement_of_tasks,
+            differing=marked.differing_of_tasks,
+        )
 
     def tables(self) -> dict[str, PageTable]:
         """See `KindPage.tables`."""
@@ -160,8 +160,8 @@ class SpanPage(KindPage):
     def annotator_details(self, codes: list[int]) -> list[dict[str, Any]]:
         """Errors by type, and what they say where the aggregate says something."""
         marked, none = self.marked, len(self.marked.types)
-        counts = (marked.expected, marked.right, marked.missed, marked.wrong_type, marked.wrong_edges, marked.marks,
-                  marked.invented)  # fmt: skip
+        counts = [marked.expected, marked.right, marked.missed, marked.wrong_type, marked.wrong_edges]
+        counts += [marked.marks, marked.invented]
         cells: dict[int, list[list[int]]] = {row: [] for row in codes}
         for row in codes:
             cells[row] += [[code, none, number] for code, number in enumerate(marked.missed[row].tolist()) if number]
@@ -275,15 +275,15 @@ class SpanPage(KindPage):
 def _types(marked: MarkedSpans) -> dict[str, list[Any]]:
     """Values of the table of types."""
     counts = marked.marks.sum(axis=0)
-    return as_lists({
-        "class": list(marked.types),
-        "annotations": counts,
-        "share": ratio(counts, np.full(len(counts), counts.sum())),
-        "agreement": marked.same_of_types,
-        "other_edges": marked.edges_of_types,
-        "aggregated": marked.expected.sum(axis=0),
+    return as_lists(
+        **{"class": list(marked.types)},
+        annotations=counts,
+        share=ratio(counts, np.full(len(counts), counts.sum())),
+        agreement=marked.same_of_types,
+        other_edges=marked.edges_of_types,
+        aggregated=marked.expected.sum(axis=0),
         **_errors(marked, 0),
-    })  # fmt: skip
+    )
 
 
 def _errors(marked: MarkedSpans, axis: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.quality.krippendorff import Alpha, drawn, with_interval
+from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
 EXCHANGED = 0.75  # share of the cases in which labels are told apart, that are the other way round
@@ -81,7 +81,7 @@ class LabelAnswers:
 
         seen, chance = disagreements(np.ones(len(sizes)))
         bootstrap = bootstrap if len(sizes) > 1 else 0  # one task has no interval
-        samples = [disagreements(weights) for weights in drawn(len(sizes), bootstrap, seed, on_sample)]
+        samples = [disagreements(weights) for weights in draw_tasks(len(sizes), bootstrap, seed, on_sample)]
 
         def alpha(places: slice) -> Alpha | None:
             above, below = float(seen[places].sum()), float(chance[places].sum())

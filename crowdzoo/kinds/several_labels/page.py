@@ -52,22 +52,22 @@ class LabelPage(KindPage):
         if lost := [name for name in names if name not in classes]:
             raise DataError(f"The aggregation has the label {lost[0]!r}, which no annotation gives.")
         self.answers = answers = LabelAnswers.of(self.table, np.array([classes[name] for name in names], np.int64))
-        self.alpha, self.alphas = answers.alphas(settings.bootstrap, settings.seed, settings.on_sample)
+        self.alpha, self.alphas = answers.alphas(**settings.sampling)
         self.by_label = [answers.agreement(label) for label in range(len(names))]
         self.measure_annotators()
         self.of_labels = self.measure_labels()
         sizes, yes, some, counts = answers.sizes, answers.yes, answers.sizes > 0, answers.labels.sum(axis=1)
         differing = (yes * (sizes[:, None] - yes)).sum(axis=1) / np.maximum(sizes * (sizes - 1) / 2, 1)
         least = np.maximum(result.probabilities, 1 - result.probabilities).min(axis=1)
-        sets = [SEPARATOR.join(name for name, holds in zip(names, row, strict=True) if holds) or NO_LABEL
-                for row in result.chosen]  # fmt: skip
-        self.tasks = as_lists({
-            "task": self.table.tasks,
-            "annotations": sizes,
-            "label": [item if known else None for item, known in zip(sets, some.tolist(), strict=True)],
-            "probability": np.where(some, least, np.nan),
-            "disagreement": np.where(sizes > 1, differing, np.nan),
-        })  # fmt: skip
+        chosen = ([name for name, holds in zip(names, row, strict=True) if holds] for row in result.chosen)
+        sets = [SEPARATOR.join(labels) or NO_LABEL for labels in chosen]
+        self.tasks = as_lists(
+            task=self.table.tasks,
+            annotations=sizes,
+            label=[item if known else None for item, known in zip(sets, some.tolist(), strict=True)],
+            probability=np.where(some, least, np.nan),
+            disagreement=np.where(sizes > 1, differing, np.nan),
+        )
         self.rows = self.largest("disagreement")
         self.count(
             sizes,
@@ -94,18 +94,18 @@ class LabelPage(KindPage):
             places = places[np.argsort(value[places], kind="stable")]
             counts.append(len(places))
             named.append(parts.first_names([self.names[place] for place in places], MOST_CHECKED) or None)
-        return as_lists({
-            "class": self.label_names,
-            "annotations": answers.labels.sum(axis=0),
-            "share": answers.labels.mean(axis=0) if len(answers.labels) else np.zeros(number),
+        return as_lists(
+            **{"class": self.label_names},
+            annotations=answers.labels.sum(axis=0),
+            share=answers.labels.mean(axis=0) if len(answers.labels) else np.zeros(number),
             **interval("alpha", *(np.array(values, float) for values in ends)),
-            "agreement": ratio(pairs, sums),
-            "tasks": self.aggregation.chosen[some].sum(axis=0),
-            "prevalence": probabilities.mean(axis=0),
-            "sure": (np.maximum(probabilities, 1 - probabilities) >= SURE).mean(axis=0),
-            "to_check": counts,
-            "check": named,
-        })  # fmt: skip
+            agreement=ratio(pairs, sums),
+            tasks=self.aggregation.chosen[some].sum(axis=0),
+            prevalence=probabilities.mean(axis=0),
+            sure=(np.maximum(probabilities, 1 - probabilities) >= SURE).mean(axis=0),
+            to_check=counts,
+            check=named,
+        )
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators."""
@@ -145,11 +145,9 @@ class LabelPage(KindPage):
             "label": _opposed_on_one(self.by_label) & ~against & ~exchange,
             "same": (counts >= FEW) & (top >= ONE_ANSWER) & (wilson(top, counts)[0] > usual[kind]),
         }
-        self.annotators = self.of_annotators(
-            counts, shared, marks, **interval("agreement", *agreement[:3]), labels=mean, others_labels=of_others,
-            top_share=np.where(counts > 0, top, np.nan), exchanges=[words.get(place) for place in range(number)],
-            copies=copied,
-        )  # fmt: skip
+        columns = {**interval("agreement", *agreement[:3]), "labels": mean, "others_labels": of_others}
+        columns |= {"top_share": np.where(counts > 0, top, np.nan), "exchanges": [*map(words.get, range(number))]}
+        self.annotators = self.of_annotators(counts, shared, marks, **columns, copies=copied)
 
     def tables(self) -> dict[str, PageTable]:
         """See `KindPage.tables`."""
@@ -177,10 +175,9 @@ class LabelPage(KindPage):
             labels = labels[np.argsort(-answers.yes[task][labels], kind="stable")].tolist()
             rows = range(starts[task], min(starts[task + 1], starts[task] + MOST_VOTES))
             likely = np.round(result.probabilities[task], DIGITS).tolist()
-            details.append({
-                "labels": [[label, int(answers.yes[task, label]), likely[label]] for label in labels],
-                "sets": [[self.names[annotators[row]], np.flatnonzero(answers.labels[row]).tolist()] for row in rows],
-            })  # fmt: skip
+            votes = [[label, int(answers.yes[task, label]), likely[label]] for label in labels]
+            sets = [[self.names[annotators[row]], np.flatnonzero(answers.labels[row]).tolist()] for row in rows]
+            details.append({"labels": votes, "sets": sets})
         return details
 
     # === Words ===
