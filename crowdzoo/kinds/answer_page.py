@@ -18,6 +18,8 @@ from crowdzoo.quality.wilson import NORMAL_975
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+NOBODY = np.zeros(1, bool)
 HARDLY = 0.5  # the usual reliability below which the page warns: two answers have a quarter in common
 WORST = 0.5  # of the usual agreement of a task's answers, below which it is to be done again
 
@@ -68,7 +70,7 @@ class AnswerPage(KindPage):
         ends = np.minimum([value, value - width, value + width], 1)
         self.reliability, self.usual = interval("reliability", *ends), self.usual_of(ends[0])
 
-    def usual_of(self, values: NDArray[Any]) -> float:
+    def usual_of(self, values: Floats) -> float:
         """The median of those who can be judged, who weigh by the cube of their skill; 1 without any.
 
         So it is that of the good ones, also where most are bad (benchmarks/planted_crowds.py).
@@ -78,12 +80,12 @@ class AnswerPage(KindPage):
         sums = np.cumsum(self.skill[order] ** 3)
         return float(values[order][np.searchsorted(sums, sums[-1] / 2)]) if len(order) else 1.0
 
-    def of_tasks(self, values: NDArray[Any]) -> NDArray[Any]:
+    def of_tasks(self, values: Floats) -> Floats:
         """Means of the pairs of each task, [N]; of the annotators who are not far from others, once that is known."""
         of, number = self.of_pairs[self.kept], self.table.num_tasks
         return ratio(np.bincount(of, values[self.kept], number), np.bincount(of, minlength=number))
 
-    def note(self, differs: list[str], worse: Any = False, extent: Any = np.False_, **columns: Any) -> None:
+    def note(self, differs: list[str], worse: Flags = NOBODY, extent: Flags = NOBODY, **columns: Any) -> None:
         """Sets the table of annotators, and why tasks are to be done again.
 
         Args:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.kinds.page_parts import DIGITS
+from crowdzoo.kinds.page_parts import DIGITS, Columns
 
 MOST_PAIRS = 100
 UNCLEAR = 0.75  # agreement of a pair of classes below which their definition is called unclear
 MUCH = 0.1  # share of all disagreement from which a pair of classes is warned of
 
 
-def confused_pairs(counts: NDArray[np.float64], names: list[str], nothing: bool = False) -> dict[str, list[Any]]:
+def confused_pairs(counts: NDArray[np.float64], names: list[str], nothing: bool = False) -> Columns:
     """Pairs of classes that are confused, the largest share of the disagreement first.
 
     Args:
@@ -39,7 +37,7 @@ def confused_pairs(counts: NDArray[np.float64], names: list[str], nothing: bool 
     return {"first": [names[code] for code in first], "second": [names[code] for code in second], **columns}
 
 
-def rows_confused(pairs: dict[str, list[Any]]) -> list[tuple[str, str, float, float]]:
+def rows_confused(pairs: Columns) -> list[tuple[str, str, float, float]]:
     """Pairs whose definition may be unclear: first, second, agreement, and share of all disagreement."""
     rows = zip(*(pairs[key] for key in ("first", "second", "agreement", "disagreement")), strict=True)
     return [row for row in rows if row[2] < UNCLEAR and row[3] >= MUCH]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page_parts import COLUMNS, Column, Numbers, PageTable, PageWarning, as_lists, percent, warning
+from crowdzoo.kinds.page_parts import Columns, Details, Numbers, PageTable, PageWarning, as_lists, percent, warning
 from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
@@ -23,6 +23,7 @@ from crowdzoo.quality.tasks import check_same
 from crowdzoo.reading.instances.predictions import Predictions
 
 MOST_VOTES = 20  # of a task
+T = TypeVar("T")
 _OF_ALL = (
     "alpha", "alpha_low", "alpha_high", "annotations", "tasks", "annotators", "annotations_per_task",
     "tasks_with_one_share", "rows_left_out", "noted_annotators", "noted_share",
@@ -39,7 +40,7 @@ class PageSettings:
     on_sample: Callable[[], None] | None = None
     predictions: Predictions | None = None
     gold: NDArray[np.int64] | None = None
-    models: Sequence[Any] | None = None
+    models: Sequence[object] | None = None
     epsilon: float = 0.2
     curve: int = 5
     most: int = 1000
@@ -97,8 +98,8 @@ class KindPage(ABC):
     judged: ClassVar[str] = "reliability"
     by_alpha: ClassVar[bool] = True
     alpha: Alpha | None
-    annotators: dict[str, list[Any]]
-    tasks: dict[str, list[Any]]
+    annotators: Columns
+    tasks: Columns
     rows: list[int]
 
     def __init__(self, crowd: Any, aggregation: Any, settings: PageSettings) -> None:
@@ -153,12 +154,12 @@ class KindPage(ABC):
         """Warnings of this kind."""
         return []
 
-    def annotator_details(self, codes: list[int]) -> list[dict[str, Any]]:
+    def annotator_details(self, codes: list[int]) -> Details:
         """What opens under the annotators shown; nothing, as a rule."""
         return [{} for _ in codes]
 
     @abstractmethod
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """What opens under the tasks shown."""
 
     # === What kinds have in common ===
@@ -183,7 +184,7 @@ class KindPage(ABC):
         marks: dict[str, NDArray[np.bool_]],
         linked: NDArray[np.int64] | None = None,
         **columns: Any,
-    ) -> dict[str, list[Any]]:
+    ) -> Columns:
         """Values of the table of annotators.
 
         Args:
@@ -205,7 +206,7 @@ class KindPage(ABC):
         columns |= {} if seconds is None else {"seconds": seconds}
         return {**as_lists(**first | columns), "notes": notes_of(marks, len(counts))}
 
-    def voters(self, convert: Callable[[Any], Any]) -> list[list[list[Any]]]:
+    def voters(self, convert: type[int] | type[float]) -> list[list[list[object]]]:
         """Who said what, of the tasks shown."""
         annotators, labels = (part[:, :MOST_VOTES] for part in self.table.padded(self.rows))
         return [
@@ -269,13 +270,13 @@ class KindPage(ABC):
             "tasks": self.table_of("tasks", self.tasks, self.rows, self.task_details()),
         }
 
-    def table_of(self, name: str, values: dict[str, list[Any]], *rows: Any) -> PageTable:
+    def table_of(self, name: str, values: Columns, *rows: Any) -> PageTable:
         """A table with the columns that columns.csv has for it; `rows` are those shown, and their details."""
         return PageTable(tuple(self.columns(name)), values, *rows)
 
-    def columns(self, name: str) -> list[Column]:
+    def columns(self, name: str) -> list[parts.Column]:
         """Columns of a table, or the facts."""
-        known = (column for column in COLUMNS[self.kind, name] if column.key not in self.hidden)
+        known = (column for column in parts.COLUMNS[self.kind, name] if column.key not in self.hidden)
         return [replace(column, **self.overrides.get(column.key, {})) for column in known]
 
     def summary(self) -> dict[str, Any]:
@@ -334,12 +335,12 @@ def below_and_at_chance(
         return known & (high < chance), known & (low <= chance) & (high >= chance) & (high < usual)
 
 
-def interval(name: str, *ends: Any) -> dict[str, Any]:
+def interval(name: str, *ends: T) -> dict[str, T]:
     """A column and the ends of its interval: value, low, high."""
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
-def scale_of(values: dict[str, list[Any]], name: str) -> tuple[float, float]:
+def scale_of(values: Columns, name: str) -> tuple[float, float]:
     """Ends of the picture of an interval about zero: those of 95 % of its ends."""
     ends = [abs(end) for part in ("low", "high") for end in values.get(f"{name}_{part}", []) if end is not None]
     most = float(np.quantile(ends, 0.95)) if ends else 0.0

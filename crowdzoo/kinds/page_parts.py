@@ -18,6 +18,9 @@ from crowdzoo.kinds.parts import folder_of
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.wilson import wilson
 
+Columns = dict[str, list[Any]]  # values of a table, by column
+Details = list[dict[str, object]]  # what opens under each row of a table
+
 DIGITS = 4  # decimals of what is written
 MOST_NAMED = 5  # annotators in a warning
 _OF_FLAGS = ("serious", "out", "keep")
@@ -123,9 +126,9 @@ class PageTable:
     """
 
     columns: tuple[Column, ...]
-    values: Mapping[str, list[Any]]
+    values: Columns
     rows: list[int] | None = None
-    details: list[dict[str, Any]] | None = None
+    details: Details | None = None
 
 
 @dataclass(frozen=True)
@@ -252,14 +255,14 @@ def look_first(warnings: Sequence[PageWarning], noted: int, extras: Sequence[str
     return f"Read the {which} marked serious before you use the labels{then}."
 
 
-def annotators_first(annotators: Mapping[str, list[Any]], most: int) -> list[int]:
+def annotators_first(annotators: Columns, most: int) -> list[int]:
     """Those whom the page shows: first those with a serious note, the others by the number of annotations."""
     by_number = np.argsort(-np.array(annotators["annotations"], np.int64), kind="stable")
     noted = by_number[np.array(serious_notes(annotators), bool)[by_number]]
     return list(dict.fromkeys(np.concatenate([noted, by_number]).tolist()))[:most]
 
 
-def shares_of_flags(annotators: Mapping[str, list[Any]]) -> dict[str, float | None]:
+def shares_of_flags(annotators: Columns) -> dict[str, float | None]:
     """How many annotators have a serious note, and the share of all annotations that one puts in doubt."""
     doubted = {name for name, flag in FLAGS.items() if flag.serious and not flag.keep}
     counts, total = annotators["annotations"], sum(annotators["annotations"])
@@ -272,7 +275,7 @@ def shares_of_flags(annotators: Mapping[str, list[Any]]) -> dict[str, float | No
     }
 
 
-def serious_notes(annotators: Mapping[str, list[Any]]) -> list[bool]:
+def serious_notes(annotators: Columns) -> list[bool]:
     """Whether each annotator has a serious note."""
     names = {name for name, flag in FLAGS.items() if flag.serious}
     return [not names.isdisjoint(notes) for notes in annotators["notes"]]
@@ -288,7 +291,7 @@ def note_warning(note: str) -> PageWarning:
     return PageWarning(True, "data", finding.rstrip("."), fix.rstrip("."))
 
 
-def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[PageWarning]:
+def warned_of_flags(annotators: Columns, total: int) -> list[PageWarning]:
     """A warning for each serious note that annotators have, which names the most active of them.
 
     Args:
@@ -331,7 +334,7 @@ def hasty(seconds: Sequence[float | None] | None) -> dict[int, str]:
     return {place: f"{known[place]:.2g} s per answer, usually {usual:.2g} s" for place in places}
 
 
-def first_names(names: Sequence[Any], most: int = MOST_NAMED) -> str:
+def first_names(names: Sequence[object], most: int = MOST_NAMED) -> str:
     """The first names of a list, and how many there are more."""
     rest = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(map(str, names[:most])) + rest
@@ -355,7 +358,7 @@ def share_and_ends(number: float, of: int) -> tuple[float | None, ...]:
     return tuple(plain(end)[0] for end in (share, *wilson(share, [of])))
 
 
-def as_lists(**columns: NDArray[Any] | list[Any]) -> dict[str, list[Any]]:
+def as_lists(**columns: NDArray[Any] | list[Any]) -> Columns:
     """Columns as lists: numbers with four decimals, None for NaN."""
     return {
         name: values if isinstance(values, list) else plain(values) if values.dtype.kind == "f" else values.tolist()
@@ -380,7 +383,7 @@ def rows_of(owners: NDArray[np.int64], order: NDArray[np.int64], selected: list[
     return list(rows.values())
 
 
-def plain_columns(table: pa.Table) -> dict[str, list[Any]]:
+def plain_columns(table: pa.Table) -> Columns:
     """Columns as lists, numbers with four decimals, None for null."""
     columns = zip(table.column_names, table.columns, strict=True)  # to_numpy gives NaN for null
     return as_lists(**{name: x.to_numpy() if pa.types.is_floating(x.type) else x.to_pylist() for name, x in columns})

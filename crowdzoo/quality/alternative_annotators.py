@@ -62,7 +62,7 @@ class AlternativeAnnotator:
 @checked(epsilon=Number(0, 1), level=Number(0, 1, above=True, below=True), least_tasks=Number(2, whole=True))
 def alternative_annotator_test(
     annotations: Annotations,
-    models: Sequence[str],
+    models: Sequence[object],
     *,
     epsilon: float = 0.2,
     level: float = 0.05,

@@ -109,7 +109,7 @@ def annotator_table(
     top_count = of_annotator.most_votes()
     # the lowest code of those that were said most
     leaders = np.where(of_annotator.same == np.repeat(top_count, counts), of_annotator.codes, ratings.num_values)
-    top_label = of_annotator.reduced(np.minimum, leaders)
+    top_label = of_annotator.reduce(np.minimum, leaders)
     named = np.asarray(annotations.classes)
     columns: dict[str, Any] = {
         "annotator": name_column(annotations.annotators),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +12,16 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.ranges import DENOMINATOR, MARGIN
 
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 # === The measures, on arrays ===
 
 
 @checked(margin=MARGIN)
 def label_margins(
     scores: ArrayLike, labels: ArrayLike, tasks: ArrayLike | None = None, margin: str = "top-2"
-) -> NDArray[np.float64]:
+) -> Floats:
     """How far the score of each label is above the others' in its task, [A].
 
     - "top-2": the label's score less the second largest of **all** classes' (the label's own may be that one: then 0);
@@ -55,9 +57,7 @@ def label_margins(
     return score - np.where(score >= first[rows], second[rows], first[rows])
 
 
-def label_trust(
-    confusions: NDArray[Any], scores: NDArray[Any], tasks: NDArray[Any], annotators: NDArray[Any]
-) -> NDArray[np.float64]:
+def label_trust(confusions: Floats, scores: Floats, tasks: Codes, annotators: Codes) -> Floats:
     """How far each annotation is trusted, [A], from 0 to 1: the annotator's skill on what the network believes.
 
     `s_r(x_i) = sum_k pi[r, k, k] sigma_k(x_i)`. It does not depend on the label.
@@ -79,9 +79,7 @@ def label_trust(
 
 
 @checked(denominator=DENOMINATOR)
-def weighted_margins(
-    aum: NDArray[Any], trust: NDArray[Any], tasks: NDArray[Any], num_tasks: int, denominator: str = "trust"
-) -> NDArray[np.float64]:
+def weighted_margins(aum: Floats, trust: Floats, tasks: Codes, num_tasks: int, denominator: str = "trust") -> Floats:
     """WAUM: each task's AUMs weighted by trust, [N]; NaN where nobody labelled.
 
     `sum_r s_r AUM_ir / sum_r s_r`, or with denominator "redundancy" `sum_r s_r AUM_ir / |R_i|`. Where nobody has any
@@ -111,7 +109,7 @@ def weighted_margins(
 
 
 def trusted_votes(
-    confusions: NDArray[Any], tasks: NDArray[Any], annotators: NDArray[Any], labels: NDArray[Any], num_tasks: int
+    confusions: Floats, tasks: Codes, annotators: Codes, labels: Codes, num_tasks: int
 ) -> NDArray[np.float32]:
     """Soft labels out of votes that count as much as their annotators are right on that class, float32 [N, K].
 
@@ -149,22 +147,22 @@ class Waum:
         annotations: N tasks, A annotations.
     """
 
-    waum: NDArray[np.float64]
-    aum: NDArray[np.float64]
-    trust: NDArray[np.float64]
+    waum: Floats
+    aum: Floats
+    trust: Floats
     annotations: Annotations
 
     def __repr__(self) -> str:
         return f"<Waum: {len(self.waum):,} tasks, {len(self.aum):,} annotations>"
 
     @classmethod
-    def of(cls, annotations: Annotations, aum: NDArray[Any], trust: NDArray[Any], denominator: str = "trust") -> Waum:
+    def of(cls, annotations: Annotations, aum: Floats, trust: Floats, denominator: str = "trust") -> Waum:
         """The result for annotations whose AUM and trust, both [A], are known; see `weighted_margins`."""
         scores = weighted_margins(aum, trust, annotations.task_ids, annotations.num_tasks, denominator)
         return cls(scores, aum, trust, annotations)
 
     @checked(fraction=Number(0, 1))
-    def worst(self, fraction: float) -> NDArray[np.int64]:
+    def worst(self, fraction: float) -> Codes:
         """Codes of the tasks with the lowest WAUM, the lowest first; ties in the order of the codes.
 
         Args:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +21,13 @@ NAMED = 5  # of a family
 
 
 def copies(
-    names: NDArray[Any], tasks: NDArray[np.int64], annotators: NDArray[np.int64], answers: NDArray[Any]
+    names: NDArray[np.generic], tasks: NDArray[np.int64], annotators: NDArray[np.int64], answers: NDArray[np.generic]
 ) -> list[str | None]:
     """Names of the family of each annotator; None for who answers alone. Arguments as for `copy_families`."""
     return family_names(names, copy_families(len(names), tasks, annotators, answers))
 
 
-def family_names(annotators: NDArray[Any], families: NDArray[np.int64]) -> list[str | None]:
+def family_names(annotators: NDArray[np.generic], families: NDArray[np.int64]) -> list[str | None]:
     """Names of the family of each annotator, the first five of them; None for who answers alone."""
     names: dict[int, str] = {}
     for family in np.flatnonzero(np.bincount(families) > 1).tolist():
@@ -45,7 +44,7 @@ def families_of(names: Sequence[str | None]) -> NDArray[np.int64]:
 
 
 def copy_families(
-    number: int, tasks: NDArray[np.int64], annotators: NDArray[np.int64], answers: NDArray[Any]
+    number: int, tasks: NDArray[np.int64], annotators: NDArray[np.int64], answers: NDArray[np.generic]
 ) -> NDArray[np.int64]:
     """Families of annotators who copy each other, or answer from one source: of each the code of the family's first.
 
@@ -71,10 +70,10 @@ def copy_families(
     if (drawn := MOST_ANSWERS / max(len(tasks), 1)) < 1:
         several &= np.random.default_rng(0).random(len(several)) < drawn
     rows = several[tasks]
-    tasks, annotators, answers = tasks[rows], annotators[rows], np.unique(answers[rows], return_inverse=True)[1]
+    tasks, annotators, codes = tasks[rows], annotators[rows], np.unique(answers[rows], return_inverse=True)[1]
     families = np.arange(number)
-    width = int(answers.max(initial=0)) + 1
-    block = Block(tasks, annotators, answers)
+    width = int(codes.max(initial=0)) + 1
+    block = Block(tasks, annotators, codes)
     shared = SharedTasks.of(block, number)
     pairs, agreed = np.bincount(shared.tasks), np.bincount(shared.tasks, shared.same)
     peers = (agreed[shared.tasks] - shared.same) / np.maximum(pairs[shared.tasks] - 1, 1)
@@ -84,7 +83,7 @@ def copy_families(
         return families
     left, right, times, agreement = shared.left[some], shared.right[some], shared.shared[some], shared.agreement[some]
     shared = replace(shared, left=left, right=right, shared=times, agreement=agreement)
-    shares = np.bincount(annotators * width + answers, minlength=number * width).reshape(number, width)
+    shares = np.bincount(annotators * width + codes, minlength=number * width).reshape(number, width)
     shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)
     by_chance = np.clip((shares[left] * shares[right]).sum(axis=1), CHANCE, 1 - CHANCE)
     beyond = np.tile(np.maximum((agreement - by_chance) / (1 - by_chance), -1), 2)

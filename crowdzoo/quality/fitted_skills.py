@@ -1,12 +1,13 @@
 """fitted_skills: how good annotators are, by how far any two of them agree."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
-def fitted_skills(first: Any, second: Any, agreement: Any, weights: Any, number: int) -> NDArray[np.float64]:
+
+def fitted_skills(first: Codes, second: Codes, agreement: Floats, weights: Floats, number: int) -> Floats:
     """Skills whose products fit the agreement of pairs of annotators best, by least squares, 0 to 1, [R].
 
     Those who answer by themselves agree as far as both are right. So skills are found without an aggregate, also where

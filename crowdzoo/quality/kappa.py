@@ -65,7 +65,7 @@ def fleiss_kappa(annotations: Annotations) -> float:
 
 
 @checked(weights=Choice(POWERS))
-def cohen_kappa(annotations: Annotations, first: Any, second: Any, weights: str = "none") -> float:
+def cohen_kappa(annotations: Annotations, first: object, second: object, weights: str = "none") -> float:
     """Cohen's kappa of two annotators over the tasks that both labelled.
 
     1 - (mean distance of their labels of one task) / (mean distance of any label of one and any of the other).

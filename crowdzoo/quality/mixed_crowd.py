@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +78,7 @@ class PeopleAndModels:
 
 @checked(trusted=Number(0, 1, above=True, below=True), seed=SEED)
 def people_and_models(
-    annotations: Annotations, models: Sequence[Any], *, trusted: float = 0.8, seed: int = 0
+    annotations: Annotations, models: Sequence[object], *, trusted: float = 0.8, seed: int = 0
 ) -> PeopleAndModels:
     """Labels of tasks that models labelled, and people some of them.
 

@@ -11,7 +11,7 @@ from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.columns import name_column
 
 
-def class_agreement(annotations: Annotations, models: Sequence[Any]) -> pa.Table:
+def class_agreement(annotations: Annotations, models: Sequence[object]) -> pa.Table:
     """Agreement of each model with people, of each class.
 
     Every pair of a label of the model and a label of a person for the same task counts once. Of the pairs whose person
@@ -62,7 +62,7 @@ def class_agreement(annotations: Annotations, models: Sequence[Any]) -> pa.Table
     )
 
 
-def codes_of(annotations: Annotations, models: Sequence[Any], where: str = "") -> list[int]:
+def codes_of(annotations: Annotations, models: Sequence[object], where: str = "") -> list[int]:
     """Annotator codes of models.
 
     Args:

@@ -1,8 +1,10 @@
 """next_questions, next_annotations: which annotator to ask about which task next."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +13,13 @@ from scipy.special import entr
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
+    from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
+    from crowdzoo.aggregation.result import Aggregation
+
+    AnswerResult = TextAggregation | RegionAggregation
 
 SURE = 0.95  # probability from which a label is called sure
 CELLS_AT_ONCE = 2**21  # numbers of confusion matrices: 16 MiB in float64
@@ -41,7 +50,7 @@ class NextAnnotations:
     def __repr__(self) -> str:
         return f"<NextAnnotations: {len(self.tasks):,} questions, cost {self.costs.sum():,.6g}>"
 
-    def take(self, places: Any) -> "NextAnnotations":
+    def take(self, places: list[int] | NDArray[np.int64]) -> NextAnnotations:
         """Some of the questions, in the order of their places."""
         return NextAnnotations(self.tasks[places], self.annotators[places], self.gains[places], self.costs[places])
 
@@ -69,7 +78,7 @@ def information_gain(posteriors: ArrayLike, confusions: ArrayLike) -> NDArray[np
     return np.maximum(entr(answers).sum(axis=-1) - noise, 0.0)  # rounding may go below
 
 
-def sure_tasks(result: Any, sure: float = SURE) -> NDArray[np.bool_]:
+def sure_tasks(result: Aggregation, sure: float = SURE) -> NDArray[np.bool_]:
     """Tasks whose label is sure: pages, commands and simulations count them with this function.
 
     A task with one annotation is never sure. Nobody has contradicted its annotator, and where most tasks have one
@@ -85,7 +94,7 @@ def sure_tasks(result: Any, sure: float = SURE) -> NDArray[np.bool_]:
     return (result.posteriors.max(axis=1, initial=0) >= sure) & (result.annotations_per_task >= FEWEST)
 
 
-def known_agreement(result: Any, places: Any) -> NDArray[np.float64]:
+def known_agreement(result: AnswerResult, places: list[int]) -> NDArray[np.float64]:
     """Agreement of annotators, with one usual answer more, [R]; where a task's answer is a mean of answers."""
     counts = result.annotations_per_annotator
     usual = float(counts @ result.agreement) / max(counts.sum(), 1)
@@ -93,7 +102,10 @@ def known_agreement(result: Any, places: Any) -> NDArray[np.float64]:
 
 
 def agreement_gains(
-    spread: NDArray[np.float64], result: Any, agreement: NDArray[np.float64], crowd: Annotations
+    spread: NDArray[np.float64],
+    result: AnswerResult,
+    agreement: NDArray[np.float64],
+    crowd: Annotations,
 ) -> Gains:
     """How much nearer a further answer is expected to bring the task's, in units of the spread.
 
@@ -119,7 +131,7 @@ def agreement_gains(
     return nearer
 
 
-def sure_answers(result: Any, least: float, crowd: Any = None) -> NDArray[np.bool_]:
+def sure_answers(result: AnswerResult, least: float, crowd: Annotations | None = None) -> NDArray[np.bool_]:
     """Tasks with two answers or more and this confidence; the crowd says no more."""
     return np.asarray((result.confidence >= least) & (result.annotations_per_task >= FEWEST))
 

@@ -167,7 +167,7 @@ def quality_report(
     metric: str = "nominal",
     bootstrap: int = 200,
     seed: int = 0,
-    models: Sequence[Any] | None = None,
+    models: Sequence[object] | None = None,
     epsilon: float = 0.2,
     on_sample: Callable[[], None] | None = None,
 ) -> QualityReport:
@@ -261,7 +261,7 @@ def quality_report(
     )
 
 
-def _people(annotations: Annotations, models: Sequence[Any] | None) -> NDArray[np.bool_]:
+def _people(annotations: Annotations, models: Sequence[object] | None) -> NDArray[np.bool_]:
     """Who is no model, bool [R]."""
     named = {str(name) for name in models or ()}
     return np.array([str(name) not in named for name in annotations.annotators.tolist()], bool)

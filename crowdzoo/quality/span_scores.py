@@ -62,7 +62,7 @@ class SpanScores(TypeScores):
         """Share of the tokens with the right tag, 0 to 1."""
         return self.num_correct_tokens / self.num_tokens if self.num_tokens else 0.0
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, float | str]]:
         """A table: `type`, `precision`, `recall`, `f1`, `gold`, `predicted`, `correct`; "all" first, then each type."""
         named = {"all": self, **self.types}
         return [
@@ -95,8 +95,8 @@ def _percentages(scores: TypeScores) -> str:
 
 
 def span_scores(
-    gold: Sequence[Sequence[Any] | None],
-    predicted: Sequence[Sequence[Any]],
+    gold: Sequence[Sequence[object] | None],
+    predicted: Sequence[Sequence[object]],
     scheme: str = "BIO",
     *,
     classes: Sequence[str] | None = None,

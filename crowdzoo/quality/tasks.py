@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.base import Result
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -87,7 +88,7 @@ def entropies(ratings: Ratings) -> NDArray[np.float64]:
 
 
 def check_same(
-    annotations: Annotations, aggregation: Any, names: tuple[str, ...] = ("tasks", "annotators", "classes")
+    annotations: Annotations, aggregation: Result, names: tuple[str, ...] = ("tasks", "annotators", "classes")
 ) -> None:
     """Refuses an aggregation of other tasks, annotators or classes.
 

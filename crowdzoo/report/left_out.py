@@ -23,7 +23,7 @@ def left_out(
     method: str,
     gone: NDArray[np.bool_],
     seed: int = 0,
-    labels: NDArray[Any] | None = None,
+    labels: NDArray[np.generic] | None = None,
     families: NDArray[np.int64] | None = None,
 ) -> tuple[float, float, float] | None:
     """Compares labels with and without some annotators, by the answers of the others.

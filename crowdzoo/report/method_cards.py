@@ -54,7 +54,7 @@ class MethodCard:
     command: str
     figures: tuple[dict[str, Any], ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The card as JSON holds it."""
         return {
             **asdict(self),
@@ -93,7 +93,7 @@ def _files(kind: Kind) -> tuple[str, str]:
     return file, "" if kind is next(iter(KINDS.values())) else f" --task {kind.name}"
 
 
-def made_cards() -> dict[str, dict[str, Any]]:
+def made_cards() -> dict[str, dict[str, object]]:
     """The cards of crowdzoo's own methods as they are saved, without figures, by sort, kind and name."""
     return {f"{card.sort}/{card.kind}/{card.name}": card.to_dict() for card in _cards(KINDS.values(), {}, own=True)}
 

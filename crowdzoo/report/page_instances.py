@@ -18,7 +18,7 @@ MOST_COLUMNS = 16
 MOST_NUMBERS = 8  # of a vector
 
 
-def instance_views(instances: Instances, rows: Sequence[int], budget: int) -> list[dict[str, Any] | None]:
+def instance_views(instances: Instances, rows: Sequence[int], budget: int) -> list[dict[str, object] | None]:
     """What the page shows of some instances: a thumbnail, a text, or a row of a table.
 
     Args:
@@ -32,7 +32,7 @@ def instance_views(instances: Instances, rows: Sequence[int], budget: int) -> li
     Raises:
         DataError: an image that cannot be read; names the file.
     """
-    views: list[dict[str, Any] | None] = []
+    views: list[dict[str, object] | None] = []
     for row in rows:
         view = None if budget <= 0 else _view(instances, row)
         budget -= 0 if view is None else len(str(view))
@@ -40,7 +40,7 @@ def instance_views(instances: Instances, rows: Sequence[int], budget: int) -> li
     return views
 
 
-def _view(instances: Instances, row: int) -> dict[str, Any]:
+def _view(instances: Instances, row: int) -> dict[str, object]:
     values = instances.values
     if instances.kind == IMAGES:
         return {"image": _thumbnail(values[row])}

@@ -238,7 +238,7 @@ class ReportPage:
         }
 
     @cached_property
-    def _views(self) -> list[dict[str, Any] | None]:
+    def _views(self) -> list[dict[str, object] | None]:
         """Of the tasks shown."""
         assert self.instances is not None
         assert self.rows is not None
@@ -262,7 +262,7 @@ def report_page(
     gold: np.ndarray | None = None,
     curve: int = 5,
     history: Mapping[str, Sequence[float]] | None = None,
-    models: Sequence[Any] | None = None,
+    models: Sequence[object] | None = None,
     epsilon: float = 0.2,
     options: Mapping[str, Any] | None = None,
     source: str | None = None,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation import Aggregation
     from crowdzoo.aggregation.base import Result
     from crowdzoo.data.annotations import Annotations
+    from crowdzoo.data.crowd_sequences import CrowdSequences
     from crowdzoo.report.report_page import ReportPage
 
 SUMS = ("due", "further_answers", "cost")  # columns, whose sums stand in the summary
@@ -106,7 +107,9 @@ def with_sheets(
     return replace(report, annotators=table.take(np.lexsort((worst, ~flagged))), tasks=tasks, overall=overall)
 
 
-def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float | None, price: float | None) -> QualityReport:
+def page_sheets(
+    page: ReportPage, crowd: Annotations | CrowdSequences, result: Result, sure: float | None, price: float | None
+) -> QualityReport:
     """The tables of a page on labels of any kind, with the columns `flag`, `reason`, `advice`, `due` and `redo`.
 
     Annotators come as `with_sheets` has them, tasks to redo first, in the order of the page.

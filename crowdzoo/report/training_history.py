@@ -57,7 +57,7 @@ def _number(path: str | Path, name: str, epoch: int, value: Any) -> float:
         return math.nan
 
 
-def shown_history(history: dict[str, list[float]]) -> dict[str, Any]:
+def shown_history(history: dict[str, list[float]]) -> dict[str, object]:
     """What the page shows of a history.
 
     Args:

@@ -19,7 +19,7 @@ STEPS = 6  # numbers of annotations a task, without all of them
 
 def learning_curve(
     annotations: Annotations, gold: NDArray[np.int64] | None, *, draws: int, seed: int
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Labels from some of the annotations of each task, against those from all of them and against gold.
 
     At each step every task keeps the same share of its annotations, one at least, drawn at random, so that a task has
@@ -43,7 +43,7 @@ def learning_curve(
     most = int(annotations.redundancy.max(initial=0))
     if not draws or most < 2:
         return None
-    summary: dict[str, Any] = {"method": "one-coin", "draws": draws, "skipped": len(annotations) > MOST_OF_CURVE}
+    summary: dict[str, object] = {"method": "one-coin", "draws": draws, "skipped": len(annotations) > MOST_OF_CURVE}
     if summary["skipped"]:
         return summary
     labelled = np.flatnonzero(annotations.redundancy)

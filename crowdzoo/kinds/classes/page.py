@@ -16,7 +16,7 @@ from crowdzoo.kinds.classes.model_numbers import model_numbers
 from crowdzoo.kinds.classes.opening import opening
 from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage
-from crowdzoo.kinds.page_parts import PageTable, PageWarning, percent, plain, warning
+from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, percent, plain, warning
 from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import AlternativeAnnotator, QualityReport, coincidence_matrix, drift, quality_report
 
@@ -160,7 +160,7 @@ class ClassPage(KindPage):
         """See `KindPage.summary`."""
         return self.report.summary()
 
-    def annotator_details(self, codes: list[int]) -> list[dict[str, Any]]:
+    def annotator_details(self, codes: list[int]) -> Details:
         """What they say where the aggregate says something."""
         size, annotators = self.table.num_classes, self.table.annotator_ids
         cell = (annotators * size + self.aggregation.labels[self.table.task_ids]) * size + self.table.labels
@@ -171,10 +171,10 @@ class ClassPage(KindPage):
             confusions[owner].append([*divmod(pair, size), int(counts[place])])
         return [{"confusion": cells[:MOST_CELLS]} for cells in confusions.values()]
 
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """Who said what, and the probabilities of the classes."""
         _, labels = self.table.padded(self.rows)
-        details = []
+        details = Details()
         for task, row, voters in zip(self.rows, labels, self.voters(int), strict=True):
             codes, counts = np.unique(row[row >= 0], return_counts=True)
             votes = zip(codes.tolist(), counts.tolist(), strict=True)

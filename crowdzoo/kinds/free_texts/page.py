@@ -13,7 +13,7 @@ from crowdzoo.aggregation.free_texts.tokens import UNITS, Tokens
 from crowdzoo.data.label_kinds import FREE_TEXT
 from crowdzoo.kinds.answer_page import AnswerPage
 from crowdzoo.kinds.kind_page import MOST_VOTES
-from crowdzoo.kinds.page_parts import as_lists, rows_of
+from crowdzoo.kinds.page_parts import Details, as_lists, rows_of
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 
@@ -90,7 +90,8 @@ class TextPage(AnswerPage):
         tokens = np.bincount(annotators, texts.tokens.lengths[true], number)
         kinds = [ratio(np.bincount(annotators, errors, number), tokens) for errors in wrong.T]
         differs = [f"error rate {rate:.2f}" for rate in np.sum(kinds, axis=0)]
-        self.note(differs, **dict(zip(ERRORS, kinds, strict=True)))
+        rates: dict[str, Any] = dict(zip(ERRORS, kinds, strict=True))
+        self.note(differs, **rates)
 
     def aligned(self, task: int, code: int) -> str:
         """A text beside that of its task: [one ← other] where it says one for the other, [+ more], [− less]."""
@@ -104,7 +105,7 @@ class TextPage(AnswerPage):
             for what, start, end, first, last in SequenceMatcher(None, true, answer, False).get_opcodes()
         )
 
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """Who wrote what, aligned with the text of the task."""
         table = self.table
         rows = rows_of(table.task_ids, np.arange(len(table)), self.rows, MOST_VOTES)

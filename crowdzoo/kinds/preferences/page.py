@@ -11,7 +11,16 @@ from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAg
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval, scale_of
-from crowdzoo.kinds.page_parts import DIGITS, PageTable, PageWarning, alpha_sentence, as_lists, percent, rows_of
+from crowdzoo.kinds.page_parts import (
+    DIGITS,
+    Details,
+    PageTable,
+    PageWarning,
+    alpha_sentence,
+    as_lists,
+    percent,
+    rows_of,
+)
 from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_order, of_sides
 from crowdzoo.quality import circular_triads, order_of_others
@@ -79,7 +88,7 @@ class PreferencePage(KindPage):
         reliability = ratio(np.bincount(annotators, judged.right, number), shared)
         low, high = wilson(reliability, shared)
         left = judged.leaning(annotators, number)
-        columns = {
+        columns: dict[str, Any] = {
             **interval("reliability", reliability, low, high),
             **interval("left", *left),
             "left_share": ratio(answers[:, LEFT], counts),
@@ -172,7 +181,7 @@ class PreferencePage(KindPage):
 
     # === What opens under a row ===
 
-    def annotator_details(self, codes: list[int]) -> list[dict[str, Any]]:
+    def annotator_details(self, codes: list[int]) -> Details:
         """Answers by the side that the others have ahead, and the least expected judgments."""
         table, judged, names = self.table, self.by_others, self.task_names
         annotators, labels, right = table.annotator_ids, table.labels, np.asarray(table.right_ids)
@@ -184,19 +193,19 @@ class PreferencePage(KindPage):
         order = np.argsort(chance, kind="stable")
         unlikely = rows_of(annotators, order[chance[order] < 0.5], codes, MOST_UNEXPECTED)
         likely = np.round(chance, DIGITS).tolist()
-        details = []
+        details = Details()
         left = table.task_ids
         for code, rows in zip(codes, unlikely, strict=True):
             unexpected = [[names[left[row]], names[right[row]], int(labels[row]), likely[row]] for row in rows]
             details.append({"answers": answers[code], "unexpected": unexpected})
         return details
 
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """The tasks that they were compared with most often, and how that went."""
         pairs, names, scores = self.pairs, self.task_names, np.round(self.aggregation.scores, DIGITS).tolist()
         sides = np.stack([pairs.lower, pairs.higher], axis=1)  # each pair from either side
         order, counts = np.argsort(-pairs.counts.sum(axis=1).repeat(2), kind="stable"), pairs.counts.tolist()
-        details = []
+        details = Details()
         for rows in rows_of(sides.ravel(), order, self.rows, MOST_VOTES):
             opponents = []
             for pair, mine in (divmod(row, 2) for row in rows):
@@ -205,9 +214,9 @@ class PreferencePage(KindPage):
             details.append({"opponents": opponents})
         return details
 
-    def pair_details(self, places: NDArray[np.int64]) -> list[dict[str, Any]]:
+    def pair_details(self, places: NDArray[np.int64]) -> Details:
         """The two tasks, and who said what: 0 for the first, 1 for the second, 2 equal; whether the first was left."""
-        table, pairs, details = self.table, self.pairs, []
+        table, pairs, details = self.table, self.pairs, Details()
         judges = rows_of(pairs.of_rows, np.arange(len(table)), places.tolist(), MOST_VOTES)
         for left, right, front, rows in zip(*(side.tolist() for side in self.sides(places)), judges, strict=True):
             answers = pairs.answers[rows]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
 from crowdzoo.kinds.kind_page import KindPage, below_and_at_chance, interval, scale_of
-from crowdzoo.kinds.page_parts import DIGITS, as_lists, rows_of
+from crowdzoo.kinds.page_parts import DIGITS, Details, as_lists, rows_of
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.wilson import NORMAL_975
@@ -94,7 +92,7 @@ class RatingPage(KindPage):
         copied = family_names(table.annotators, families)
         self.annotators = self.of_annotators(counts, shared, marks, copies=copied, differs=differs, **columns)
 
-    def annotator_details(self, codes: list[int]) -> list[dict[str, Any]]:
+    def annotator_details(self, codes: list[int]) -> Details:
         """The tasks whose rating is farthest from the estimate and the annotator's bias."""
         table, result = self.table, self.aggregation
         annotators, tasks, ratings = table.annotator_ids, table.task_ids, table.labels
@@ -105,7 +103,7 @@ class RatingPage(KindPage):
             for rows in rows_of(annotators, np.argsort(-far, kind="stable"), codes, MOST_FAR)
         ]
 
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """Who said what."""
         return [{"voters": voters} for voters in self.voters(float)]
 

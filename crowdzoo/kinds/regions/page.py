@@ -6,7 +6,6 @@ import base64
 import io
 from collections import Counter
 from itertools import chain, cycle
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,9 @@ from crowdzoo.aggregation.regions.objects import Objects
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage, mask_tools
-from crowdzoo.kinds.answer_page import AnswerPage
+from crowdzoo.kinds.answer_page import AnswerPage, Codes, Flags, Floats
 from crowdzoo.kinds.kind_page import MOST_VOTES, interval
-from crowdzoo.kinds.page_parts import PageWarning, as_lists, percent, warning
+from crowdzoo.kinds.page_parts import Details, PageWarning, as_lists, percent, warning
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.wilson import NORMAL_975, wilson
@@ -73,7 +72,7 @@ class RegionPage(AnswerPage):
         votes = weights * np.where(marked, 1, -1)
         present = np.bincount(answers.task_ids, votes, answers.num_tasks)[answers.task_ids] >= votes
 
-        def mean(rows: Any, values: Any) -> Any:
+        def mean(rows: Codes, values: Floats | Flags) -> Floats:
             return ratio(np.bincount(rows, values, number), np.bincount(rows, minlength=number))
 
         one_of = (seen > 1) & present, (seen > 1) & marked
@@ -113,9 +112,9 @@ class RegionPage(AnswerPage):
         sides = interval("wider", *np.expm1([wider, wider - half[0], wider + half[0]]))
         self.note(differs, np.any(worse, axis=0), extent, misses=misses, invents=invents, shifted=shifted, **sides)
 
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """Who marked what, and a picture: the aggregated regions filled, and the annotators' outlines."""
-        rows_of, details = dict(self.regions.images()), []
+        rows_of, details = dict(self.regions.images()), Details()
         for place, task in enumerate(self.rows):
             rows = rows_of.get(task, [])[:MOST_VOTES]
             marked = [self.regions.marked[row] for row in rows]

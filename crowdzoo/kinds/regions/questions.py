@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +16,7 @@ NAMES = None
 known = known_agreement
 
 
-def gains(result: RegionAggregation, agreement: NDArray[Any], crowd: Annotations) -> Gains:
+def gains(result: RegionAggregation, agreement: NDArray[np.float64], crowd: Annotations) -> Gains:
     """How much nearer a further answer is expected to bring an image's regions, as a Dice coefficient.
 
     The spread is what the Dice coefficient of two answers to the image lacks, a mean with one usual pair more.

@@ -14,6 +14,8 @@ from crowdzoo.data.label_kinds import SEQUENCE
 from crowdzoo.kinds.confused_pairs import MUCH, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
 from crowdzoo.kinds.page_parts import (
+    Columns,
+    Details,
     PageTable,
     PageWarning,
     alpha_sentence,
@@ -157,7 +159,7 @@ class SpanPage(KindPage):
         types, pairs = _types(self.marked), _pairs(self.marked)
         return {"classes": self.table_of("classes", types), "pairs": self.table_of("pairs", pairs), **super().tables()}
 
-    def annotator_details(self, codes: list[int]) -> list[dict[str, Any]]:
+    def annotator_details(self, codes: list[int]) -> Details:
         """Errors by type, and what they say where the aggregate says something."""
         marked, none = self.marked, len(self.marked.types)
         counts = [marked.expected, marked.right, marked.missed, marked.wrong_type, marked.wrong_edges]
@@ -169,14 +171,14 @@ class SpanPage(KindPage):
         for annotator, *cell in marked.confusion.tolist():
             if annotator in cells:
                 cells[annotator].append(cell)
-        details = []
+        details = Details()
         for row in codes:
             errors = [[code, *(int(line[row, code]) for line in counts)] for code in range(none)]
             confusion = sorted(cells[row], key=lambda cell: -cell[2])[:MOST_CELLS]
             details.append({"types": [line for line in errors if line[1] or line[6]], "confusion": confusion})
         return details
 
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """Words, and who marked which spans."""
         crowd, marked = self.crowd, self.marked
         heads = np.flatnonzero(np.asarray(self.table.positions) == 0)
@@ -184,7 +186,7 @@ class SpanPage(KindPage):
         people = rows_of(tasks, np.lexsort((annotators, tasks)), self.rows, MOST_VOTES)
         number = len(marked.sentences)
         spans_of = rows_of(marked.sentences, np.arange(number), self.rows, number)
-        details = []
+        details = Details()
         for task, heads_of, rows in zip(self.rows, people, spans_of, strict=True):
             answers: dict[int, list[tuple[int, ...]]] = {annotator: [] for annotator in annotators[heads_of].tolist()}
             for row in rows:
@@ -272,7 +274,7 @@ class SpanPage(KindPage):
         return warnings
 
 
-def _types(marked: MarkedSpans) -> dict[str, list[Any]]:
+def _types(marked: MarkedSpans) -> Columns:
     """Values of the table of types."""
     counts = marked.marks.sum(axis=0)
     return as_lists(
@@ -293,7 +295,7 @@ def _errors(marked: MarkedSpans, axis: int) -> dict[str, Any]:
     return {**shares, "invented": ratio(marked.invented.sum(axis=axis), marks)}
 
 
-def _pairs(marked: MarkedSpans) -> dict[str, list[Any]]:
+def _pairs(marked: MarkedSpans) -> Columns:
     """Pairs of types, and of a type and no span, the largest share of the disagreement first."""
     return confused_pairs(marked.coincidences, [*marked.types, NO_SPAN], nothing=True)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval
-from crowdzoo.kinds.page_parts import DIGITS, PageTable, PageWarning, as_lists, plain
+from crowdzoo.kinds.page_parts import DIGITS, Columns, Details, PageTable, PageWarning, as_lists, plain
 from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.columns import ratio
@@ -80,7 +79,7 @@ class LabelPage(KindPage):
         self.remarks["tasks_without_label"] = "by the aggregation"
         self.extras = {"classes": names}
 
-    def measure_labels(self) -> dict[str, list[Any]]:
+    def measure_labels(self) -> Columns:
         """Values of the table of labels."""
         answers, number, some = self.answers, len(self.label_names), self.answers.sizes > 0
         several = answers.sizes > 1
@@ -153,21 +152,21 @@ class LabelPage(KindPage):
         """See `KindPage.tables`."""
         return {"classes": self.table_of("classes", self.of_labels), **super().tables()}
 
-    def annotator_details(self, codes: list[int]) -> list[dict[str, Any]]:
+    def annotator_details(self, codes: list[int]) -> Details:
         """Of each label: answers with it, agreement on it, sensitivity and specificity."""
         counts = np.zeros((self.answers.num_annotators, len(self.label_names)), np.int64)
         np.add.at(counts, self.answers.annotators, self.answers.labels)
         agreement = np.stack([values[0] for values in self.by_label], axis=1)
-        details = []
+        details = Details()
         tables = agreement, self.aggregation.sensitivity, self.aggregation.specificity
         for annotator in codes:
             rows = zip(counts[annotator].tolist(), *(plain(table[annotator]) for table in tables), strict=True)
             details.append({"labels": [[label, *row] for label, row in enumerate(rows)]})
         return details
 
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """Votes and probability of the labels that somebody gave, and who gave which."""
-        answers, result, details = self.answers, self.aggregation, []
+        answers, result, details = self.answers, self.aggregation, Details()
         annotators = answers.annotators
         starts = np.searchsorted(answers.tasks, np.arange(len(answers.sizes) + 1))
         for task in self.rows:
