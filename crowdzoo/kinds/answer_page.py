@@ -81,7 +81,7 @@ class AnswerPage(KindPage):
         return float(values[order][np.searchsorted(sums, sums[-1] / 2)]) if len(order) else 1.0
 
     def of_tasks(self, values: Floats) -> Floats:
-        """Means of the pairs of each task, [N]; of the annotators who are not far from others, once that is known."""
+        """Means of each task's pairs, [N]; without annotators who are far from the others, once these are known."""
         of, number = self.of_pairs[self.kept], self.table.num_tasks
         return ratio(np.bincount(of, values[self.kept], number), np.bincount(of, minlength=number))
 
@@ -90,8 +90,8 @@ class AnswerPage(KindPage):
 
         Args:
             differs: how answers differ from those of the others, in words, R of them.
-            worse: who is far from others for another reason than their reliability, bool [R].
-            extent: who is far by the extent of regions alone, likewise.
+            worse: annotators who are far from others for another reason than their reliability, bool [R].
+            extent: annotators who are far by the extent of their regions alone, bool [R].
             **columns: further values.
         """
         table, (_, low, high) = self.table, self.reliability.values()

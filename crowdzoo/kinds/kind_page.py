@@ -54,7 +54,7 @@ class PageSettings:
 
 
 class KindPage(ABC):
-    """What the page of a report says of one kind of label: a subclass measures, and says what is its own.
+    """Page of a report on one kind of label: a subclass measures, and adds what only its kind has.
 
     Attributes:
         kind: name in report.json.
@@ -63,13 +63,13 @@ class KindPage(ABC):
         metrics: those of Krippendorff's alpha; the first is the default.
         not_metric: why another one is refused.
         own_values: what conditions may compare, beyond what all kinds have: keys of `overall`.
-        calm: the verdict's last sentence where nothing stands out.
+        calm: the verdict's last sentence if nothing is conspicuous.
         compared: a column of the tasks by which an earlier page is compared.
         judged: and one of the annotators, which has an interval.
         by_alpha: whether alpha says how far answers can be relied on.
         alpha: Krippendorff's alpha; None where it is not defined.
         overall: figures of the whole crowd.
-        hidden: keys of facts and columns that say nothing here.
+        hidden: keys of facts and columns without meaning for this crowd.
         overrides: key of a column -> what is different from columns.csv.
         remarks: text next to a fact, by its key.
         annotators: values of the table, see `of_annotators`.
@@ -122,7 +122,7 @@ class KindPage(ABC):
         return (*_OF_ALL, *cls.own_values)
 
     def check(self) -> None:
-        """Refuses what is not for this kind."""
+        """Raise an error for settings that do not apply to this kind."""
         for name in ("models", "predictions", "gold"):
             if getattr(self.settings, name) is not None:
                 raise ConfigError(f"{name}: a page compares them for classes only, one a task; leave them out.")
@@ -132,7 +132,7 @@ class KindPage(ABC):
 
     @abstractmethod
     def measure(self) -> None:
-        """Sets what the attributes say."""
+        """Set the attributes."""
 
     def opening(self) -> list[str]:
         """Sentences that precede the verdict's three; none, as a rule."""
@@ -147,7 +147,7 @@ class KindPage(ABC):
         """The verdict's second sentence, without its full stop."""
 
     def standing_out(self) -> list[str]:
-        """What stands out beside annotators, for the verdict's last sentence."""
+        """What is conspicuous apart from annotators, for the verdict's last sentence."""
         return []
 
     def own_warnings(self) -> list[PageWarning]:
@@ -207,7 +207,7 @@ class KindPage(ABC):
         return {**as_lists(**first | columns), "notes": notes_of(marks, len(counts))}
 
     def voters(self, convert: type[int] | type[float]) -> list[list[list[object]]]:
-        """Who said what, of the tasks shown."""
+        """Names and labels of the annotators of each task shown."""
         annotators, labels = (part[:, :MOST_VOTES] for part in self.table.padded(self.rows))
         return [
             [[self.names[code], convert(label)] for code, label in zip(codes, row, strict=True) if code >= 0]
@@ -258,7 +258,7 @@ class KindPage(ABC):
 
     def all_warnings(self) -> list[PageWarning]:
         """All warnings, serious ones first."""
-        of_flags = parts.warned_of_flags(self.annotators, self.overall["annotations"])
+        of_flags = parts.flag_warnings(self.annotators, self.overall["annotations"])
         warnings = [*self.of_agreement(), *self.of_reading(), *self.of_notes(), *self.own_warnings(), *of_flags]
         return sorted(warnings, key=lambda item: not item.serious)
 
@@ -296,13 +296,13 @@ class KindPage(ABC):
         }
         if alpha is not None and alpha.low is not None:
             self.remarks["alpha"] = f"{alpha.low:.3f} to {alpha.high:.3f}"
-        warned = self.all_warnings()
-        last = parts.look_first(warned, int(figures["noted_annotators"]), self.standing_out(), self.calm)
+        warnings = self.all_warnings()
+        last = parts.look_first(warnings, int(figures["noted_annotators"]), self.standing_out(), self.calm)
         facts = [[x.title, figures[x.key], x.form, self.remarks.get(x.key, "")] for x in self.columns("facts")]
         return Numbers(
             kind=self.kind,
             verdict=[*self.opening(), self.first(), f"{self.second()}.", last],
-            warnings=warned,
+            warnings=warnings,
             values={name: figures[name] for name in self.values()},
             facts=facts,
             tables=self.tables(),

@@ -54,7 +54,7 @@ class Flag:
     keep: bool
 
     def describe(self, number: int) -> tuple[str, str]:
-        """What was found of so many annotators, and what to do."""
+        """What was found about this number of annotators, and what to do."""
         if number > 1:
             return self.text, self.fix
         verb, _, rest = self.text.partition(" ")
@@ -63,7 +63,7 @@ class Flag:
 
 
 def _lines(name: str) -> list[dict[str, str]]:
-    """Lines of a table that stands beside this module."""
+    """Lines of a CSV file in this folder."""
     return list(csv.DictReader(files("crowdzoo.kinds").joinpath(name).read_text(encoding="utf-8").splitlines()))
 
 
@@ -74,7 +74,7 @@ FLAGS = {
     )
     for line in _lines("flags.csv")
 }
-# Columns that say of a note what for what, who, or how
+# For each note, the column that gives its detail
 WORDS = {"exchange": "exchanges", "copy": "copies", "drift": "drift", "far": "differs", "extent": "differs"}
 
 
@@ -141,7 +141,7 @@ class PageWarning:
         finding: what was found.
         fix: what to do.
         link: part of the page that shows more.
-        key: what kind of warning it is, where the words of the finding depend on the data; of a note on annotators its
+        key: what kind of warning it is, where the words of the finding depend on the data; for a note on annotators its
             name in `FLAGS`.
     """
 
@@ -159,21 +159,21 @@ class Numbers:
 
     Attributes:
         kind: of label.
-        verdict: three sentences; of classes after those on settled and correct labels.
+        verdict: three sentences; for classes, they follow those on settled and correct labels.
         warnings: serious ones first.
         values: what `--fail-if` compares; None where it is not defined.
-        facts: figures of the first screen: title, value, form (see `Column`), and what stands beside it.
+        facts: figures of the first screen: title, value, form (see `Column`), and a remark.
         tables: by name; "annotators" and "tasks" are there for every kind.
         summary: further figures.
-        classes: names, code by code; of sentences the types of spans, and "no span"; empty for ratings.
+        classes: names, code by code; for sentences the types of spans, and "no span"; empty for ratings.
         coincidences: how often two classes meet in a task, [K, K]; None where there are too many classes.
         model: aggregated labels against a model's predictions; None without predictions.
         calibration: probabilities against gold; None without gold.
-        curve: labels by number of annotations a task, see `learning_curve`; None where there is none.
+        curve: labels by number of annotations per task, see `learning_curve`; None if it was not computed.
         compared: what an earlier page is compared by: a column of the tasks.
         judged: and a column of the annotators, which has an interval.
         leave_out: `annotators` whose annotations may tell nothing, whether to leave them out is `advised`, and what is
-            gained (see `left_out`): `value`, `low`, `high`; None where there are none.
+            gained (see `left_out`): `value`, `low`, `high`; None without such annotators.
     """
 
     kind: str
@@ -203,7 +203,7 @@ def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> 
         name: of its line.
         serious: see `PageWarning`.
         about: what it is about, where its line does not say that.
-        **words: what stands in the braces.
+        **words: values of the placeholders.
     """
     line = WARNINGS[name]
     finding, fix = (line[part].format(**words) for part in ("finding", "fix"))
@@ -243,11 +243,11 @@ def look_first(warnings: Sequence[PageWarning], noted: int, extras: Sequence[str
     Args:
         warnings: all of the page.
         noted: number of annotators to look at.
-        extras: what else stands out.
+        extras: what else is conspicuous.
         otherwise: the sentence where nothing does.
     """
     parts = [f"{noted:,} annotator{'s' if noted > 1 else ''} to check"] if noted else []
-    places, serious = " and at ".join((*parts, *extras)), sum(warned.serious for warned in warnings)
+    places, serious = " and at ".join((*parts, *extras)), sum(item.serious for item in warnings)
     if not serious:
         return f"Look first at {places}." if places else otherwise
     which = "warning" if serious == 1 else f"{serious} warnings"
@@ -282,7 +282,7 @@ def serious_notes(annotators: Columns) -> list[bool]:
 
 
 def note_warning(note: str) -> PageWarning:
-    """A note of the library as a warning: what stands after its first sentence, or its colon, is what to do.
+    """A note of the library as a warning: what follows its first sentence, or its colon, is what to do.
 
     A note of one sentence is on a result that may be wrong, which another method may show.
     """
@@ -291,7 +291,7 @@ def note_warning(note: str) -> PageWarning:
     return PageWarning(True, "data", finding.rstrip("."), fix.rstrip("."))
 
 
-def warned_of_flags(annotators: Columns, total: int) -> list[PageWarning]:
+def flag_warnings(annotators: Columns, total: int) -> list[PageWarning]:
     """A warning for each serious note that annotators have, which names the most active of them.
 
     Args:
@@ -353,7 +353,7 @@ def plain(values: NDArray[np.float64]) -> list[float | None]:
 
 
 def share_and_ends(number: float, of: int) -> tuple[float | None, ...]:
-    """A share and the ends of Wilson's interval; None of nothing."""
+    """A share and the ends of Wilson's interval; None if `of` is 0."""
     share = np.array([number / of if of else np.nan])
     return tuple(plain(end)[0] for end in (share, *wilson(share, [of])))
 

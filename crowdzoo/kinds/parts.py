@@ -67,7 +67,7 @@ def compared_by(crowd: Any, gold: Any) -> type[Compared]:
 
     Args:
         crowd: what the aggregators of their kind fit.
-        gold: of the tasks; a mapping is that of several labels a task.
+        gold: of the tasks; a mapping for several labels per task.
 
     Raises:
         DataError: no annotations.

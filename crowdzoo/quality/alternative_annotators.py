@@ -35,9 +35,9 @@ class AlternativeAnnotator:
         decided: whether the tasks are enough for a verdict: the model passes, or the test the other way round finds
             that it may not replace more than half of the people. Otherwise there are too few tasks, and that it does
             not pass says little.
-        tasks_needed: about how many tasks a person (median) would decide in 80 % of cases, if the model did as well on
-            all of them; infinite where it is on the border.
-        people: one row a person: `annotator`, `tasks` (compared on), `advantage`, `person_advantage` (the probability
+        tasks_needed: about how many tasks per person (median) would decide in 80 % of cases, if the model did as well
+            on all of them; infinite where it is on the border.
+        people: one row per person: `annotator`, `tasks` (compared on), `advantage`, `person_advantage` (the probability
             the other way round), `p_value` (adjusted for the number of people), `won`.
     """
 

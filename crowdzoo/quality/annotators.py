@@ -1,4 +1,4 @@
-"""annotator_table: what each annotator's labels look like, beside the others' and the aggregate."""
+"""annotator_table: what each annotator's labels look like, next to the others' and the aggregate."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -44,7 +44,7 @@ def annotator_table(
     people: NDArray[np.bool_] | None = None,
     camps: Camps | None = None,
 ) -> pa.Table:
-    """One row an annotator, in the order of the codes.
+    """One row per annotator, in the order of the codes.
 
     Columns, null where not defined (no annotations; for `agreement` none that someone else answered too):
 
@@ -52,8 +52,8 @@ def annotator_table(
     - `agreement`: mean over the shared ones of the share of the task's other annotations that say the same. It needs no
       aggregate and counts no vote for itself. Who copy each other (see `copy_families`) do not judge each other: here,
       in `reliability` and in the notes the other annotations are those from outside of the family;
-    - `notes`: what is odd about the annotator, words with commas between; empty as a rule. Of those with ten shared
-      annotations or more: `exchange` (takes classes for each other, see `exchanged_classes`), `against` (agrees with
+    - `notes`: what is odd about the annotator, words with commas between; usually empty. For annotators with ten shared
+      annotations or more: `exchange` (swaps two classes, see `exchanged_classes`), `against` (agrees with
       others less often than labels drawn by the annotator's own shares would), `same` (one answer nearly always, not
       where others give it), `random` (agrees as by chance, and clearly less than the crowd; the interval of the
       reliability lies nearer to chance than to the usual one), `vague` (a spammer score below .1), `far` (none of
@@ -211,7 +211,7 @@ def _notes(
     often = np.zeros(number)
     np.maximum.at(often, annotators, np.where(repeats == np.rint(top * counts)[annotators], usual, 0.0))
     by_chance = (mean - half <= 0) & ~exchange
-    # who says the class of nine in ten annotations nine times in ten repeats nothing
+    # someone who gives the 90 % class 90 % of the time is not repeating one answer
     constant = (counts >= FEW) & (top >= ONE_ANSWER) & (wilson(top, counts)[0] > often)
     same_answer = constant & enough & by_chance
     known = enough & np.isfinite(reliability)
@@ -292,8 +292,8 @@ def exchanged_classes(answers: NDArray[np.float64]) -> dict[int, list[tuple[int,
     """Pairs (true, said) of classes for which an annotator has another name, by annotator; most have none.
 
     Where the others think of a class, the annotator usually gives another one (clearly in more than half of the cases,
-    by Wilson's interval), who gives that one for little else, and not where the others do. Where one name stands for
-    another, the way back is a pair, too, once it is seen in more than half of the cases. Such labels say as much as
+    by Wilson's interval), who gives that one for little else, and not where the others do. Where one name is used for
+    another, the reverse is a pair as well, once it is seen in more than half of the cases. Such labels say as much as
     the right ones, once the matrix is known.
 
     Args:

@@ -84,7 +84,7 @@ class _Answers:
         return _Answers(self.tasks[rows], self.annotators[rows], self.cells[rows], self.shape)
 
     def compare(self, side: Ints) -> tuple[Array, Array]:
-        """Compare each answer with one other answer of each side (1 and -1; 0 is none) to the same task, [A] each.
+        """Compare each answer with one other answer of each side (1 and -1; 0 for neither) to the same task, [A] each.
 
         Returns:
             How often just that of side 1 is the same, less how often just that of side -1 is; and the sum of both.
@@ -122,8 +122,8 @@ class _Answers:
 def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
     """Finds two camps of annotators who contradict each other on the same tasks, each with answers of its own.
 
-    Labels cannot tell which of two camps is right. Annotators who err by themselves, on difficult tasks or not, are no
-    camp, nor are a few who exchange classes or copy each other.
+    Labels cannot tell which of two camps is right. Annotators who err by themselves, on difficult tasks or not, are not
+    a camp, nor are a few who exchange classes or copy each other.
 
     1. Sides: signs of the leading eigenvector of the agreement of pairs of annotators, less that of all on the same
        tasks, in standard errors and centred. Then each annotator goes to the side with which his answers agree more.
@@ -137,7 +137,7 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
        camp, less that won by the other, is below half of what is usual. Where annotators differ by degrees, as strict
        and lenient ones do, more of them lie there.
     5. The labels of the two depend on each other (chi-squared test): who answer from one source that knows nothing of
-       the tasks are no camp.
+       the tasks are not a camp.
 
     Of more than 50,000 answers tasks are drawn, and of more than 1,000 annotators the most active ones are compared.
     Then all who can be told belong to a camp.
@@ -147,7 +147,7 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
         seed: of the folds, and of the tasks that are drawn.
 
     Returns:
-        The camps; None where there are none, or too few answers to tell.
+        The camps; None without camps, or with too few answers to tell.
 
     Raises:
         DataError: annotations of another kind, or several labels by one annotator for one task.
@@ -195,7 +195,7 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
 
 
 def _test(answers: _Answers, folds: Ints) -> tuple[float, Ints] | None:
-    """The statistic, and the side of each annotator, [R]; None where there are no camps."""
+    """The statistic, and the side of each annotator, [R]; None without camps."""
     if len(np.unique(answers.annotators)) < 2 * MEMBERS:
         return None
     first, sides = np.zeros(answers.shape[1], np.int64), np.zeros(len(answers.tasks))
@@ -253,7 +253,7 @@ def _consensus(annotations: Annotations, members: NDArray[np.bool_]) -> tuple[In
     """Labels by some annotators alone, and their probabilities; -1 and NaN where they annotated nothing."""
     part = annotations.select_rows(members[annotations.annotator_ids])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what may be wrong with a part of the annotations is no news
+        warnings.simplefilter("ignore")  # warnings about a part of the annotations tell nothing new
         result = OneCoinDawidSkene().fit(part)
     known = part.redundancy > 0
     return np.where(known, result.labels, -1), np.where(known, result.posteriors.max(axis=1), np.nan)

@@ -101,7 +101,7 @@ def order_of_others(annotations: Annotations, *, folds: int = 10, seed: int = 0)
 
     Annotators are dealt into folds at random. `BradleyTerry` is fitted to the judgments of all other folds, so that no
     judgment counts in its own favour, nor do other judgments of its annotator. An annotator who answers without looking
-    agrees with the sign in half of the judgments that name a side, where the better task stands on either side equally
+    agrees with the sign in half of the judgments that name a side, where the better task is on either side equally
     often.
 
     Args:

@@ -15,7 +15,7 @@ from crowdzoo.quality.wilson import wilson
 COPIED = 0.7  # share of the answers that two would not have in common by themselves, which they have all the same
 LEAST_SHARED = 7  # tasks of two annotators; fewer prove nothing
 MOST_CELLS = 1 << 25  # of annotators, or pairs of them, by different answers
-MOST_ANSWERS = 1_000_000  # that are compared; of more, tasks are drawn
+MOST_ANSWERS = 1_000_000  # that are compared; from more, tasks are drawn
 ROUNDS = 5
 NAMED = 5  # of a family
 
@@ -54,7 +54,7 @@ def copy_families(
     count as one; and how often others agree on the same tasks. A pair copies that agrees so much more often that it is
     no chance (see `dependent_pairs`), and that has in common at least seven tenths of the answers which it need not
     have (by Wilson's interval). Who copied whom cannot be told from answers, nor whether half of the crowd copies: a
-    family is smaller. Tasks with three answers or more count; of more than a million answers tasks are drawn.
+    family is smaller. Tasks with three answers or more count; from more than a million answers, tasks are drawn.
 
     Args:
         number: of annotators, R.

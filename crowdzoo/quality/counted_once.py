@@ -13,10 +13,10 @@ def counted_once(annotations: Annotations, families: NDArray[np.int64]) -> Annot
 
     Args:
         annotations: of R annotators.
-        families: code of the annotator who stands for each one, [R], such as `copy_families` gives them.
+        families: code of the annotator who represents each one, [R], such as `copy_families` gives them.
 
     Returns:
-        For each task the annotations of the family's member who comes first. Annotators who do not stand for any family
+        For each task the annotations of the family's member who comes first. Annotators who do not represent any family
         have none.
     """
     annotators = families[annotations.annotator_ids]

@@ -37,7 +37,7 @@ def raw_agreement(annotations: Annotations) -> float:
 
 
 def fleiss_kappa(annotations: Annotations) -> float:
-    """Fleiss' kappa, for any number of annotations a task.
+    """Fleiss' kappa, for any number of annotations per task.
 
     (P - P_e) / (1 - P_e), where P is `raw_agreement` and P_e the sum over classes of the squared mean share
     of the class. Shares are taken within tasks and then averaged, so every task weighs the same. With one number of

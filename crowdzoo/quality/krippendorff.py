@@ -156,7 +156,7 @@ def draw_tasks(
 def with_interval(
     alpha: Alpha, samples: list[float], ends: tuple[float, float] = (0.025, 0.975), confidence: float = 0.95
 ) -> Alpha:
-    """An alpha with the interval of its bootstrap samples; as it is where there are none, as of very few tasks."""
+    """An alpha with the interval of its bootstrap samples; unchanged without samples, as for very few tasks."""
     if not samples:
         return alpha
     low, high = np.quantile(samples, ends).tolist()

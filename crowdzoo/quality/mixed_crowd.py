@@ -93,10 +93,10 @@ def people_and_models(
        say (likelihood of the people's annotations).
     4. Bayes' rule: class prior of the people's tasks, people's annotations, weighted votes of models.
 
-    So a model's word counts for what it is worth beside people, and that is nothing where models guess. People should
+    So a model's word counts for what it is worth next to people, and that is nothing where models guess. People should
     have labelled some tasks at random: the matrices are those of the tasks that they labelled.
 
-    How far models err on the same tasks is told beside that, in `correlation`. It takes 30 tasks or more that two
+    `correlation` is how far models err on the same tasks. It takes 30 tasks or more that two
     people and two models labelled, and is not known otherwise.
 
     Source: our own, of known parts. L. Kish: Survey Sampling. 1965 (effective number); that labels of few people say
@@ -106,7 +106,7 @@ def people_and_models(
         annotations: kind classification, K classes.
         models: names of the annotators that are models; all others are people.
         trusted: how often people are right before any is seen, between 0 and 1; counts as 20 annotations of each
-            person. Where no two people label a task, all that is known of them is this.
+            person. If no task has labels of two people, nothing else is known of them.
         seed: of the five parts of the tasks, and of random ties.
 
     Raises:

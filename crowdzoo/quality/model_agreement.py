@@ -14,8 +14,8 @@ from crowdzoo.quality.columns import name_column
 def class_agreement(annotations: Annotations, models: Sequence[object]) -> pa.Table:
     """Agreement of each model with people, of each class.
 
-    Every pair of a label of the model and a label of a person for the same task counts once. Of the pairs whose person
-    says a class, `found` is the share whose model says so, too; of those whose model says it, `confirmed` is the share
+    Every pair of a label of the model and a label of a person for the same task counts once. For pairs whose person
+    says a class, `found` is the share whose model says so, too; for those whose model says it, `confirmed` is the share
     whose person does. A model that calls too much by a class has a high `found` and a low `confirmed`. To compare with:
     `people` is the share of pairs of two people of whom one says the class and the other does as well.
 
@@ -24,8 +24,8 @@ def class_agreement(annotations: Annotations, models: Sequence[object]) -> pa.Ta
         models: names of the annotators that are models; all others are people.
 
     Returns:
-        A row a model and class: `model`, `class`, `by_people` and `by_model` (pairs whose person, whose model says the
-        class), `found`, `confirmed`, `people`; null where there are no pairs.
+        One row per model and class: `model`, `class`, `by_people` and `by_model` (pairs whose person, whose model says
+        the class), `found`, `confirmed`, `people`; null where there are no pairs.
 
     Raises:
         ConfigError: an unknown name.
@@ -68,7 +68,7 @@ def codes_of(annotations: Annotations, models: Sequence[object], where: str = ""
     Args:
         annotations: of people and models.
         models: names.
-        where: stands before the message.
+        where: start of the message.
 
     Raises:
         ConfigError: an unknown name.

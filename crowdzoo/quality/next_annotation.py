@@ -111,7 +111,7 @@ def agreement_gains(
 
     Answers scatter about the true one as in RASA: by the task's spread, over the annotator's weight. A mean of weights
     W has the variance s / W, and an answer of weight w takes s w / (W (W + w)) off. The weight is the mean of what
-    agreement lacks over what the annotator's own lacks; in W one usual answer more stands for what is known without
+    agreement lacks over what the annotator's own lacks; in W one usual answer more represents what is known without
     any.
 
     Args:
@@ -169,10 +169,10 @@ def next_annotations(
             a `CrowdModel` whose crowd layer looks at the instances.
         number: n, how many pairs.
         annotators: codes of who can be asked; None is everybody, for a function all annotators of `annotations`.
-        annotations: annotations there are already, of these tasks; nobody is asked twice.
+        annotations: known annotations of these tasks; nobody is asked twice.
         per_task: at most so many annotators for a task; None sets no limit.
-        per_annotator: at most so many tasks for an annotator; None sets no limit. Of a task its best 64 annotators are
-            considered.
+        per_annotator: at most so many tasks for an annotator; None sets no limit. For each task its best 64 annotators
+            are considered.
         costs: what an answer of each annotator costs, `[R]`, above 0, in any unit; None is 1. Pairs are ranked by gain
             over cost.
         budget: the pairs together cost no more than this, in that unit; None sets no limit.
@@ -237,7 +237,7 @@ def next_questions(
         num_tasks: N.
         number: n, how many pairs; this argument and the others as for `next_annotations`.
         annotators: codes of who can be asked.
-        annotations: annotations there are already.
+        annotations: known annotations.
         per_task: at most so many annotators for a task.
         per_annotator: at most so many tasks for an annotator.
         costs: what an answer of each annotator costs, `[R]`.

@@ -42,7 +42,7 @@ def data_notes(
 
 
 def _worth_note(number: float, num_tasks: int, worth: tuple[float, float, float] | None, models_named: bool) -> str:
-    """Note on so many annotations a task, of so many tasks, that are worth fewer."""
+    """Note that this number of annotations per task is worth fewer independent ones."""
     value, low, high = worth or (1.0, 1.0, number)
     text = f"The {number:.3g} annotations of a task are worth {value:.2g} independent ones ({low:.2g} to {high:.2g})"
     if high < UNTOLD * number:

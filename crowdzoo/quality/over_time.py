@@ -22,7 +22,7 @@ def drift(annotations: Annotations) -> pa.Table:
 
     An annotator's annotations of tasks that others labelled are cut into four periods of equally many, in the order of
     their timestamps; into two or three where there are fewer than forty. Below twenty, or where all have one time,
-    there are none.
+    there are no periods.
 
     Columns: `annotator` (code), `period` (from 1), `start` and `end` (seconds since 1970), `annotations`, `agreement`
     (mean share of the task's other annotations that say the same), the ends of its interval of 95 % (Wilson's),
@@ -83,7 +83,7 @@ def drift(annotations: Annotations) -> pa.Table:
 def worse_periods(periods: pa.Table, number: int) -> list[str | None]:
     """When annotators whose agreement changes agreed less than before or after, as `--exclude` takes it.
 
-    Their periods are cut in two where the means differ most, in standard errors. A day stands for its first moment.
+    Their periods are cut in two where the means differ most, in standard errors. A day means its first moment.
 
     Args:
         periods: result of `drift`.
@@ -111,7 +111,7 @@ def worse_periods(periods: pa.Table, number: int) -> list[str | None]:
 
 
 def _of_others(values: NDArray[np.float64], groups: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Of each row the mean of the values of its step without those of the own group in it."""
+    """For each row, the mean of the values of its step without those of its own group."""
     _, groups = np.unique(groups, return_inverse=True)
     ones = np.ones(len(values))
     sums, counts = (np.bincount(step, x)[step] - np.bincount(groups, x)[groups] for x in (values, ones))

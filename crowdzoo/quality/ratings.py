@@ -101,7 +101,7 @@ class Ratings:
 
         Returns:
             Rows whose task has other annotations, int64 [G], and the mean share of those that say the same, [G]; 0
-            where there are none.
+            for a group without such rows.
         """
         peers = np.repeat(self.sizes, self.sizes) - 1
         shared = np.bincount(groups[peers > 0], minlength=number)

@@ -19,7 +19,7 @@ EDGE = 1e-4  # nearest to 0 and 1 that an accuracy is looked for
 EM_STEPS, NEWTON_STEPS = 8, 12
 LEAST_LEFT = 0.15  # of the information on an accuracy
 KNOWN = 4.0  # information on an accuracy before any annotation: a standard deviation of one half
-MOST_TOGETHER = 30  # annotations of a task; of more, others are as good as known
+MOST_TOGETHER = 30  # annotations of a task; with more, others are as good as known
 LEAST_WORTH = 1.0  # annotations that an estimate has to be worth
 
 
@@ -35,8 +35,8 @@ def judged_by_others(
     annotations of a task, gives the probability q that an annotation is right before it is known. An annotator who is
     right with probability a, and else names each of the other K - 1 classes alike, gives this label with probability
     a q + (1 - a) (1 - q) / (K - 1); a is that of the largest likelihood. No label counts in its own favour, except that
-    the matrices were fitted with it. The mean of q would be too low, since others are not sure: in a crowd of three
-    annotations a task that are right in half of the cases to nearly all by .1 to .2.
+    the matrices were fitted with it. The mean of q would be too low, since others are not sure: in a crowd with three
+    annotations per task that are right in half of the cases to nearly all by .1 to .2.
 
     Args:
         annotations: kind classification; R annotators.

@@ -188,7 +188,7 @@ def quality_report(
         on_sample: is called after each sample, for a progress bar.
 
     Raises:
-        DataError: another kind, an aggregation of other tasks, annotators or classes, class names that are no numbers
+        DataError: another kind, an aggregation of other tasks, annotators or classes, class names that are not numbers
             where the metric needs them, or models and no annotation of a person.
         ConfigError: a setting out of range, or an unknown model.
         ImportError: models, without SciPy.
@@ -262,13 +262,13 @@ def quality_report(
 
 
 def _people(annotations: Annotations, models: Sequence[object] | None) -> NDArray[np.bool_]:
-    """Who is no model, bool [R]."""
+    """Annotators who are not models, bool [R]."""
     named = {str(name) for name in models or ()}
     return np.array([str(name) not in named for name in annotations.annotators.tolist()], bool)
 
 
 def _models(tests: Sequence[AlternativeAnnotator]) -> pa.Table:
-    """A row a model; null where nobody is compared."""
+    """One row per model; null where nobody is compared."""
     columns: dict[str, pa.Array] = {
         "model": pa.array([test.model for test in tests], pa.string()),
         "people": pa.array([test.people.num_rows for test in tests], pa.int64()),

@@ -71,7 +71,7 @@ class Consensus:
             [B, M, K, K], `[consensus, said]`, as `next_annotations` takes them.
         """
         number = self.posteriors.shape[1]
-        seen = self.seen[tasks] + 1e-9 * np.eye(number, number + 1)  # also of a class that is no candidate
+        seen = self.seen[tasks] + 1e-9 * np.eye(number, number + 1)  # also for a class that is not a candidate
         seen /= seen.sum(axis=2, keepdims=True)
         shares = np.einsum("bkz,bmzl->bmkl", seen[:, :, :number], self.confusions[annotators])
         return np.asarray(shares + seen[:, None, :, number:] / number)

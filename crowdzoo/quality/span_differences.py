@@ -27,7 +27,7 @@ class MarkedSpans:
     Two spans are the same if type, first and last token are. A span that is not marked by somebody else of the same
     sentence is compared with those of the other that overlap it: with the same one, else with one of its type, else
     with the longest overlap. It has *wrong edges* where that is of its type, a *wrong type* where that is of another
-    type, and is *missed* where there is none.
+    type, and is *missed* without one.
 
     Of sentences with `drawn`, what annotators agree on (`same`, `near`, `compared` and what follows from them) is
     counted on the spans as they were drawn, and everything else on the outermost ones.
@@ -98,12 +98,12 @@ class MarkedSpans:
 
     @property
     def agreement(self) -> NDArray[np.float64]:
-        """F1 of each annotator's spans with those of the others, [R]; NaN where there are none to compare."""
+        """F1 of each annotator's spans with those of the others, [R]; NaN without spans to compare."""
         return ratio(2 * self.same, self.compared)
 
     @property
     def overall(self) -> float | None:
-        """F1 of the spans of two annotators of a sentence; None where there are none to compare."""
+        """F1 of the spans of two annotators of a sentence; None without spans to compare."""
         return float(2 * self.same.sum() / total) if (total := self.compared.sum()) else None
 
     @property

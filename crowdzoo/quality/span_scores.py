@@ -33,7 +33,7 @@ class TypeScores:
 
     @property
     def recall(self) -> float:
-        """Share of the true spans that are predicted, 0 to 1; 0 where there are none."""
+        """Share of the true spans that are predicted, 0 to 1; 0 without any."""
         return self.num_correct / self.num_gold if self.num_gold else 0.0
 
     @property
@@ -117,7 +117,7 @@ def span_scores(
         Counts and shares, of all types together (micro) and of each.
 
     Raises:
-        DataError: another number of sentences or tokens, a tag that is none of the scheme, a code without a class.
+        DataError: another number of sentences or tokens, a tag that the scheme does not have, a code without a class.
     """
     check_scheme(scheme)
     if len(gold) != len(predicted):
@@ -159,7 +159,7 @@ def span_scores(
 def drawn_scores(gold: Sequence[Iterable[DrawnSpan] | None], predicted: Sequence[Iterable[DrawnSpan]]) -> TypeScores:
     """How well spans are found as they were drawn, also nested ones and those in pieces.
 
-    A span is right if its label and all its pieces are; one that stands there twice counts once.
+    A span is right if its label and all its pieces are; duplicates count once.
 
     Args:
         gold: the true spans of each of N sentences; None is a sentence whose truth is unknown, which is left out.

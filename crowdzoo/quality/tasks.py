@@ -81,7 +81,7 @@ def _of_settled(aggregation: Aggregation) -> dict[str, Any]:
 
 
 def entropies(ratings: Ratings) -> NDArray[np.float64]:
-    """Entropy of each group's label shares, nats, [N]; 0 where there are none."""
+    """Entropy of each group's label shares, nats, [N]; 0 without labels."""
     # each of a label's n_c rows adds 1/n ln(n/n_c), together the label's term
     surprise = np.log(np.repeat(ratings.sizes, ratings.sizes) / ratings.same)
     return ratings.task_sums(surprise) / np.maximum(ratings.sizes, 1)

@@ -26,7 +26,7 @@ def draw_all_characters(figure: "Figure") -> None:
 
 
 def _fonts_for(wanted: set[str]) -> list[str]:
-    """Families of fonts beside matplotlib's own that are needed."""
+    """Families of fonts that are needed in addition to matplotlib's own."""
     from matplotlib import font_manager
     from matplotlib.ft2font import FT2Font
 

@@ -41,7 +41,7 @@ def left_out(
 
     Returns:
         How much better labels made without them agree with answers of the other annotators, which took no part in
-        either: share of equal answers (to all labels, where there are several); of ratings share of their
+        either: share of equal answers (to all labels, where there are several); for ratings, share of their
         variance; and the ends of its interval of 95 %, for the number of tasks. None where fewer than three annotators
         would be left, labels are free texts, there are more than `MOST_TRIED` annotations (times labels), or the
         method is not one that is made by its name.
@@ -65,7 +65,7 @@ def left_out(
     for fold in range(min(FOLDS, len(kept))):
         held, rest = folds[annotators] == fold, folds[annotators] != fold
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what may be wrong with a part of the annotations is no news
+            warnings.simplefilter("ignore")  # warnings about a part of the annotations tell nothing new
             results = [aggregator.fit(_of(crowd, rows)) for rows in (rest, rest & ~gone[annotators])]
         if labels is None:
             with_them, without = (_fits(result, table, held, crowd) for result in results)

@@ -69,7 +69,7 @@ def method_cards(kind: str | None = None, name: str | None = None) -> list[Metho
 
     Args:
         kind: of labels; None: all kinds.
-        name: of a method; there may be one of this name for several kinds, and a deep one beside an aggregation.
+        name: of a method; there may be one of this name for several kinds, and both a deep method and an aggregation.
 
     Returns:
         Deep methods first, then aggregations; in the order of the registries.

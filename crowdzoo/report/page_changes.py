@@ -16,7 +16,7 @@ MOST_LISTED = 10  # annotators and tasks
 
 
 def read_numbers(path: str | Path) -> dict[str, Any]:
-    """Reads the file of numbers beside an earlier page.
+    """Read the file of numbers of an earlier page.
 
     Args:
         path: path of a report.json.
@@ -51,7 +51,7 @@ def changes_since(
         `title` and `method` of the earlier report; `options` that differ, as [name, before, now], as what else is
         different may be due to them; `values` that differ, in the same form; `new` and `gone` warnings, as
         "about: finding", those of notes on annotators with who has the note in only one of the reports; of `annotators`
-        and `tasks` how many were `added`, `gone` and are in `both`; of annotators whose reliability (of ratings:
+        and `tasks` how many were `added`, `gone` and are in `both`; annotators whose reliability (for ratings:
         agreement) `moved` by more than the interval of the difference, of tasks how many `changed` their label (null
         where they have a number instead), each with the ten largest or first of these in `listed`, as
         [name, before, now].
@@ -135,10 +135,10 @@ def _new_notes(those: Mapping[str, set[str]], rest: Mapping[str, set[str]]) -> l
     return [f"{first_names(names)}: {FLAGS[note].describe(len(names))[0]}" for note, names in apart.items() if names]
 
 
-def _identity(warned: Mapping[str, Any], keyed: bool) -> tuple[str, str]:
+def _identity(item: Mapping[str, Any], keyed: bool) -> tuple[str, str]:
     """What a warning is about, and its kind: the numbers of its finding may change."""
-    about = ", ".join(sorted(warned["about"].split(", ")))
-    return about, (keyed and warned["key"]) or re.sub(r"(less than )?\d[\d.,]*", "#", warned["finding"])
+    about = ", ".join(sorted(item["about"].split(", ")))
+    return about, (keyed and item["key"]) or re.sub(r"(less than )?\d[\d.,]*", "#", item["finding"])
 
 
 def _places(names: Sequence[Any]) -> dict[str, int]:

@@ -20,7 +20,7 @@ DPI = 150
 ONE_HUE = "#3b6ea5"
 DARK = "#1d2b3a"
 MUTED = "#8a94a0"
-LONGEST_NAME = 24  # characters of a class beside a matrix
+LONGEST_NAME = 24  # characters of a class next to a matrix
 MOST_CLASSES = 30  # of a matrix whose names can still be read
 
 

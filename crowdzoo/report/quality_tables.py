@@ -39,8 +39,8 @@ def print_quality(report: QualityReport, top: int = 5, source: str | None = None
     print_table("quality", ("", ""), _overall(report))
     for note in report.notes:
         print(f"note: {note}")
-    for warned in camp_warning(report):
-        print(f"note: {warned.about} {warned.finding}: {warned.fix}.")
+    for warning in camp_warning(report):
+        print(f"note: {warning.about} {warning.finding}: {warning.fix}.")
     if report.alpha is None:
         print("No alpha or kappa: no two annotations of one task, or all that are there hold the same label.")
     cut = report.classes.num_rows > MOST_CLASSES
@@ -72,9 +72,9 @@ def print_quality(report: QualityReport, top: int = 5, source: str | None = None
 def print_page(page: ReportPage, report: QualityReport, top: int) -> None:
     """Prints the figures and warnings of a page, and the first rows of its sheets, see `page_sheets`."""
     numbers = page.numbers
-    print_table("quality", ("", ""), [(name, f"{_cell(value)} {beside}") for name, value, _, beside in numbers.facts])
-    for warned in numbers.warnings:
-        print(f"note: {warned.about} {warned.finding}: {warned.fix}.")
+    print_table("quality", ("", ""), [(name, f"{_cell(value)} {remark}") for name, value, _, remark in numbers.facts])
+    for warning in numbers.warnings:
+        print(f"note: {warning.about} {warning.finding}: {warning.fix}.")
     for title, first, table in (("annotators", "flag", report.annotators), ("tasks", "redo", report.tasks)):
         keys = (column.key for column in COLUMNS[numbers.kind, title] if column.key in table.column_names)
         _print_list(title, table.select([*(name for name in keys if name not in ("notes", first)), first])[:top])
@@ -119,7 +119,7 @@ def _number(value: float) -> str:
 
 
 def _needed_tasks(test: AlternativeAnnotator) -> str:
-    """About how many tasks a person would decide, in two digits."""
+    """About how many tasks per person would decide, in two digits."""
     if test.decided or not test.shared:
         return "-"
     if not test.people.num_rows:

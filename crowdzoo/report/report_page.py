@@ -177,7 +177,7 @@ class ReportPage:
             most = max(1, most // 2)
 
     def write(self, path: str | Path) -> Path:
-        """Writes the page, and beside it the numbers with the ending .json.
+        """Write the page, and next to it the numbers with the ending .json.
 
         Args:
             path: path of the page; ends in .html. Earlier files are replaced.
@@ -208,7 +208,7 @@ class ReportPage:
             "method": self.method,
             "hashed": self.hashed,
             "verdict": numbers.verdict,
-            "warnings": [asdict(warned) for warned in numbers.warnings],
+            "warnings": [asdict(item) for item in numbers.warnings],
             **{name: _round(getattr(numbers, name)) for name in _SHOWN},
             "options": self.options,
             "changes": self.changes,
@@ -270,12 +270,12 @@ def report_page(
 ) -> ReportPage:
     """One page on a crowd: can its annotations be trusted, and which annotators, tasks and classes to look at first.
 
-    `page.write("report.html")` writes the page and report.json beside it. The page needs nothing but itself. It shows a
-    thousand annotators and tasks at most; report.json has all of them.
+    `page.write("report.html")` writes the page and report.json next to it. The page needs nothing but itself. It shows
+    a thousand annotators and tasks at most; report.json has all of them.
 
     Args:
-        annotations: of any kind; of sentences with their words, which the page shows with their spans.
-        aggregation: a result for the same annotations. That of `MultiLabel` makes a page on several labels a task.
+        annotations: of any kind; sentences with their words, which the page shows with their spans.
+        aggregation: a result for the same annotations. That of `MultiLabel` makes a page on several labels per task.
         title: heading, such as the name of the file.
         instances: of the tasks, to be shown; see `crowdzoo.instances.read_instances`. None for sentences.
         metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`; None is "interval" for
@@ -383,7 +383,7 @@ def _with_fixes(numbers: Numbers, fixes: Mapping[str, str]) -> list[PageWarning]
 
 
 def _exclude(names: list[str], hashed: bool, lines: str) -> str:
-    """The option that leaves out annotators; with a file, and what stands in its lines, where they cannot be named."""
+    """The option that leaves out annotators; with a file, and the content of its lines, where they cannot be named."""
     few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
     return option_text("--exclude", ",".join(names)) if few else f"--exclude FILE, {lines}"
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from crowdzoo.data.crowd_sequences import CrowdSequences
     from crowdzoo.report.report_page import ReportPage
 
-SUMS = ("due", "further_answers", "cost")  # columns, whose sums stand in the summary
+SUMS = ("due", "further_answers", "cost")  # columns whose sums are in the summary
 MOST_LEFT_OUT = 20  # annotators; each takes ten fits
 FIRST = ("annotator", "flag", "reason", "advice", "annotations", "reliability", "reliability_low", "reliability_high")
 
@@ -53,11 +53,11 @@ def with_sheets(
     Annotators with a serious note come first, then the least reliable. Further columns: `flag`, `reason` and `advice`
     (empty without a note); `seconds` (median of an answer); `gold` (answers to tasks with gold), `gold_share` (right
     ones) and its interval; `agrees_with` (whose answers agree most, of those who share seven tasks), `agrees_share`;
-    `due` (annotations by price); of up to twenty flagged `gain_without` and its interval (see `left_out`).
+    `due` (annotations by price); for up to twenty flagged `gain_without` and its interval (see `left_out`).
 
     Tasks that are worth further answers come first, the least settled first: `redo` says why, `further_answers` about
     how many answers settle their label, and `cost` what these cost at the mean price of those without a note. Of `due`,
-    `further_answers` and `cost` the sums stand in `overall`, as `total_due` and so on.
+    `further_answers` and `cost` the sums are in `overall`, as `total_due` and so on.
 
     Args:
         report: of the annotations and the aggregation.
@@ -118,7 +118,7 @@ def page_sheets(
         page: on the crowd and the result.
         crowd: what `Kind.read` gave.
         result: of an aggregation.
-        sure: tasks below are to be redone, of kinds of which `crowdzoo next` asks; of all kinds those of one answer.
+        sure: tasks below are to redo, for kinds that `crowdzoo next` supports; for all kinds tasks with one answer.
             None: of these kinds those whose answers differ most, see `AnswerPage.note`.
         price: of an answer; None is not known.
     """

@@ -38,12 +38,12 @@ def print_table(
     """Prints a table; with rich, and on a terminal, one with borders.
 
     Args:
-        title: stands above the table.
+        title: printed above the table.
         header: names of the columns; where all are empty, there is no header.
         rows: cells, one for each column; they are written with `str`.
         file: None is standard output.
-        whole: how many columns, from the left, a terminal shows without a cut; 0 fits all columns in. Of the others
-            the last ones are left out where it is too narrow. The first column breaks at blanks if it must.
+        whole: how many columns, from the left, a terminal shows without a cut; 0 fits all columns in. The last of the
+            others are left out where it is too narrow. The first column breaks at blanks if it must.
 
     Returns:
         Names of the columns that were left out.
@@ -69,7 +69,7 @@ def print_table(
         width = sizes[place] if 0 < place < whole else None
         table.add_column(name, justify="right" if to_right else "left", width=width)
     for row in cells:
-        table.add_row(*map(Text, row[:count]))  # plain text: a name such as [a] is no markup
+        table.add_row(*map(Text, row[:count]))  # plain text: a name such as [a] is not markup
     console.print(table)
     return list(header[count:])
 

@@ -7,7 +7,7 @@ from typing import Any
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.json import read_json
 
-MOST_EPOCHS = 200  # that the page has of a training; of longer ones it has as many, evenly spaced
+MOST_EPOCHS = 200  # that the page has of a training; longer ones are thinned out evenly
 MOST_METRICS = 40
 LATE = "log_likelihood"  # of methods with EM: the first epochs train on the votes and have none
 
@@ -19,7 +19,7 @@ def read_history(path: str | Path) -> dict[str, list[float]]:
         path: of a JSON object: name of a metric -> its value after each epoch. That is `History.history` of Keras.
 
     Returns:
-        The object; values that are no finite numbers are NaN.
+        The object; values that are not finite numbers are NaN.
 
     Raises:
         DataError: no such file, or not of this form; names what is wrong.
@@ -65,7 +65,7 @@ def shown_history(history: dict[str, list[float]]) -> dict[str, object]:
 
     Returns:
         `epochs`, their number; `shown`, those that are in the lists, from 1; and `metrics`, name to list, None where
-        a value is no number.
+        a value is not a number.
 
     Raises:
         DataError: metrics with different numbers of epochs.

@@ -48,7 +48,7 @@ def model_numbers(
         annotations: kind classification.
         aggregation: a result for the same annotations.
         predictions: of the tasks; None where there is no model.
-        gold: true classes, -1 where unknown, [N]; None where there are none.
+        gold: true classes, -1 where unknown, [N]; None without gold.
 
     Returns:
         The numbers. Tasks without annotations count nowhere; with predictions, tasks without one do not, either: so

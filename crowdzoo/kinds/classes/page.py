@@ -26,7 +26,7 @@ MOST_WARNED = 5  # pairs of classes
 LEAST_OF_DISPUTED = 0.1  # share of the tasks on which camps differ, for a pair of classes to be named
 MOST_LEFT_OUT = 20  # names that an option to paste has
 STANDS_OUT = 1.5  # how often the share that a pair would have if all were confused alike it has to have for a warning
-UNEVEN = 0.8  # Gini coefficient of annotations an annotator
+UNEVEN = 0.8  # Gini coefficient of annotations per annotator
 
 _BY_PEOPLE = (
     "Share of the labels that are right, as the other people who labelled the same tasks judge it, and its "

@@ -94,7 +94,7 @@ class TextPage(AnswerPage):
         self.note(differs, **rates)
 
     def aligned(self, task: int, code: int) -> str:
-        """A text beside that of its task: [one ← other] where it says one for the other, [+ more], [− less]."""
+        """A text next to that of its task: [one ← other] where it says one for the other, [+ more], [− less]."""
         result, classes = self.aggregation, np.asarray(self.table.classes)
         tokens = Tokens.of([result.texts[task], classes[code]], result.unit, result.normalize)
         codes = np.split(tokens.codes, tokens.starts[1:-1])

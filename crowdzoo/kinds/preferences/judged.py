@@ -14,7 +14,7 @@ from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
 LEFT, EQUAL = 0, 2
-ONE_SIDE = 0.1  # share of the judgments whose better task stands on a side, below which a bias cannot be told
+ONE_SIDE = 0.1  # share of the judgments whose better task is on one side, below which a bias cannot be told
 LEVEL = 1e-9  # difference of two scores, in log odds, up to which neither task is ahead
 TURNED = [1, 0, 2]  # the answers, if the two tasks change places
 
@@ -30,7 +30,7 @@ class JudgedPairs:
         answers: 0 the lower is better, 1 the higher, 2 equal, [A].
         counts: how often each answer was given, [P, 3].
         annotators: annotator of each judgment, [A].
-        swapped: whether the higher task stood on the left, bool [A].
+        swapped: whether the higher task was on the left, bool [A].
     """
 
     lower: NDArray[np.int64]
@@ -58,7 +58,7 @@ class JudgedPairs:
     def agreement(self) -> float | None:
         """How often two annotators give a pair the same answer, mean over the pairs; None where no pair has two.
 
-        Of several judgments of a pair by one annotator, one is drawn at random: this is the mean over all draws.
+        If an annotator judged a pair several times, one judgment is drawn at random: this is the mean over all draws.
         """
         together, sizes = self._coincidences()
         return float((together[:, range(3), range(3)].sum(axis=1) / sizes).mean()) if len(sizes) else None
@@ -69,8 +69,8 @@ class JudgedPairs:
         """Krippendorff's alpha of the answers to pairs; None where it is not defined.
 
         Each pair counts in both orders, so that it does not matter which task is called the first: with answers in one
-        order, a table whose better task always stands on the left would have one answer, and no agreement beyond
-        chance. Of several judgments of a pair by one annotator, one is drawn at random; coincidences are the means over
+        order, a table whose better task is always on the left would have one answer, and no agreement beyond
+        chance. If an annotator judged a pair several times, one is drawn at random; coincidences are the means over
         all draws. An annotator who answers by the side agrees with nobody more than by chance.
 
         Args:
@@ -162,7 +162,7 @@ class JudgedSides:
     Attributes:
         linked: whether the others' judgments compare the two tasks, bool [A].
         named: whether the judgment is for one side, too, bool [A].
-        usable: whether, besides, the others have one task ahead, bool [A].
+        usable: whether the others have one task ahead as well, bool [A].
         left_ahead: whether the others have the left task ahead, bool [A].
         right: whether the judgment agrees, bool [A].
         annotators: annotators of the judgments, [A].
@@ -193,7 +193,7 @@ class JudgedSides:
     def leaning(
         self, groups: NDArray[np.int64], number: int, deviations: float = NORMAL_975
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Share of left where the better task stands on either side equally often, and the ends of its interval.
+        """Share of left where the better task is on either side equally often, and the ends of its interval.
 
         Where the others have neither task ahead, a judgment counts one half as if they had the left one ahead, and one
         half as if the right one.

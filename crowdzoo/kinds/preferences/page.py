@@ -274,7 +274,7 @@ class PreferencePage(KindPage):
         self.add_facts()
 
     def add_facts(self) -> None:
-        """Which facts say something, and what stands beside them."""
+        """Which facts have a meaning here, and remarks on them."""
         overall = self.overall
         counts = {"circular_share": overall["triads"], "consistent_share": overall["both_orders"]}
         counts |= dict.fromkeys(("groups", "group"), overall["groups"] > 1)
@@ -331,7 +331,7 @@ class PreferencePage(KindPage):
         return [*of_order(self.alpha, overall, result), *of_graph(overall), *of_sides(overall, result)]
 
     def of_notes(self) -> list[PageWarning]:
-        """See `KindPage.of_notes`; of several groups a warning tells more than the note."""
+        """See `KindPage.of_notes`; for several groups a warning tells more than the note."""
         return super().of_notes() if self.overall["groups"] < 2 else []
 
 

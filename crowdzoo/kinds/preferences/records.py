@@ -47,7 +47,7 @@ def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> Labelle
     Args:
         options: settings of AnnotationExampleGen.
         rejects: path of the file of rejected rows.
-        folder: an empty one, where instances stand until their Examples are made.
+        folder: an empty one, which holds instances until their Examples are made.
 
     Raises:
         DataError: as the readers; or tasks without instances, or nothing to learn from.

@@ -15,7 +15,7 @@ CIRCLES, MANY_CIRCLES = 0.15, 0.2  # share of circular triads from which the pag
 LEANS, CROWD_LEANS = 0.1, 0.05  # distance of the crowd's share of left from one half: serious, and to check
 MIXED = 0.1  # distance of that share from one half, up to which the sides are mixed
 CONSISTENT = 0.8  # share of pairs with the same answer in both orders, below which the page warns
-SEPARATE, HALF = 0.7, 0.5  # share of the variance of the scores that is no error, below which the page warns
+SEPARATE, HALF = 0.7, 0.5  # share of the variance of the scores that is not error, below which the page warns
 
 
 def of_order(alpha: Alpha | None, overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[PageWarning]:

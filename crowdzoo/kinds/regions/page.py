@@ -34,7 +34,7 @@ class RegionPage(AnswerPage):
     not_metric = "objects are there or not; leave it out."
     own_values = ("dice", "iou")
     compared = "regions"
-    by_alpha = False  # objects may be there for all, and edges are no part of it
+    by_alpha = False  # objects may be there for all, and edges do not count in it
 
     def measure(self) -> None:
         """See `KindPage.measure`."""

@@ -202,7 +202,7 @@ class SpanPage(KindPage):
         return details
 
     def pieces(self, task: int, marks: list[dict[str, Any]]) -> list[list[Any]]:
-        """What is shown of a sentence: [first token, tokens with what follows them]; of a long one a part."""
+        """What is shown of a sentence: [first token, tokens with what follows them]; for a long one a part."""
         crowd, number = self.crowd, len(self.crowd.tokens[task])
         begin = 0
         if number > MOST_TOKENS:
@@ -248,7 +248,7 @@ class SpanPage(KindPage):
             return super().of_agreement()
         return [
             warning("no-spans", True),
-            *(warned for warned in super().of_agreement() if warned.about != "agreement"),
+            *(item for item in super().of_agreement() if item.about != "agreement"),
         ]
 
     def own_warnings(self) -> list[PageWarning]:

@@ -38,11 +38,11 @@ class LabelAnswers:
 
     @classmethod
     def of(cls, annotations: Annotations, codes: NDArray[np.int64]) -> LabelAnswers:
-        """The answers of a table in which the labels of an answer stand in rows of their own.
+        """The answers of a table in which each label of an answer has a row of its own.
 
         Args:
             annotations: kind classification.
-            codes: classes that are labels, [J]; another one stands for no label.
+            codes: classes that are labels, [J]; another one means no label.
         """
         number = max(annotations.num_annotators, 1)
         answers, answer_of = np.unique(annotations.task_ids * number + annotations.annotator_ids, return_inverse=True)

@@ -200,7 +200,7 @@ class LabelPage(KindPage):
         return text
 
     def of_notes(self) -> list[PageWarning]:
-        """Warnings of the notes of the result; of one on a label this stands before it."""
+        """Warnings of the notes of the result; a note on a label begins with its name."""
         warnings = []
         for note in self.aggregation.notes:
             name = next((label for label in self.label_names if note.startswith(f"{label}: ")), None)
