@@ -174,7 +174,7 @@ def replay(classes: int, accuracy: float, per_task: int, annotators: int, hard: 
         if not figures:
             figures = {"redo": float(redo.sum()), "promised": float(state.further[redo].sum()), "before": share}
         plan = next_annotations(
-            state.consensus.posteriors, state.consensus.answers, ROUND, asked=crowd, per_task=1, sure=~redo
+            state.consensus.posteriors, state.consensus.answers, ROUND, annotations=crowd, per_task=1, sure=~redo
         )
         if not len(plan.tasks):
             return {**figures, "needed": float(len(tasks) - REPLAYED * per_task), "after": share}

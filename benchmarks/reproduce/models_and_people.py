@@ -144,7 +144,7 @@ class Replay:
                 self.ask_evenly(mask, turn)
                 continue
             chosen = next_annotations(
-                result.posteriors, confusions, TASKS, annotators=who, asked=self.annotations(mask), per_task=1,
+                result.posteriors, confusions, TASKS, annotators=who, annotations=self.annotations(mask), per_task=1,
                 costs=costs, budget=ROUND * TASKS,
             )  # fmt: skip
             mask[chosen.tasks, chosen.annotators] = True

@@ -200,7 +200,7 @@ def run(arguments: argparse.Namespace) -> None:
     share = arguments.per_annotator or 2 * math.ceil(most / min(max(able, 1), ALTERNATIVES))
     found = next_questions(
         gains, crowd.num_tasks, most, annotators=who, cells=cells,
-        asked=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,
+        annotations=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,
         sure=done,
     )  # fmt: skip
     rows = [
@@ -243,8 +243,8 @@ def _stand_for_copies(crowd: Annotations, who: np.ndarray, costs: np.ndarray, se
         from crowdzoo.kinds.several_labels.answers import LabelAnswers
 
         answers = LabelAnswers.of(crowd, np.arange(crowd.num_classes))
-        tasks, people = answers.tasks, answers.who
-        said = np.unique(answers.said, axis=0, return_inverse=True)[1].ravel()
+        tasks, people = answers.tasks, answers.annotators
+        said = np.unique(answers.labels, axis=0, return_inverse=True)[1].ravel()
     families = copy_families(crowd.num_annotators, tasks, people, said)
     order = np.lexsort((costs, ~np.isin(np.arange(len(costs)), who)))
     found, first = np.unique(families[order], return_index=True)

@@ -14,7 +14,7 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.reading.tables.layout import Layout
 
 if TYPE_CHECKING:
-    from crowdzoo.kinds.page_parts import Warned
+    from crowdzoo.kinds.page_parts import PageWarning
 
 MOST_BY_DEFAULT = 500_000  # annotations that are aggregated by the default method
 QUICK = "one-coin"  # that of larger crowds
@@ -197,9 +197,10 @@ def _compared(arguments: argparse.Namespace) -> dict[str, object]:
     return {name: "given" if name in hidden else value for name, value in found.items()}
 
 
-def _of_quick() -> "Warned":
+def _of_quick() -> "PageWarning":
     """Says on the page that its labels are not those of the default method."""
-    from crowdzoo.kinds.page_parts import Warned
+    from crowdzoo.kinds.page_parts import PageWarning
 
     finding = f"was taken for the labels, as there are more than {MOST_BY_DEFAULT:,} annotations: the default is slow"
-    return Warned(False, QUICK, finding, "give --method robust where annotators confuse classes each in their own way")
+    fix = "give --method robust where annotators confuse classes each in their own way"
+    return PageWarning(False, QUICK, finding, fix)

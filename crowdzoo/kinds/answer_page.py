@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.kinds.kind_page import KindPage, interval
-from crowdzoo.kinds.page_parts import Warned, warning
+from crowdzoo.kinds.page_parts import PageWarning, warning
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.fitted_skills import fitted_skills
 from crowdzoo.quality.wilson import NORMAL_975
 
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+NOBODY = np.zeros(1, bool)
 HARDLY = 0.5  # the usual reliability below which the page warns: two answers have a quarter in common
 WORST = 0.5  # of the usual agreement of a task's answers, below which it is to be done again
 
@@ -34,36 +39,38 @@ class AnswerPage(KindPage):
 
     judged = "reliability"
 
-    def compare(self, tasks: NDArray[Any], who: NDArray[Any], pairs: Any, near: NDArray[Any], weights: Any) -> None:
+    def compare(self, tasks: Codes, annotators: Codes, pairs: Sequence[Codes], near: Floats, weights: Floats) -> None:
         """Sets skills and reliability.
 
         Args:
             tasks: of A answers, [A].
-            who: gave them, [A].
+            annotators: of these answers, [A].
             pairs: rows of answers to one task, two arrays [P].
             near: how near they are, 0 by chance, 1 where they are equal, [P].
             weights: of the pairs, [P].
         """
-        size, number, self.kept = len(who), self.table.num_annotators, np.ones(len(pairs[0]), bool)
-        table = self.table
+        table, size, self.kept = self.table, len(annotators), np.ones(len(pairs[0]), bool)
+        number = table.num_annotators
         self.families = copy_families(number, table.task_ids, table.annotator_ids, table.labels)
-        one, other = (self.families[who[each]] for each in pairs)  # copies do not judge each other, and count once
+        # annotators who copy each other are not compared, and count once
+        first, second = (self.families[annotators[part]] for part in pairs)
         members = np.bincount(self.families, minlength=number)
-        weights = weights * (one != other) / (members[one] * members[other])
-        self.of_pairs, self.sides, self.near = tasks[pairs[0]], [who[each] for each in pairs], near
-        rows, others, twice = np.r_[pairs[0], pairs[1]], np.r_[pairs[1], pairs[0]], np.tile(weights, 2)
-        self.skill = fitted_skills(who[rows], who[others], np.tile(near, 2), twice, number)
-        theirs = self.skill[who[others]]
-        found, most = (np.bincount(rows, twice * theirs * each, size) for each in (np.tile(near, 2), theirs))
-        self.shared = np.bincount(who[np.bincount(rows, twice, size) > 0], minlength=number)
-        total = np.bincount(who, most, number)
-        value = ratio(np.bincount(who, found, number), total)
-        squares = np.bincount(who, np.nan_to_num(found - value[who] * most) ** 2, number)  # of a ratio of sums
+        weights = weights * (first != second) / (members[first] * members[second])
+        self.of_pairs, self.sides, self.near = tasks[pairs[0]], [annotators[part] for part in pairs], near
+        rows, partners, twice = np.r_[pairs[0], pairs[1]], np.r_[pairs[1], pairs[0]], np.tile(weights, 2)
+        self.skill = fitted_skills(annotators[rows], annotators[partners], np.tile(near, 2), twice, number)
+        theirs = self.skill[annotators[partners]]
+        sums, most = (np.bincount(rows, twice * theirs * part, size) for part in (np.tile(near, 2), theirs))
+        self.shared = np.bincount(annotators[np.bincount(rows, twice, size) > 0], minlength=number)
+        total = np.bincount(annotators, most, number)
+        value = ratio(np.bincount(annotators, sums, number), total)
+        residuals = np.nan_to_num(sums - value[annotators] * most)  # of a ratio of sums
+        squares = np.bincount(annotators, residuals**2, number)
         width = NORMAL_975 * ratio(np.sqrt(squares * ratio(self.shared, self.shared - 1)), total)
         ends = np.minimum([value, value - width, value + width], 1)
         self.reliability, self.usual = interval("reliability", *ends), self.usual_of(ends[0])
 
-    def usual_of(self, values: NDArray[Any]) -> float:
+    def usual_of(self, values: Floats) -> float:
         """The median of those who can be judged, who weigh by the cube of their skill; 1 without any.
 
         So it is that of the good ones, also where most are bad (benchmarks/planted_crowds.py).
@@ -73,18 +80,18 @@ class AnswerPage(KindPage):
         sums = np.cumsum(self.skill[order] ** 3)
         return float(values[order][np.searchsorted(sums, sums[-1] / 2)]) if len(order) else 1.0
 
-    def of_tasks(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Means of the pairs of each task, [N]; of the annotators who are not far from others, once that is known."""
+    def of_tasks(self, values: Floats) -> Floats:
+        """Means of each task's pairs, [N]; without annotators who are far from the others, once these are known."""
         of, number = self.of_pairs[self.kept], self.table.num_tasks
         return ratio(np.bincount(of, values[self.kept], number), np.bincount(of, minlength=number))
 
-    def note(self, differs: list[str], worse: Any = False, extent: Any = np.False_, **columns: Any) -> None:
+    def note(self, differs: list[str], worse: Flags = NOBODY, extent: Flags = NOBODY, **columns: Any) -> None:
         """Sets the table of annotators, and why tasks are to be done again.
 
         Args:
             differs: how answers differ from those of the others, in words, R of them.
-            worse: who is far from others for another reason than their reliability, bool [R].
-            extent: who is far by the extent of regions alone, likewise.
+            worse: annotators who are far from others for another reason than their reliability, bool [R].
+            extent: annotators who are far by the extent of their regions alone, bool [R].
             **columns: further values.
         """
         table, (_, low, high) = self.table, self.reliability.values()
@@ -95,7 +102,7 @@ class AnswerPage(KindPage):
         self.unclear = of > 0 and (self.usual < HARDLY or 2 * self.doubted >= of)
         far &= (known & ~far).sum() > 1  # one alone may be the one who errs
         marks = {"random": far & (low <= 0), "far": far & (low > 0) & ~extent, "extent": extent}
-        columns["differs"] = [each if any(of) else None for each, *of in zip(differs, *marks.values(), strict=True)]
+        columns["differs"] = [text if any(of) else None for text, *of in zip(differs, *marks.values(), strict=True)]
         columns["copies"] = family_names(table.annotators, self.families)
         counts = np.bincount(table.annotator_ids, minlength=table.num_annotators)
         self.annotators = self.of_annotators(counts, self.shared, marks, **self.reliability, **columns)
@@ -109,7 +116,7 @@ class AnswerPage(KindPage):
             [few, worst], ["fewer than two answers of annotators who are not far from others", words], ""
         )
 
-    def own_warnings(self) -> list[Warned]:
+    def own_warnings(self) -> list[PageWarning]:
         """See `KindPage.own_warnings`."""
         words: dict[str, Any] = {"usual": f"{self.usual:.2f}", "far": self.doubted}
         return [warning("hardly", True, **words)] if self.unclear else []

@@ -55,15 +55,15 @@ def chosen(
         return crowd
     if not rows.any():
         options = {"only": only, "since": since, "exclude": without or None}
-        given = [f"--{name}" for name, value in options.items() if value is not None]
-        left = "leaves" if len(given) == 1 else "leave"
+        flags = [f"--{name}" for name, value in options.items() if value is not None]
+        left = "leaves" if len(flags) == 1 else "leave"
         latest = ""
         if crowd.timestamp is not None and since is not None and np.isfinite(last := np.nanmax(crowd.timestamp)):
             latest = f" The last timestamp is {datetime.fromtimestamp(last, timezone.utc):%Y-%m-%d %H:%M}."
-        raise DataError(f"{place}: {' and '.join(given)} {left} no annotation of {len(rows):,}.{latest}")
+        raise DataError(f"{place}: {' and '.join(flags)} {left} no annotation of {len(rows):,}.{latest}")
     kept = crowd.select_rows(rows)
-    who, annotator_ids = np.unique(kept.annotator_ids, return_inverse=True)
-    kept = replace(kept, annotators=crowd.annotators[who], annotator_ids=annotator_ids)
+    owners, annotator_ids = np.unique(kept.annotator_ids, return_inverse=True)
+    kept = replace(kept, annotators=crowd.annotators[owners], annotator_ids=annotator_ids)
     if keep_tasks:
         return kept
     sides = [kept.task_ids] if kept.right_ids is None else [kept.task_ids, kept.right_ids]

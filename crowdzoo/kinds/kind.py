@@ -16,7 +16,7 @@ def kind_of(name: object) -> Kind:
         name: a key of `KINDS`.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: no such kind.
     """
     if isinstance(name, str) and name in KINDS:
         return KINDS[name]

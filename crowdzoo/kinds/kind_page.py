@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page_parts import COLUMNS, Column, Numbers, PageTable, Warned, listed, percent, warning
+from crowdzoo.kinds.page_parts import Columns, Details, Numbers, PageTable, PageWarning, as_lists, percent, warning
 from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
@@ -23,6 +23,7 @@ from crowdzoo.quality.tasks import check_same
 from crowdzoo.reading.instances.predictions import Predictions
 
 MOST_VOTES = 20  # of a task
+T = TypeVar("T")
 _OF_ALL = (
     "alpha", "alpha_low", "alpha_high", "annotations", "tasks", "annotators", "annotations_per_task",
     "tasks_with_one_share", "rows_left_out", "noted_annotators", "noted_share",
@@ -30,7 +31,7 @@ _OF_ALL = (
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PageSettings:
     """What is asked of a page: settings of `report_page`, `most` rows of a table, and whether names are `hashed`."""
 
     metric: str | None = None
@@ -39,42 +40,47 @@ class Asked:
     on_sample: Callable[[], None] | None = None
     predictions: Predictions | None = None
     gold: NDArray[np.int64] | None = None
-    models: Sequence[Any] | None = None
+    models: Sequence[object] | None = None
     epsilon: float = 0.2
     curve: int = 5
     most: int = 1000
     source: str | None = None
     hashed: bool = False
 
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """Arguments of a bootstrap."""
+        return {"bootstrap": self.bootstrap, "seed": self.seed, "on_sample": self.on_sample}
+
 
 class KindPage(ABC):
-    """What the page of a report says of one kind of label: a subclass measures, and says what is its own.
+    """Page of a report on one kind of label: a subclass measures, and adds what only its kind has.
 
     Attributes:
         kind: name in report.json.
         labels: kind of the annotations.
-        given: of whom results are, in messages.
+        subject: what results are of, in messages.
         metrics: those of Krippendorff's alpha; the first is the default.
         not_metric: why another one is refused.
         own_values: what conditions may compare, beyond what all kinds have: keys of `overall`.
-        calm: the verdict's last sentence where nothing stands out.
+        calm: the verdict's last sentence if nothing is conspicuous.
         compared: a column of the tasks by which an earlier page is compared.
         judged: and one of the annotators, which has an interval.
         by_alpha: whether alpha says how far answers can be relied on.
         alpha: Krippendorff's alpha; None where it is not defined.
         overall: figures of the whole crowd.
-        hidden: keys of facts and columns that say nothing here.
-        changed: key of a column -> what is different from columns.csv.
-        beside: what stands beside facts, by key.
+        hidden: keys of facts and columns without meaning for this crowd.
+        overrides: key of a column -> what is different from columns.csv.
+        remarks: text next to a fact, by its key.
         annotators: values of the table, see `of_annotators`.
         tasks: values of the table.
-        shown: tasks that the page shows, in their order.
-        more: further parts of `Numbers`.
+        rows: tasks that the page shows, in their order.
+        extras: further parts of `Numbers`.
 
     Args:
         crowd: annotations, or sentences.
         aggregation: a result for them.
-        asked: settings.
+        settings: see `PageSettings`.
 
     Raises:
         ConfigError: a setting that is not for this kind.
@@ -83,7 +89,7 @@ class KindPage(ABC):
 
     kind: ClassVar[str]
     labels: ClassVar[LabelKind]
-    given: ClassVar[str]
+    subject: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = ("nominal",)
     not_metric: ClassVar[str] = ""
     own_values: ClassVar[tuple[str, ...]] = ()
@@ -92,22 +98,22 @@ class KindPage(ABC):
     judged: ClassVar[str] = "reliability"
     by_alpha: ClassVar[bool] = True
     alpha: Alpha | None
-    annotators: dict[str, list[Any]]
-    tasks: dict[str, list[Any]]
-    shown: list[int]
+    annotators: Columns
+    tasks: Columns
+    rows: list[int]
 
-    def __init__(self, crowd: Any, aggregation: Any, asked: Asked) -> None:
-        self.crowd, self.aggregation, self.asked = crowd, aggregation, asked
+    def __init__(self, crowd: Any, aggregation: Any, settings: PageSettings) -> None:
+        self.crowd, self.aggregation, self.settings = crowd, aggregation, settings
         self.table: Annotations = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
-        require_kind(self.table.label_kind, f"A result of {self.given}", self.labels)
+        require_kind(self.table.label_kind, f"A result of {self.subject}", self.labels)
         self.check()
         self.names = [str(name) for name in self.table.annotators.tolist()]
-        self.metric = asked.metric or self.metrics[0]
+        self.metric = settings.metric or self.metrics[0]
         self.overall: dict[str, Any] = {}
-        self.beside: dict[str, str] = {}
+        self.remarks: dict[str, str] = {}
         self.hidden: set[str] = set()
-        self.changed: dict[str, dict[str, Any]] = {}
-        self.more: dict[str, Any] = {}
+        self.overrides: dict[str, dict[str, Any]] = {}
+        self.extras: dict[str, Any] = {}
         self.measure()
 
     @classmethod
@@ -116,17 +122,17 @@ class KindPage(ABC):
         return (*_OF_ALL, *cls.own_values)
 
     def check(self) -> None:
-        """Refuses what is not for this kind."""
+        """Raise an error for settings that do not apply to this kind."""
         for name in ("models", "predictions", "gold"):
-            if getattr(self.asked, name) is not None:
+            if getattr(self.settings, name) is not None:
                 raise ConfigError(f"{name}: a page compares them for classes only, one a task; leave them out.")
-        if self.asked.metric not in (None, *self.metrics):
-            raise ConfigError(f"metric {self.asked.metric}: {self.not_metric}")
+        if self.settings.metric not in (None, *self.metrics):
+            raise ConfigError(f"metric {self.settings.metric}: {self.not_metric}")
         check_same(self.table, self.aggregation, ("tasks", "annotators"))
 
     @abstractmethod
     def measure(self) -> None:
-        """Sets what the attributes say."""
+        """Set the attributes."""
 
     def opening(self) -> list[str]:
         """Sentences that precede the verdict's three; none, as a rule."""
@@ -141,24 +147,24 @@ class KindPage(ABC):
         """The verdict's second sentence, without its full stop."""
 
     def standing_out(self) -> list[str]:
-        """What stands out beside annotators, for the verdict's last sentence."""
+        """What is conspicuous apart from annotators, for the verdict's last sentence."""
         return []
 
-    def own_warnings(self) -> list[Warned]:
+    def own_warnings(self) -> list[PageWarning]:
         """Warnings of this kind."""
         return []
 
-    def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
+    def annotator_details(self, codes: list[int]) -> Details:
         """What opens under the annotators shown; nothing, as a rule."""
-        return [{} for _ in shown]
+        return [{} for _ in codes]
 
     @abstractmethod
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """What opens under the tasks shown."""
 
     # === What kinds have in common ===
 
-    def count(self, sizes: NDArray[np.int64], **more: Any) -> None:
+    def count(self, sizes: NDArray[np.int64], **figures: Any) -> None:
         """Adds counts to `overall`: `sizes` are the annotations of each task."""
         self.overall |= {
             "annotations": int(sizes.sum()),
@@ -168,7 +174,7 @@ class KindPage(ABC):
             "tasks_without_annotations": int((sizes == 0).sum()),
             "tasks_with_one": int((sizes == 1).sum()),
             "annotations_per_task": float(sizes.mean()) if len(sizes) else None,
-            **more,
+            **figures,
         }
 
     def of_annotators(
@@ -178,7 +184,7 @@ class KindPage(ABC):
         marks: dict[str, NDArray[np.bool_]],
         linked: NDArray[np.int64] | None = None,
         **columns: Any,
-    ) -> dict[str, list[Any]]:
+    ) -> Columns:
         """Values of the table of annotators.
 
         Args:
@@ -198,82 +204,80 @@ class KindPage(ABC):
         first = {"annotator": self.table.annotators, "annotations": counts, "shared": shared}
         seconds = parts.median_seconds(self.table)
         columns |= {} if seconds is None else {"seconds": seconds}
-        return {**listed(first | columns), "notes": notes_of(marks, len(counts))}
+        return {**as_lists(**first | columns), "notes": notes_of(marks, len(counts))}
 
-    def voters(self, as_said: Callable[[Any], Any]) -> list[list[list[Any]]]:
-        """Who said what, of the tasks shown."""
-        who, said = self.table.padded(self.shown)
+    def voters(self, convert: type[int] | type[float]) -> list[list[list[object]]]:
+        """Names and labels of the annotators of each task shown."""
+        annotators, labels = (part[:, :MOST_VOTES] for part in self.table.padded(self.rows))
         return [
-            [[self.names[who[row, one]], as_said(said[row, one])] for one in np.flatnonzero(who[row] >= 0)[:MOST_VOTES]]
-            for row in range(len(self.shown))
+            [[self.names[code], convert(label)] for code, label in zip(codes, row, strict=True) if code >= 0]
+            for codes, row in zip(annotators, labels, strict=True)
         ]
 
-    def most(self, name: str) -> list[int]:
+    def largest(self, name: str) -> list[int]:
         """Tasks with the largest values of a column, those that the page shows."""
-        values = np.array([each or 0.0 for each in self.tasks[name]])
-        return np.argsort(-values, kind="stable")[: self.asked.most].tolist()
+        values = np.array([value or 0.0 for value in self.tasks[name]])
+        return np.argsort(-values, kind="stable")[: self.settings.most].tolist()
 
-    def alpha_of(self, table: Annotations, **more: Any) -> Alpha | None:
+    def alpha_of(self, table: Annotations, **options: Any) -> Alpha | None:
         """Krippendorff's alpha of classes or numbers; None where it is not defined."""
-        several, asked = (table.redundancy > 1)[table.task_ids], self.asked
-        if len(np.unique(table.labels[several])) < 2:
+        if len(np.unique(table.labels[(table.redundancy > 1)[table.task_ids]])) < 2:
             return None
-        how: dict[str, Any] = {"bootstrap": asked.bootstrap, "seed": asked.seed, "on_sample": asked.on_sample}
-        return krippendorff_alpha(table, self.metric, **how, **more)
+        return krippendorff_alpha(table, self.metric, **self.settings.sampling, **options)
 
     @property
     def labelled(self) -> int:
         """Tasks with annotations; one at least."""
         return max(self.overall["tasks"] - self.overall["tasks_without_annotations"], 1)
 
-    def of_agreement(self) -> list[Warned]:
+    def of_agreement(self) -> list[PageWarning]:
         """Warnings that annotators do not agree, or that nobody knows."""
-        overall, found = self.overall, list[Warned]()
+        overall, warnings = self.overall, list[PageWarning]()
         if overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]:
             return [warning("no-second", True)]
         if self.by_alpha and (self.alpha is None or not parts.above_chance(self.alpha)):
-            found.append(warning("by-chance" if self.alpha else "all-equal", True))
+            warnings.append(warning("by-chance" if self.alpha else "all-equal", True))
         if (alone := overall["tasks_with_one"] / self.labelled) > 0.5:
-            found.append(warning("one-annotation", True, share=percent(alone)))
-        return found
+            warnings.append(warning("one-annotation", True, share=percent(alone)))
+        return warnings
 
-    def of_reading(self) -> list[Warned]:
+    def of_reading(self) -> list[PageWarning]:
         """Warnings of rows that were left out, and of a fit that did not end."""
-        found, overall = [], self.overall
+        warnings, overall = [], self.overall
         if left_out := overall["rows_left_out"]:
             share = left_out / (left_out + overall["annotations"])
             rows = f"{left_out:,} {'row of the file was' if left_out == 1 else 'rows of the file were'}"
-            found.append(warning("rows", share >= parts.MANY, rows=rows, share=percent(share)))
+            warnings.append(warning("rows", share >= parts.MANY, rows=rows, share=percent(share)))
         if not self.aggregation.converged:
-            found.append(warning("no-convergence", True, self.aggregation.method))
-        return found
+            warnings.append(warning("no-convergence", True, self.aggregation.method))
+        return warnings
 
-    def of_notes(self) -> list[Warned]:
+    def of_notes(self) -> list[PageWarning]:
         """Warnings of the notes of the result."""
-        return [parts.noted(note) for note in self.aggregation.notes]
+        return [parts.note_warning(note) for note in self.aggregation.notes]
 
-    def warned(self) -> list[Warned]:
+    def all_warnings(self) -> list[PageWarning]:
         """All warnings, serious ones first."""
-        of_flags = parts.warned_of_flags(self.annotators, self.overall["annotations"])
-        found = [*self.of_agreement(), *self.of_reading(), *self.of_notes(), *self.own_warnings(), *of_flags]
-        return sorted(found, key=lambda each: not each.serious)
+        of_flags = parts.flag_warnings(self.annotators, self.overall["annotations"])
+        warnings = [*self.of_agreement(), *self.of_reading(), *self.of_notes(), *self.own_warnings(), *of_flags]
+        return sorted(warnings, key=lambda item: not item.serious)
 
     def tables(self) -> dict[str, PageTable]:
         """The tables, in the order of the page."""
-        first = parts.annotators_first(self.annotators, self.asked.most)
+        first = parts.annotators_first(self.annotators, self.settings.most)
         return {
             "annotators": self.table_of("annotators", self.annotators, first, self.annotator_details(first)),
-            "tasks": self.table_of("tasks", self.tasks, self.shown, self.task_details()),
+            "tasks": self.table_of("tasks", self.tasks, self.rows, self.task_details()),
         }
 
-    def table_of(self, name: str, values: dict[str, list[Any]], *rows: Any) -> PageTable:
+    def table_of(self, name: str, values: Columns, *rows: Any) -> PageTable:
         """A table with the columns that columns.csv has for it; `rows` are those shown, and their details."""
         return PageTable(tuple(self.columns(name)), values, *rows)
 
-    def columns(self, name: str) -> list[Column]:
+    def columns(self, name: str) -> list[parts.Column]:
         """Columns of a table, or the facts."""
-        known = (each for each in COLUMNS[self.kind, name] if each.key not in self.hidden)
-        return [replace(each, **self.changed.get(each.key, {})) for each in known]
+        known = (column for column in parts.COLUMNS[self.kind, name] if column.key not in self.hidden)
+        return [replace(column, **self.overrides.get(column.key, {})) for column in known]
 
     def summary(self) -> dict[str, Any]:
         """Further figures."""
@@ -291,22 +295,22 @@ class KindPage(ABC):
             **overall,
         }
         if alpha is not None and alpha.low is not None:
-            self.beside["alpha"] = f"{alpha.low:.3f} to {alpha.high:.3f}"
-        warned = self.warned()
-        last = parts.look_first(warned, int(figures["noted_annotators"]), self.standing_out(), self.calm)
+            self.remarks["alpha"] = f"{alpha.low:.3f} to {alpha.high:.3f}"
+        warnings = self.all_warnings()
+        last = parts.look_first(warnings, int(figures["noted_annotators"]), self.standing_out(), self.calm)
+        facts = [[x.title, figures[x.key], x.form, self.remarks.get(x.key, "")] for x in self.columns("facts")]
         return Numbers(
             kind=self.kind,
             verdict=[*self.opening(), self.first(), f"{self.second()}.", last],
-            warnings=warned,
+            warnings=warnings,
             values={name: figures[name] for name in self.values()},
-            facts=[[each.title, figures[each.key], each.form, self.beside.get(each.key, "")]
-                   for each in self.columns("facts")],
+            facts=facts,
             tables=self.tables(),
             summary=self.summary(),
             compared=self.compared,
             judged=self.judged,
-            **self.more,
-        )  # fmt: skip
+            **self.extras,
+        )
 
 
 def below_and_at_chance(
@@ -331,12 +335,12 @@ def below_and_at_chance(
         return known & (high < chance), known & (low <= chance) & (high >= chance) & (high < usual)
 
 
-def interval(name: str, *ends: Any) -> dict[str, Any]:
+def interval(name: str, *ends: T) -> dict[str, T]:
     """A column and the ends of its interval: value, low, high."""
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
-def scale_of(values: dict[str, list[Any]], name: str) -> tuple[float, float]:
+def scale_of(values: Columns, name: str) -> tuple[float, float]:
     """Ends of the picture of an interval about zero: those of 95 % of its ends."""
     ends = [abs(end) for part in ("low", "high") for end in values.get(f"{name}_{part}", []) if end is not None]
     most = float(np.quantile(ends, 0.95)) if ends else 0.0

@@ -18,6 +18,9 @@ from crowdzoo.kinds.parts import folder_of
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.wilson import wilson
 
+Columns = dict[str, list[Any]]  # values of a table, by column
+Details = list[dict[str, object]]  # what opens under each row of a table
+
 DIGITS = 4  # decimals of what is written
 MOST_NAMED = 5  # annotators in a warning
 _OF_FLAGS = ("serious", "out", "keep")
@@ -50,8 +53,8 @@ class Flag:
     out: bool
     keep: bool
 
-    def said_of(self, number: int) -> tuple[str, str]:
-        """What was found of so many annotators, and what to do."""
+    def describe(self, number: int) -> tuple[str, str]:
+        """What was found about this number of annotators, and what to do."""
         if number > 1:
             return self.text, self.fix
         verb, _, rest = self.text.partition(" ")
@@ -60,18 +63,18 @@ class Flag:
 
 
 def _lines(name: str) -> list[dict[str, str]]:
-    """Lines of a table that stands beside this module."""
+    """Lines of a CSV file in this folder."""
     return list(csv.DictReader(files("crowdzoo.kinds").joinpath(name).read_text(encoding="utf-8").splitlines()))
 
 
 # By name, as report.json has them
 FLAGS = {
-    each["name"]: Flag(
-        each["title"], each["text"], each["fix"], each["words"], *(each[name] == "yes" for name in _OF_FLAGS)
+    line["name"]: Flag(
+        line["title"], line["text"], line["fix"], line["words"], *(line[name] == "yes" for name in _OF_FLAGS)
     )
-    for each in _lines("flags.csv")
+    for line in _lines("flags.csv")
 }
-# Columns that say of a note what for what, who, or how
+# For each note, the column that gives its detail
 WORDS = {"exchange": "exchanges", "copy": "copies", "drift": "drift", "far": "differs", "extent": "differs"}
 
 
@@ -118,18 +121,18 @@ class PageTable:
     Attributes:
         columns: what the page shows; those without values are left out.
         values: by name a list, one value a row; the file of numbers has all of them.
-        shown: rows that the page shows, in their order; None is all.
+        rows: rows that the page shows, in their order; None is all.
         details: of each row shown, what opens under it.
     """
 
     columns: tuple[Column, ...]
-    values: Mapping[str, list[Any]]
-    shown: list[int] | None = None
-    details: list[dict[str, Any]] | None = None
+    values: Columns
+    rows: list[int] | None = None
+    details: Details | None = None
 
 
 @dataclass(frozen=True)
-class Warned:
+class PageWarning:
     """A warning.
 
     Attributes:
@@ -138,7 +141,7 @@ class Warned:
         finding: what was found.
         fix: what to do.
         link: part of the page that shows more.
-        key: what kind of warning it is, where the words of the finding depend on the data; of a note on annotators its
+        key: what kind of warning it is, where the words of the finding depend on the data; for a note on annotators its
             name in `FLAGS`.
     """
 
@@ -156,26 +159,26 @@ class Numbers:
 
     Attributes:
         kind: of label.
-        verdict: three sentences; of classes after those on settled and correct labels.
+        verdict: three sentences; for classes, they follow those on settled and correct labels.
         warnings: serious ones first.
         values: what `--fail-if` compares; None where it is not defined.
-        facts: figures of the first screen: title, value, form (see `Column`), and what stands beside it.
+        facts: figures of the first screen: title, value, form (see `Column`), and a remark.
         tables: by name; "annotators" and "tasks" are there for every kind.
         summary: further figures.
-        classes: names, code by code; of sentences the types of spans, and "no span"; empty for ratings.
+        classes: names, code by code; for sentences the types of spans, and "no span"; empty for ratings.
         coincidences: how often two classes meet in a task, [K, K]; None where there are too many classes.
         model: aggregated labels against a model's predictions; None without predictions.
         calibration: probabilities against gold; None without gold.
-        curve: labels by number of annotations a task, see `learning_curve`; None where there is none.
+        curve: labels by number of annotations per task, see `learning_curve`; None if it was not computed.
         compared: what an earlier page is compared by: a column of the tasks.
         judged: and a column of the annotators, which has an interval.
         leave_out: `annotators` whose annotations may tell nothing, whether to leave them out is `advised`, and what is
-            gained (see `left_out`): `value`, `low`, `high`; None where there are none.
+            gained (see `left_out`): `value`, `low`, `high`; None without such annotators.
     """
 
     kind: str
     verdict: list[str]
-    warnings: list[Warned]
+    warnings: list[PageWarning]
     values: dict[str, float | None]
     facts: list[list[Any]]
     tables: dict[str, PageTable]
@@ -190,21 +193,21 @@ class Numbers:
     leave_out: dict[str, Any] | None = None
 
 
-WARNINGS = {each["name"]: each for each in _lines("page_warnings.csv")}
+WARNINGS = {line["name"]: line for line in _lines("page_warnings.csv")}
 
 
-def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> Warned:
+def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> PageWarning:
     """A warning of page_warnings.csv.
 
     Args:
         name: of its line.
-        serious: see `Warned`.
+        serious: see `PageWarning`.
         about: what it is about, where its line does not say that.
-        **words: what stands in the braces.
+        **words: values of the placeholders.
     """
     line = WARNINGS[name]
-    finding, fix = (line[each].format(**words) for each in ("finding", "fix"))
-    return Warned(serious, about or line["about"], finding, fix, line["link"], line["key"])
+    finding, fix = (line[part].format(**words) for part in ("finding", "fix"))
+    return PageWarning(serious, about or line["about"], finding, fix, line["link"], line["key"])
 
 
 def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
@@ -234,32 +237,32 @@ def above_chance(alpha: Alpha) -> bool:
     return round(alpha.value if alpha.low is None else alpha.low, 2) > 0
 
 
-def look_first(warnings: Sequence[Warned], noted: int, more: Sequence[str] = (), otherwise: str = "") -> str:
+def look_first(warnings: Sequence[PageWarning], noted: int, extras: Sequence[str] = (), otherwise: str = "") -> str:
     """The verdict's last sentence: what a reader should look at first.
 
     Args:
         warnings: all of the page.
         noted: number of annotators to look at.
-        more: what else stands out.
+        extras: what else is conspicuous.
         otherwise: the sentence where nothing does.
     """
     parts = [f"{noted:,} annotator{'s' if noted > 1 else ''} to check"] if noted else []
-    found, serious = " and at ".join((*parts, *more)), sum(warned.serious for warned in warnings)
+    places, serious = " and at ".join((*parts, *extras)), sum(item.serious for item in warnings)
     if not serious:
-        return f"Look first at {found}." if found else otherwise
+        return f"Look first at {places}." if places else otherwise
     which = "warning" if serious == 1 else f"{serious} warnings"
-    then = f", then look at {found}" if found else ""
+    then = f", then look at {places}" if places else ""
     return f"Read the {which} marked serious before you use the labels{then}."
 
 
-def annotators_first(annotators: Mapping[str, list[Any]], most: int) -> list[int]:
+def annotators_first(annotators: Columns, most: int) -> list[int]:
     """Those whom the page shows: first those with a serious note, the others by the number of annotations."""
     by_number = np.argsort(-np.array(annotators["annotations"], np.int64), kind="stable")
     noted = by_number[np.array(serious_notes(annotators), bool)[by_number]]
     return list(dict.fromkeys(np.concatenate([noted, by_number]).tolist()))[:most]
 
 
-def shares_of_flags(annotators: Mapping[str, list[Any]]) -> dict[str, float | None]:
+def shares_of_flags(annotators: Columns) -> dict[str, float | None]:
     """How many annotators have a serious note, and the share of all annotations that one puts in doubt."""
     doubted = {name for name, flag in FLAGS.items() if flag.serious and not flag.keep}
     counts, total = annotators["annotations"], sum(annotators["annotations"])
@@ -272,50 +275,51 @@ def shares_of_flags(annotators: Mapping[str, list[Any]]) -> dict[str, float | No
     }
 
 
-def serious_notes(annotators: Mapping[str, list[Any]]) -> list[bool]:
+def serious_notes(annotators: Columns) -> list[bool]:
     """Whether each annotator has a serious note."""
     names = {name for name, flag in FLAGS.items() if flag.serious}
     return [not names.isdisjoint(notes) for notes in annotators["notes"]]
 
 
-def noted(note: str) -> Warned:
-    """A note of the library as a warning: what stands after its first sentence, or its colon, is what to do.
+def note_warning(note: str) -> PageWarning:
+    """A note of the library as a warning: what follows its first sentence, or its colon, is what to do.
 
     A note of one sentence is on a result that may be wrong, which another method may show.
     """
     finding, _, fix = note.partition(". " if ". " in note else ": ")
     fix = fix or "compare with another --method, or with tasks whose label is known"
-    return Warned(True, "data", finding.rstrip("."), fix.rstrip("."))
+    return PageWarning(True, "data", finding.rstrip("."), fix.rstrip("."))
 
 
-def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[Warned]:
+def flag_warnings(annotators: Columns, total: int) -> list[PageWarning]:
     """A warning for each serious note that annotators have, which names the most active of them.
 
     Args:
         annotators: values of the table of annotators.
         total: number of all annotations.
     """
-    found, haste = [], hasty(annotators.get("seconds"))
+    warnings, haste = [], hasty(annotators.get("seconds"))
     for name, flag in FLAGS.items():
-        who = [place for place, names in enumerate(annotators["notes"]) if name in names]
-        if not flag.serious or not who:
+        places = [place for place, names in enumerate(annotators["notes"]) if name in names]
+        if not flag.serious or not places:
             continue
-        who.sort(key=lambda place: -annotators["annotations"][place])
-        share = sum(annotators["annotations"][place] for place in who) / max(total, 1)
-        named = [str(annotators["annotator"][place]) for place in who]
-        text, fix = flag.said_of(len(who))
-        words = [annotators[WORDS[name]][place] for place in who[:MOST_NAMED]] if WORDS.get(name) in annotators else []
+        places.sort(key=lambda place: -annotators["annotations"][place])
+        share = sum(annotators["annotations"][place] for place in places) / max(total, 1)
+        named = [str(annotators["annotator"][place]) for place in places]
+        text, fix = flag.describe(len(places))
+        details = annotators.get(WORDS.get(name, ""))
+        words = [details[place] for place in places[:MOST_NAMED]] if details else []
         if name == "copy":
             words = list(dict.fromkeys(words))  # families
             what = "; ".join(words) if len(words) > 1 else ""
         else:
-            what = "; ".join(words if len(who) == 1 else map(": ".join, zip(named, words, strict=False)))
+            what = "; ".join(words if len(places) == 1 else map(": ".join, zip(named, words, strict=False)))
         finding = f"{text}{what and f' ({what})'}; {percent(share)} of all annotations"
-        quick = [f"{annotators['annotator'][place]}: {haste[place]}" for place in who[:MOST_NAMED] if place in haste]
+        quick = [f"{annotators['annotator'][place]}: {haste[place]}" for place in places[:MOST_NAMED] if place in haste]
         finding += f"; {', '.join(quick)}" if quick else ""
         serious = share >= MANY and not flag.keep
-        found.append(Warned(serious, more_than(named), finding, fix, f"annotator-{named[0]}", name))
-    return found
+        warnings.append(PageWarning(serious, first_names(named), finding, fix, f"annotator-{named[0]}", name))
+    return warnings
 
 
 def hasty(seconds: Sequence[float | None] | None) -> dict[int, str]:
@@ -324,16 +328,16 @@ def hasty(seconds: Sequence[float | None] | None) -> dict[int, str]:
     Args:
         seconds: median of each annotator, None where it is not known; None: of nobody.
     """
-    known = np.array([np.nan if each is None else each for each in seconds or ()], np.float64)
+    known = np.array([np.nan if value is None else value for value in seconds or ()], np.float64)
     usual = float(np.nanmedian(known)) if np.isfinite(known).any() else 0.0
     places = np.flatnonzero(known < HASTY * usual).tolist()
     return {place: f"{known[place]:.2g} s per answer, usually {usual:.2g} s" for place in places}
 
 
-def more_than(names: Sequence[Any], most: int = MOST_NAMED) -> str:
+def first_names(names: Sequence[object], most: int = MOST_NAMED) -> str:
     """The first names of a list, and how many there are more."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(map(str, names[:most])) + more
+    rest = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + rest
 
 
 def percent(share: float) -> str:
@@ -349,45 +353,40 @@ def plain(values: NDArray[np.float64]) -> list[float | None]:
 
 
 def share_and_ends(number: float, of: int) -> tuple[float | None, ...]:
-    """A share and the ends of Wilson's interval; None of nothing."""
+    """A share and the ends of Wilson's interval; None if `of` is 0."""
     share = np.array([number / of if of else np.nan])
-    return tuple(plain(each)[0] for each in (share, *wilson(share, [of])))
+    return tuple(plain(end)[0] for end in (share, *wilson(share, [of])))
 
 
-def listed(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+def as_lists(**columns: NDArray[Any] | list[Any]) -> Columns:
     """Columns as lists: numbers with four decimals, None for NaN."""
-    found = {}
-    for name, each in columns.items():
-        is_array = isinstance(each, np.ndarray)
-        found[name] = plain(each) if is_array and each.dtype.kind == "f" else each.tolist() if is_array else each
-    return found
+    return {
+        name: values if isinstance(values, list) else plain(values) if values.dtype.kind == "f" else values.tolist()
+        for name, values in columns.items()
+    }
 
 
-def rows_of(owners: NDArray[np.int64], order: NDArray[np.int64], shown: list[int], most: int) -> list[list[int]]:
+def rows_of(owners: NDArray[np.int64], order: NDArray[np.int64], selected: list[int], most: int) -> list[list[int]]:
     """Of each owner shown the first rows, `most` or fewer, in some order.
 
     Args:
         owners: owner of each row.
         order: rows, the first ones first.
-        shown: owners.
+        selected: owners.
         most: rows of an owner.
     """
-    found: dict[int, list[int]] = {owner: [] for owner in shown}
-    order = order[np.isin(owners[order], shown)]
+    rows: dict[int, list[int]] = {owner: [] for owner in selected}
+    order = order[np.isin(owners[order], selected)]
     for row, owner in zip(order.tolist(), owners[order].tolist(), strict=True):
-        if len(found[owner]) < most:
-            found[owner].append(row)
-    return list(found.values())
+        if len(rows[owner]) < most:
+            rows[owner].append(row)
+    return list(rows.values())
 
 
-def plain_columns(table: pa.Table) -> dict[str, list[Any]]:
+def plain_columns(table: pa.Table) -> Columns:
     """Columns as lists, numbers with four decimals, None for null."""
-    return listed(
-        {
-            name: table[name].to_numpy() if pa.types.is_floating(table[name].type) else table[name].to_pylist()
-            for name in table.column_names
-        }
-    )  # fmt: skip; null is NaN
+    columns = zip(table.column_names, table.columns, strict=True)  # to_numpy gives NaN for null
+    return as_lists(**{name: x.to_numpy() if pa.types.is_floating(x.type) else x.to_pylist() for name, x in columns})
 
 
 def median_seconds(annotations: Annotations) -> NDArray[np.float64] | None:
@@ -395,23 +394,23 @@ def median_seconds(annotations: Annotations) -> NDArray[np.float64] | None:
 
     NaN where fewer than two are known; None where no time is.
     """
-    times, who = annotations.timestamp, annotations.annotator_ids
+    times, annotators = annotations.timestamp, annotations.annotator_ids
     if annotations.seconds is not None:
         known = np.isfinite(annotations.seconds)
-        gaps, who = annotations.seconds[known], who[known]
+        gaps, annotators = annotations.seconds[known], annotators[known]
     elif times is not None:
-        order = np.lexsort((times, who))
+        order = np.lexsort((times, annotators))
         order = order[np.isfinite(times[order])]
-        gaps, same = np.diff(times[order]), np.diff(who[order]) == 0
-        gaps, who = gaps[same], who[order][1:][same]
+        gaps, same = np.diff(times[order]), np.diff(annotators[order]) == 0
+        gaps, annotators = gaps[same], annotators[order][1:][same]
     else:
         return None
-    order = np.lexsort((gaps, who))
-    gaps, who = gaps[order], who[order]
-    counts = np.bincount(who, minlength=annotations.num_annotators)
+    order = np.lexsort((gaps, annotators))
+    gaps, annotators = gaps[order], annotators[order]
+    counts = np.bincount(annotators, minlength=annotations.num_annotators)
     starts = np.cumsum(counts) - counts
-    found = np.full(annotations.num_annotators, np.nan)
+    medians = np.full(annotations.num_annotators, np.nan)
     several = counts >= 2
     lower, upper = starts + (counts - 1) // 2, starts + counts // 2
-    found[several] = (gaps[lower[several]] + gaps[upper[several]]) / 2
-    return found
+    medians[several] = (gaps[lower[several]] + gaps[upper[several]]) / 2
+    return medians

@@ -67,7 +67,7 @@ def compared_by(crowd: Any, gold: Any) -> type[Compared]:
 
     Args:
         crowd: what the aggregators of their kind fit.
-        gold: of the tasks; a mapping is that of several labels a task.
+        gold: of the tasks; a mapping for several labels per task.
 
     Raises:
         DataError: no annotations.
@@ -75,5 +75,5 @@ def compared_by(crowd: Any, gold: Any) -> type[Compared]:
     annotations = getattr(crowd, "annotations", crowd)
     require_annotations(annotations, "compare")
     kind = "multi-label" if isinstance(gold, Mapping) else annotations.kind
-    found: type[Compared] = part_of(kind, "compared").COMPARED
-    return found
+    compared: type[Compared] = part_of(kind, "compared").COMPARED
+    return compared

@@ -35,9 +35,9 @@ class AlternativeAnnotator:
         decided: whether the tasks are enough for a verdict: the model passes, or the test the other way round finds
             that it may not replace more than half of the people. Otherwise there are too few tasks, and that it does
             not pass says little.
-        tasks_needed: about how many tasks a person (median) would decide in 80 % of cases, if the model did as well on
-            all of them; infinite where it is on the border.
-        people: one row a person: `annotator`, `tasks` (compared on), `advantage`, `person_advantage` (the probability
+        tasks_needed: about how many tasks per person (median) would decide in 80 % of cases, if the model did as well
+            on all of them; infinite where it is on the border.
+        people: one row per person: `annotator`, `tasks` (compared on), `advantage`, `person_advantage` (the probability
             the other way round), `p_value` (adjusted for the number of people), `won`.
     """
 
@@ -62,7 +62,7 @@ class AlternativeAnnotator:
 @checked(epsilon=Number(0, 1), level=Number(0, 1, above=True, below=True), least_tasks=Number(2, whole=True))
 def alternative_annotator_test(
     annotations: Annotations,
-    models: Sequence[str],
+    models: Sequence[object],
     *,
     epsilon: float = 0.2,
     level: float = 0.05,
@@ -112,57 +112,57 @@ def alternative_annotator_test(
         )
     people = annotations.select_rows(~by_model)
     return [
-        _tested(annotations, people, code, str(model), (epsilon, level, least_tasks))
+        _test(annotations, people, code, str(model), (epsilon, level, least_tasks))
         for code, model in zip(codes, models, strict=True)
     ]
 
 
 def _wins(
-    people: Annotations, said: NDArray[np.int64]
+    people: Annotations, labels: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
     """Annotator codes, and whether the model and the person win, over labels of people on tasks with two of them.
 
     Args:
         people: their annotations.
-        said: a model's labels, class codes [N], -1 where it has none.
+        labels: a model's labels, class codes [N], -1 where it has none.
     """
     counts = weighted_votes(people, np.ones(len(people)))
-    there = (people.redundancy[people.task_ids] > 1) & (said[people.task_ids] >= 0)
-    task, own = people.task_ids[there], people.labels[there]
-    model = counts[task, said[task]] - (said[task] == own)  # without the person who is left out
-    person = counts[task, own] - 1
-    return people.annotator_ids[there], model >= person, person >= model
+    compared = (people.redundancy[people.task_ids] > 1) & (labels[people.task_ids] >= 0)
+    task, label = people.task_ids[compared], people.labels[compared]
+    model = counts[task, labels[task]] - (labels[task] == label)  # without the person who is left out
+    person = counts[task, label] - 1
+    return people.annotator_ids[compared], model >= person, person >= model
 
 
-def _tested(
+def _test(
     annotations: Annotations, people: Annotations, code: int, model: str, how: tuple[float, float, int]
 ) -> AlternativeAnnotator:
     from scipy import stats
 
     epsilon, level, least = how
-    own = annotations.annotator_ids == code
-    said = np.full(annotations.num_tasks, -1)
-    said[annotations.task_ids[own]] = annotations.labels[own]
-    who, won, lost = _wins(people, said)
-    tasks = np.bincount(who, minlength=annotations.num_annotators)
+    by_model = annotations.annotator_ids == code
+    labels = np.full(annotations.num_tasks, -1)
+    labels[annotations.task_ids[by_model]] = annotations.labels[by_model]
+    codes, won, lost = _wins(people, labels)
+    tasks = np.bincount(codes, minlength=annotations.num_annotators)
     persons = np.flatnonzero(tasks >= least)
-    order = np.argsort(who, kind="stable")
+    order = np.argsort(codes, kind="stable")
     ends = np.concatenate([[0], np.cumsum(tasks)])
-    found = np.empty((len(persons), 5))
+    results = np.empty((len(persons), 5))
     for row, person in enumerate(persons):
         rows = order[ends[person] : ends[person + 1]]
         difference = lost[rows].astype(float) - won[rows]
         excess = difference - epsilon
         both = _p_value(stats, excess), _p_value(stats, -excess)
-        found[row] = won[rows].mean(), lost[rows].mean(), *both, _tasks_needed(stats, excess, len(persons), level)
-    adjusted, against = (_adjusted(stats, column) for column in found[:, 2:4].T)
+        results[row] = won[rows].mean(), lost[rows].mean(), *both, _tasks_needed(stats, excess, len(persons), level)
+    adjusted, against = (_adjust(stats, column) for column in results[:, 2:4].T)
     replaced = adjusted <= level
     table = pa.table(
         {
             "annotator": name_column(annotations.annotators[persons]),
             "tasks": tasks[persons],
-            "advantage": found[:, 0],
-            "person_advantage": found[:, 1],
+            "advantage": results[:, 0],
+            "person_advantage": results[:, 1],
             "p_value": adjusted,
             "won": replaced,
         }
@@ -172,15 +172,14 @@ def _tested(
         return AlternativeAnnotator(model, epsilon, shared, math.nan, math.nan, False, False, math.nan, table)
     rate = float(replaced.mean())
     decided = rate >= 0.5 or float((against <= level).mean()) > 0.5
-    needed = float(np.median(found[:, 4]))
-    advantage = float(found[:, 0].mean())
+    needed = float(np.median(results[:, 4]))
+    advantage = float(results[:, 0].mean())
     return AlternativeAnnotator(model, epsilon, shared, rate, advantage, rate >= 0.5, decided, needed, table)
 
 
-def _adjusted(stats: Any, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _adjust(stats: Any, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     """By Benjamini and Yekutieli, [P]; there may be none."""
-    found: NDArray[np.float64] = stats.false_discovery_control(p_values, method="by") if len(p_values) else p_values
-    return found
+    return np.asarray(stats.false_discovery_control(p_values, method="by") if len(p_values) else p_values)
 
 
 def _p_value(stats: Any, excess: NDArray[np.float64]) -> float:

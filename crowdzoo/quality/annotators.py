@@ -1,4 +1,4 @@
-"""annotator_table: what each annotator's labels look like, beside the others' and the aggregate."""
+"""annotator_table: what each annotator's labels look like, next to the others' and the aggregate."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -44,7 +44,7 @@ def annotator_table(
     people: NDArray[np.bool_] | None = None,
     camps: Camps | None = None,
 ) -> pa.Table:
-    """One row an annotator, in the order of the codes.
+    """One row per annotator, in the order of the codes.
 
     Columns, null where not defined (no annotations; for `agreement` none that someone else answered too):
 
@@ -52,8 +52,8 @@ def annotator_table(
     - `agreement`: mean over the shared ones of the share of the task's other annotations that say the same. It needs no
       aggregate and counts no vote for itself. Who copy each other (see `copy_families`) do not judge each other: here,
       in `reliability` and in the notes the other annotations are those from outside of the family;
-    - `notes`: what is odd about the annotator, words with commas between; empty as a rule. Of those with ten shared
-      annotations or more: `exchange` (takes classes for each other, see `exchanged_classes`), `against` (agrees with
+    - `notes`: what is odd about the annotator, words with commas between; usually empty. For annotators with ten shared
+      annotations or more: `exchange` (swaps two classes, see `exchanged_classes`), `against` (agrees with
       others less often than labels drawn by the annotator's own shares would), `same` (one answer nearly always, not
       where others give it), `random` (agrees as by chance, and clearly less than the crowd; the interval of the
       reliability lies nearer to chance than to the usual one), `vague` (a spammer score below .1), `far` (none of
@@ -95,21 +95,21 @@ def annotator_table(
     ratings = ratings_of(annotations, "The table of annotators")
     if aggregation is not None:
         check_same(annotations, aggregation)
-    number, who = annotations.num_annotators, ratings.annotator_ids
+    number, annotators = annotations.num_annotators, ratings.annotator_ids
     judges = np.ones(number, bool) if people is None else people
-    families = copy_families(number, ratings.tasks, who, ratings.codes)
-    others, same = _by_others(ratings, families, np.ones(len(who), bool))
-    shared = np.bincount(who[others > 0], minlength=number)
-    agreement = np.bincount(who, same / np.maximum(others, 1), number) / np.maximum(shared, 1)
-    order = np.argsort(who, kind="stable")
-    counts = np.bincount(who, minlength=number)
+    families = copy_families(number, ratings.tasks, annotators, ratings.codes)
+    peers, same = _by_others(ratings, families, np.ones(len(annotators), bool))
+    shared = np.bincount(annotators[peers > 0], minlength=number)
+    agreement = np.bincount(annotators, same / np.maximum(peers, 1), number) / np.maximum(shared, 1)
+    order = np.argsort(annotators, kind="stable")
+    counts = np.bincount(annotators, minlength=number)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    of_annotator = Ratings(starts, who[order], ratings.codes[order], ratings.num_values)
+    of_annotator = Ratings(starts, annotators[order], ratings.codes[order], ratings.num_values)
     some = counts > 0
     top_count = of_annotator.most_votes()
     # the lowest code of those that were said most
     leaders = np.where(of_annotator.same == np.repeat(top_count, counts), of_annotator.codes, ratings.num_values)
-    top_label = of_annotator.reduced(np.minimum, leaders)
+    top_label = of_annotator.reduce(np.minimum, leaders)
     named = np.asarray(annotations.classes)
     columns: dict[str, Any] = {
         "annotator": name_column(annotations.annotators),
@@ -129,7 +129,7 @@ def annotator_table(
             judging = replace(aggregation, confusions=judging_matrices(annotations, aggregation, families))
         reliability, worth = judged_by_others(annotations, judging, judges, families)
     low, high = wilson(reliability, worth)
-    own, top = of_annotator.same[np.argsort(order)], top_count / np.maximum(counts, 1)
+    repeats, top = of_annotator.same[np.argsort(order)], top_count / np.maximum(counts, 1)
     copied = family_names(annotations.annotators, families)
     periods = drift(annotations)
     moved, shares = np.zeros(number, bool), dict[int, list[str]]()
@@ -139,7 +139,7 @@ def annotator_table(
         shares.setdefault(place, []).append(f"{100 * agreed:.0f}")
     over_time = [f"{', '.join(shares[place])} %" if place in shares else None for place in range(number)]
     notes, words, usual = _notes(
-        annotations, aggregation, judges, ratings, own, top, (reliability, high), families, moved
+        annotations, aggregation, judges, ratings, repeats, top, (reliability, high), families, moved
     )
     if camps is not None:
         for place in np.flatnonzero(camps.camp).tolist():
@@ -161,8 +161,8 @@ def annotator_table(
     if aggregation is not None:
         for name, values in (("", reliability), ("_low", low), ("_high", high)):
             columns[f"reliability{name}"] = defined(values, np.isfinite(reliability))
-        equal = np.bincount(who, ratings.codes == aggregation.labels[ratings.tasks], minlength=number)
-        believed = np.bincount(who, aggregation.posteriors[ratings.tasks, ratings.codes], minlength=number)
+        equal = np.bincount(annotators, ratings.codes == aggregation.labels[ratings.tasks], minlength=number)
+        believed = np.bincount(annotators, aggregation.posteriors[ratings.tasks, ratings.codes], minlength=number)
         columns["aggregate_agreement"] = defined(equal / np.maximum(counts, 1), some)
         columns["aggregate_probability"] = defined(believed / np.maximum(counts, 1), some)
         if aggregation.confusions is not None and annotations.num_classes > 1:
@@ -175,7 +175,7 @@ def _notes(
     aggregation: Aggregation | None,
     judges: NDArray[np.bool_],
     ratings: Ratings,
-    own: NDArray[np.int32],
+    repeats: NDArray[np.int32],
     top: NDArray[np.float64],
     judged: tuple[NDArray[np.float64], NDArray[np.float64]],
     families: NDArray[np.int64],
@@ -183,19 +183,20 @@ def _notes(
 ) -> tuple[list[list[str]], list[str | None], float]:
     """The notes of each annotator, the column `exchanges`, and the usual reliability.
 
-    `own`: annotations of the same annotator with the label of each row, [A]; `top`: share of the most frequent one,
+    `repeats`: annotations of the same annotator with the label of each row, [A]; `top`: share of the most frequent one,
     `judged`: reliability and the upper end of its interval, `families`: see `copy_families`, and `moved`: whose
     agreement changes over time, [R].
     """
-    number, size, who, codes = annotations.num_annotators, annotations.num_classes, ratings.annotator_ids, ratings.codes
+    number, size = annotations.num_annotators, annotations.num_classes
+    annotators, codes = ratings.annotator_ids, ratings.codes
     reliability, high = judged
-    counts, judging = np.bincount(who, minlength=number), judges[who]
-    others, same = _by_others(ratings, families, judging)
+    counts, judging = np.bincount(annotators, minlength=number), judges[annotators]
+    peers, same = _by_others(ratings, families, judging)
     # how much more often than by chance: the share of the others' labels elsewhere that are this one
-    usual = np.bincount(codes[judging], minlength=size)[codes] - own * judging
-    usual = usual / np.maximum(judging.sum() - (counts * judges)[who], 1)
-    beyond = (same / np.maximum(others, 1) - usual)[others > 0]
-    placed = who[others > 0]
+    usual = np.bincount(codes[judging], minlength=size)[codes] - repeats * judging
+    usual = usual / np.maximum(judging.sum() - (counts * judges)[annotators], 1)
+    beyond = (same / np.maximum(peers, 1) - usual)[peers > 0]
+    placed = annotators[peers > 0]
     shared = np.bincount(placed, minlength=number)
     mean = np.bincount(placed, beyond, number) / np.maximum(shared, 1)
     spread = np.bincount(placed, (beyond - mean[placed]) ** 2, number) / np.maximum(shared - 1, 1)
@@ -208,14 +209,14 @@ def _notes(
     exchange = np.isin(np.arange(number), [*pairs])
     against = enough & (mean + half < 0) & ~exchange
     often = np.zeros(number)
-    np.maximum.at(often, who, np.where(own == np.rint(top * counts)[who], usual, 0.0))
+    np.maximum.at(often, annotators, np.where(repeats == np.rint(top * counts)[annotators], usual, 0.0))
     by_chance = (mean - half <= 0) & ~exchange
-    # who says the class of nine in ten annotations nine times in ten repeats nothing
+    # someone who gives the 90 % class 90 % of the time is not repeating one answer
     constant = (counts >= FEW) & (top >= ONE_ANSWER) & (wilson(top, counts)[0] > often)
     same_answer = constant & enough & by_chance
     known = enough & np.isfinite(reliability)
     usually = float(np.median(reliability[known])) if known.any() else np.nan
-    guessed = np.bincount(placed, usual[others > 0], number) / np.maximum(shared, 1)  # right so often by chance
+    guessed = np.bincount(placed, usual[peers > 0], number) / np.maximum(shared, 1)  # right so often by chance
     random = enough & by_chance & ~against & ~same_answer & (mean + half < overall)
     by_matrices = aggregation is not None and aggregation.confusions is not None
     random &= ~(high >= ((guessed + usually) / 2 if by_matrices else usually))  # nor where that is not known
@@ -229,18 +230,26 @@ def _notes(
     alone = (shared == 0) & (counts > 0)
     copied = np.bincount(families, minlength=number)[families] > 1
     marks = {
-        "exchange": exchange, "against": against & ~same_answer, "random": random, "same": same_answer, "vague": vague,
+        "exchange": exchange,
+        "against": against & ~same_answer,
+        "random": random,
+        "same": same_answer,
+        "vague": vague,
         "far": far,
-        "copy": copied, "drift": moved, "alone": alone, "few": ~enough & ~alone,
-    }  # fmt: skip
-    classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
+        "copy": copied,
+        "drift": moved,
+        "alone": alone,
+        "few": ~enough & ~alone,
+    }
+    names = [str(name) for name in np.asarray(annotations.classes).tolist()]
     words = {
         place: "; ".join(
-            f"{classes[true]} and {classes[said]}" if (said, true) in found else f"{classes[said]} for {classes[true]}"
-            for true, said in found if (said, true) not in found or true < said
+            f"{names[true]} and {names[label]}" if (label, true) in swaps else f"{names[label]} for {names[true]}"
+            for true, label in swaps
+            if (label, true) not in swaps or true < label
         )
-        for place, found in pairs.items()
-    }  # fmt: skip
+        for place, swaps in pairs.items()
+    }
     return notes_of(marks, number), [words.get(place) for place in range(number)], usually
 
 
@@ -252,17 +261,17 @@ def _by_others(
     `judging` are the annotations of those who judge, [A].
     """
     tasks, cells = ratings.tasks, ratings.tasks * ratings.num_values + ratings.codes
-    others, same = np.repeat(ratings.sizes, ratings.sizes), ratings.same
+    peers, same = np.repeat(ratings.sizes, ratings.sizes), ratings.same
     if not judging.all():
-        others, same = (np.bincount(of[judging], minlength=of.max() + 1)[of] for of in (tasks, cells))
-    own = own_same = judging.astype(np.int64)
+        peers, same = (np.bincount(of[judging], minlength=of.max() + 1)[of] for of in (tasks, cells))
+    kin = kin_same = judging.astype(np.int64)
     if (families != np.arange(len(families))).any():
         rows = families[ratings.annotator_ids]
-        own, own_same = (
+        kin, kin_same = (
             np.bincount(place, judging)[place].astype(np.int64)
             for place in (np.unique(of * len(families) + rows, return_inverse=True)[1] for of in (tasks, cells))
         )
-    return others - own, same - own_same
+    return peers - kin, same - kin_same
 
 
 def notes_of(marks: Mapping[str, NDArray[np.bool_]], number: int) -> list[list[str]]:
@@ -283,21 +292,21 @@ def exchanged_classes(answers: NDArray[np.float64]) -> dict[int, list[tuple[int,
     """Pairs (true, said) of classes for which an annotator has another name, by annotator; most have none.
 
     Where the others think of a class, the annotator usually gives another one (clearly in more than half of the cases,
-    by Wilson's interval), who gives that one for little else, and not where the others do. Where one name stands for
-    another, the way back is a pair, too, once it is seen in more than half of the cases. Such labels say as much as
+    by Wilson's interval), who gives that one for little else, and not where the others do. Where one name is used for
+    another, the reverse is a pair as well, once it is seen in more than half of the cases. Such labels say as much as
     the right ones, once the matrix is known.
 
     Args:
         answers: result of `judged_answers`, [R, K, K].
     """
-    seen, said = answers.sum(axis=2), answers.sum(axis=1)
+    seen, totals = answers.sum(axis=2), answers.sum(axis=1)
     true = np.maximum(seen, 1e-12)[:, :, None]
     usual = (wilson(answers / true, true)[0] > MOST_LIKELY) & (seen[:, :, None] >= LEAST_SEEN)
-    only = answers / np.maximum(said, 1e-12)[:, None, :] > MOST_LIKELY
-    own = np.diagonal(answers / true, axis1=1, axis2=2) > MOST_LIKELY
-    found: dict[int, list[tuple[int, int]]] = {}
-    clear = usual & only & ~own[:, None, :] & ~np.eye(answers.shape[1], dtype=bool)
+    only = answers / np.maximum(totals, 1e-12)[:, None, :] > MOST_LIKELY
+    correct = np.diagonal(answers / true, axis1=1, axis2=2) > MOST_LIKELY
+    pairs: dict[int, list[tuple[int, int]]] = {}
+    clear = usual & only & ~correct[:, None, :] & ~np.eye(answers.shape[1], dtype=bool)
     back = clear.transpose(0, 2, 1) & (answers / true > MOST_LIKELY)
-    for who, one, other in np.argwhere(clear | back).tolist():
-        found.setdefault(who, []).append((one, other))
-    return found
+    for code, true_class, label in np.argwhere(clear | back).tolist():
+        pairs.setdefault(code, []).append((true_class, label))
+    return pairs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +12,16 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.ranges import DENOMINATOR, MARGIN
 
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 # === The measures, on arrays ===
 
 
 @checked(margin=MARGIN)
 def label_margins(
     scores: ArrayLike, labels: ArrayLike, tasks: ArrayLike | None = None, margin: str = "top-2"
-) -> NDArray[np.float64]:
+) -> Floats:
     """How far the score of each label is above the others' in its task, [A].
 
     - "top-2": the label's score less the second largest of **all** classes' (the label's own may be that one: then 0);
@@ -47,17 +49,15 @@ def label_margins(
     rows = np.arange(len(scores)) if tasks is None else np.asarray(tasks)
     if labels.ndim != 1 or labels.shape != rows.shape:
         raise DataError(f"Margins need one label for every row, got labels {list(labels.shape)} for {list(rows.shape)}")
-    own = scores[rows, labels].astype(np.float64)
+    score = scores[rows, labels].astype(np.float64)
     second, first = np.partition(scores, -2, axis=1)[:, -2:].T
     if margin == "top-2":
-        return own - second[rows]
+        return score - second[rows]
     # the largest of the others is the second largest of all where the label is on top, or shares the top
-    return own - np.where(own >= first[rows], second[rows], first[rows])
+    return score - np.where(score >= first[rows], second[rows], first[rows])
 
 
-def label_trust(
-    confusions: NDArray[Any], scores: NDArray[Any], tasks: NDArray[Any], annotators: NDArray[Any]
-) -> NDArray[np.float64]:
+def label_trust(confusions: Floats, scores: Floats, tasks: Codes, annotators: Codes) -> Floats:
     """How far each annotation is trusted, [A], from 0 to 1: the annotator's skill on what the network believes.
 
     `s_r(x_i) = sum_k pi[r, k, k] sigma_k(x_i)`. It does not depend on the label.
@@ -72,16 +72,14 @@ def label_trust(
         See `crowdzoo.layers.WAUM`; section 3.
     """
     skills = np.diagonal(confusions, axis1=1, axis2=2)
-    found = np.zeros(len(tasks))
+    trust = np.zeros(len(tasks))
     for k in range(scores.shape[1]):  # one class at a time: nothing of size [A, K] is made
-        found += skills[annotators, k] * scores[tasks, k]
-    return found
+        trust += skills[annotators, k] * scores[tasks, k]
+    return trust
 
 
 @checked(denominator=DENOMINATOR)
-def weighted_margins(
-    aum: NDArray[Any], trust: NDArray[Any], tasks: NDArray[Any], num_tasks: int, denominator: str = "trust"
-) -> NDArray[np.float64]:
+def weighted_margins(aum: Floats, trust: Floats, tasks: Codes, num_tasks: int, denominator: str = "trust") -> Floats:
     """WAUM: each task's AUMs weighted by trust, [N]; NaN where nobody labelled.
 
     `sum_r s_r AUM_ir / sum_r s_r`, or with denominator "redundancy" `sum_r s_r AUM_ir / |R_i|`. Where nobody has any
@@ -111,7 +109,7 @@ def weighted_margins(
 
 
 def trusted_votes(
-    confusions: NDArray[Any], tasks: NDArray[Any], annotators: NDArray[Any], labels: NDArray[Any], num_tasks: int
+    confusions: Floats, tasks: Codes, annotators: Codes, labels: Codes, num_tasks: int
 ) -> NDArray[np.float32]:
     """Soft labels out of votes that count as much as their annotators are right on that class, float32 [N, K].
 
@@ -149,22 +147,22 @@ class Waum:
         annotations: N tasks, A annotations.
     """
 
-    waum: NDArray[np.float64]
-    aum: NDArray[np.float64]
-    trust: NDArray[np.float64]
+    waum: Floats
+    aum: Floats
+    trust: Floats
     annotations: Annotations
 
     def __repr__(self) -> str:
         return f"<Waum: {len(self.waum):,} tasks, {len(self.aum):,} annotations>"
 
     @classmethod
-    def of(cls, annotations: Annotations, aum: NDArray[Any], trust: NDArray[Any], denominator: str = "trust") -> Waum:
+    def of(cls, annotations: Annotations, aum: Floats, trust: Floats, denominator: str = "trust") -> Waum:
         """The result for annotations whose AUM and trust, both [A], are known; see `weighted_margins`."""
         scores = weighted_margins(aum, trust, annotations.task_ids, annotations.num_tasks, denominator)
         return cls(scores, aum, trust, annotations)
 
     @checked(fraction=Number(0, 1))
-    def worst(self, fraction: float) -> NDArray[np.int64]:
+    def worst(self, fraction: float) -> Codes:
         """Codes of the tasks with the lowest WAUM, the lowest first; ties in the order of the codes.
 
         Args:
@@ -192,5 +190,5 @@ class Waum:
         labelled = np.isfinite(self.waum)
         if quantile == 0 or not labelled.any():
             return np.zeros(len(self.waum), bool)
-        found = labelled & (self.waum <= np.quantile(self.waum[labelled], quantile))
-        return found if found.sum() < labelled.sum() else np.zeros_like(found)
+        mask = labelled & (self.waum <= np.quantile(self.waum[labelled], quantile))
+        return mask if mask.sum() < labelled.sum() else np.zeros_like(mask)

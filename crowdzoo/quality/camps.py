@@ -70,45 +70,46 @@ class _Answers:
 
     Attributes:
         tasks: codes, [A].
-        who: codes of annotators, [A].
+        annotators: codes, [A].
         cells: which task and label an answer has, [A].
         shape: N, R, number of cells.
     """
 
     tasks: Ints
-    who: Ints
+    annotators: Ints
     cells: Ints
     shape: tuple[int, int, int]
 
     def part(self, rows: NDArray[np.bool_]) -> _Answers:
-        return _Answers(self.tasks[rows], self.who[rows], self.cells[rows], self.shape)
+        return _Answers(self.tasks[rows], self.annotators[rows], self.cells[rows], self.shape)
 
-    def compared(self, side: Ints) -> tuple[Array, Array]:
-        """Compares each answer with one other answer of each side (1 and -1; 0 is none) to the same task, [A] each.
+    def compare(self, side: Ints) -> tuple[Array, Array]:
+        """Compare each answer with one other answer of each side (1 and -1; 0 for neither) to the same task, [A] each.
 
         Returns:
             How often just that of side 1 is the same, less how often just that of side -1 is; and the sum of both.
         """
         shares, known = [], np.ones(len(self.tasks), bool)
         for which in (1, -1):
-            own = side[self.who] == which
-            total = np.bincount(self.tasks, own, self.shape[0])[self.tasks] - own
-            shares.append((np.bincount(self.cells, own, self.shape[2])[self.cells] - own) / np.maximum(total, 1))
+            members = side[self.annotators] == which
+            total = np.bincount(self.tasks, members, self.shape[0])[self.tasks] - members
+            same = np.bincount(self.cells, members, self.shape[2])[self.cells] - members
+            shares.append(same / np.maximum(total, 1))
             known &= total > 0
-        one, other = shares
-        return known * (one - other), known * (one + other - 2 * one * other)
+        first, second = shares
+        return known * (first - second), known * (first + second - 2 * first * second)
 
     def deviations(self, values: Array) -> Array:
         """Sums of values, [A], of each annotator, in standard errors, [R]."""
         number = self.shape[1]
-        errors = np.sqrt(np.maximum(np.bincount(self.who, values**2, number), TINY))
-        return np.asarray(np.bincount(self.who, values, number) / errors)
+        errors = np.sqrt(np.maximum(np.bincount(self.annotators, values**2, number), TINY))
+        return np.asarray(np.bincount(self.annotators, values, number) / errors)
 
     def pairs(self) -> tuple[Array, Array, Array]:
         """Of each pair of annotators, [R, R]: shared tasks, equal answers, and how many the tasks let expect."""
         ones, (tasks, number, cells) = np.ones(len(self.tasks)), self.shape
-        answered = csr_array((ones, (self.tasks, self.who)), (tasks, number))
-        labelled = csr_array((ones, (self.cells, self.who)), (cells, number))
+        answered = csr_array((ones, (self.tasks, self.annotators)), (tasks, number))
+        labelled = csr_array((ones, (self.cells, self.annotators)), (cells, number))
         sizes = np.bincount(self.tasks, minlength=tasks).astype(np.float64)
         equal = np.bincount(self.tasks, np.bincount(self.cells)[self.cells] - 1.0, tasks)
         usual = (equal / np.maximum(sizes * (sizes - 1), 1))[:, None]
@@ -121,8 +122,8 @@ class _Answers:
 def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
     """Finds two camps of annotators who contradict each other on the same tasks, each with answers of its own.
 
-    Labels cannot tell which of two camps is right. Annotators who err by themselves, on difficult tasks or not, are no
-    camp, nor are a few who exchange classes or copy each other.
+    Labels cannot tell which of two camps is right. Annotators who err by themselves, on difficult tasks or not, are not
+    a camp, nor are a few who exchange classes or copy each other.
 
     1. Sides: signs of the leading eigenvector of the agreement of pairs of annotators, less that of all on the same
        tasks, in standard errors and centred. Then each annotator goes to the side with which his answers agree more.
@@ -136,7 +137,7 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
        camp, less that won by the other, is below half of what is usual. Where annotators differ by degrees, as strict
        and lenient ones do, more of them lie there.
     5. The labels of the two depend on each other (chi-squared test): who answer from one source that knows nothing of
-       the tasks are no camp.
+       the tasks are not a camp.
 
     Of more than 50,000 answers tasks are drawn, and of more than 1,000 annotators the most active ones are compared.
     Then all who can be told belong to a camp.
@@ -146,7 +147,7 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
         seed: of the folds, and of the tasks that are drawn.
 
     Returns:
-        The camps; None where there are none, or too few answers to tell.
+        The camps; None without camps, or with too few answers to tell.
 
     Raises:
         DataError: annotations of another kind, or several labels by one annotator for one task.
@@ -159,66 +160,66 @@ def camps_of(annotations: Annotations, *, seed: int = 0) -> Camps | None:
     require_kind(annotations.label_kind, "camps_of", CLASSIFICATION)
     annotations.check_no_repeats("camps_of")
     number = annotations.num_annotators
-    who, tasks = annotations.annotator_ids.astype(np.int64), annotations.task_ids.astype(np.int64)
+    annotators, tasks = annotations.annotator_ids.astype(np.int64), annotations.task_ids.astype(np.int64)
     names, cells = np.unique(tasks * annotations.num_classes + annotations.labels, return_inverse=True)
-    every = _Answers(tasks, who, cells, (annotations.num_tasks, number, len(names)))
+    every = _Answers(tasks, annotators, cells, (annotations.num_tasks, number, len(names)))
     order = np.random.default_rng(seed).permutation(annotations.num_tasks)
-    drawn = order[tasks] < annotations.num_tasks * MOST_ANSWERS / max(len(who), 1)
-    counts = np.bincount(who[drawn], minlength=number)
+    drawn = order[tasks] < annotations.num_tasks * MOST_ANSWERS / max(len(annotators), 1)
+    counts = np.bincount(annotators[drawn], minlength=number)
     kept = np.argsort(-counts, kind="stable")[: min(MOST_ANNOTATORS, np.count_nonzero(counts))]
     place, sides, copies = np.full(number, -1), np.zeros(number, np.int64), np.zeros(number, bool)
     place[kept] = np.arange(len(kept))
-    rows = drawn & (place[who] >= 0)
-    some = _Answers(tasks[rows], place[who[rows]], cells[rows], (annotations.num_tasks, len(kept), len(names)))
+    rows = drawn & (place[annotators] >= 0)
+    some = _Answers(tasks[rows], place[annotators[rows]], cells[rows], (annotations.num_tasks, len(kept), len(names)))
     for _ in range(ROUNDS):
-        if (found := _tested(some, order % FOLDS)) is None:
+        if (result := _test(some, order % FOLDS)) is None:
             return None
-        statistic, side = found
+        statistic, side = result
         family = _families(some, side)
         first = np.unique(family, return_index=True)[1]
         if len(first) == len(family):
             break
         copies[kept] |= np.bincount(family)[family] > 1
-        some = some.part(np.isin(some.who, first))
-    compared = np.unique(some.who)
+        some = some.part(np.isin(some.annotators, first))
+    compared = np.unique(some.annotators)
     sides[kept[compared]] = side[compared]
-    position = every.deviations(every.compared(sides)[0])
+    position = every.deviations(every.compare(sides)[0])
     sides = (position > 1).astype(np.int64) - (position < -1)
     sides = -sides if sides.sum() < 0 else sides
-    said, sure = zip(*(_consensus(annotations, sides == which) for which in (1, -1)), strict=True)
-    both = np.minimum(*said) >= 0
-    if not both.any() or chi2_contingency(crosstab(said[0][both], said[1][both])[1])[1] > UNRELATED:
+    labels, sure = zip(*(_consensus(annotations, sides == which) for which in (1, -1)), strict=True)
+    both = np.minimum(*labels) >= 0
+    if not both.any() or chi2_contingency(crosstab(labels[0][both], labels[1][both])[1])[1] > UNRELATED:
         return None
     camp = np.select([sides == 1, sides == -1], [1, 2], 0)
-    return Camps(statistic, float(norm.sf(statistic)), camp, np.stack(said, 1), np.stack(sure, 1), copies)
+    return Camps(statistic, float(norm.sf(statistic)), camp, np.stack(labels, 1), np.stack(sure, 1), copies)
 
 
-def _tested(answers: _Answers, folds: Ints) -> tuple[float, Ints] | None:
-    """The statistic, and the side of each annotator, [R]; None where there are no camps."""
-    if len(np.unique(answers.who)) < 2 * MEMBERS:
+def _test(answers: _Answers, folds: Ints) -> tuple[float, Ints] | None:
+    """The statistic, and the side of each annotator, [R]; None without camps."""
+    if len(np.unique(answers.annotators)) < 2 * MEMBERS:
         return None
-    first, own = np.zeros(answers.shape[1], np.int64), np.zeros(len(answers.tasks))
-    wins, decisive = own.copy(), own.copy()
+    first, sides = np.zeros(answers.shape[1], np.int64), np.zeros(len(answers.tasks))
+    wins, decisive = sides.copy(), sides.copy()
     for fold in range(FOLDS):
         rows = folds[answers.tasks] == fold
         side = _sides(answers.part(~rows))
         side = -side if first @ side < 0 else side
         first = first if first.any() else side
         held = answers.part(rows)
-        wins[rows], decisive[rows] = held.compared(side)
-        own[rows] = side[held.who]
+        wins[rows], decisive[rows] = held.compare(side)
+        sides[rows] = side[held.annotators]
     statistics = []
     for which in (1, -1):
-        sums = which * np.bincount(answers.tasks, wins * (own == which))
+        sums = which * np.bincount(answers.tasks, wins * (sides == which))
         statistics.append(float(sums.sum() / max(np.sqrt((sums**2).sum()), TINY)))
-    z, who = answers.deviations(wins), answers.who
+    z, annotators = answers.deviations(wins), answers.annotators
     clear = [(which * z > DEVIATIONS).sum() for which in (1, -1)]
     if min(statistics) < DEVIATIONS or min(clear) < max(MEMBERS, QUARTER * sum(clear)):
         return None
-    weight = np.bincount(who, decisive)
-    told = np.sqrt(np.bincount(who, decisive**2)) < WIDEST * weight
-    far = np.abs(np.bincount(who, wins)[told] / weight[told])
-    between = (far < np.sqrt((far**2).mean()) / 2).mean() if told.sum() >= 2 * MEMBERS else 1.0
+    weight = np.bincount(annotators, decisive)
+    known = np.sqrt(np.bincount(annotators, decisive**2)) < WIDEST * weight
+    far = np.abs(np.bincount(annotators, wins)[known] / weight[known])
+    between = (far < np.sqrt((far**2).mean()) / 2).mean() if known.sum() >= 2 * MEMBERS else 1.0
     return None if between > BETWEEN else (min(statistics), np.sign(z).astype(np.int64))
 
 
@@ -231,7 +232,7 @@ def _sides(answers: _Answers) -> Ints:
     beyond += mean.mean() - mean - mean[:, None]
     side = np.sign(eigh(beyond, subset_by_index=[len(beyond) - 1] * 2)[1][:, 0]).astype(np.int64)
     for _ in range(SWEEPS):
-        z = answers.deviations(answers.compared(side)[0])
+        z = answers.deviations(answers.compare(side)[0])
         side = (z > 1).astype(np.int64) - (z < -1)
     return side
 
@@ -250,9 +251,9 @@ def _families(answers: _Answers, side: Ints) -> Ints:
 
 def _consensus(annotations: Annotations, members: NDArray[np.bool_]) -> tuple[Ints, Array]:
     """Labels by some annotators alone, and their probabilities; -1 and NaN where they annotated nothing."""
-    own = annotations.select_rows(members[annotations.annotator_ids])
+    part = annotations.select_rows(members[annotations.annotator_ids])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what may be wrong with a part of the annotations is no news
-        result = OneCoinDawidSkene().fit(own)
-    known = own.redundancy > 0
+        warnings.simplefilter("ignore")  # warnings about a part of the annotations tell nothing new
+        result = OneCoinDawidSkene().fit(part)
+    known = part.redundancy > 0
     return np.where(known, result.labels, -1), np.where(known, result.posteriors.max(axis=1), np.nan)

@@ -1,13 +1,11 @@
 """Columns of the tables: names, and numbers that are not always defined."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
-def name_column(names: NDArray[Any], codes: NDArray[np.int64] | None = None) -> pa.Array:
+def name_column(names: NDArray[np.generic], codes: NDArray[np.int64] | None = None) -> pa.Array:
     """Names as a column: integers stay integers, anything else is text.
 
     Args:
@@ -22,7 +20,7 @@ def name_column(names: NDArray[Any], codes: NDArray[np.int64] | None = None) -> 
     return column if codes is None else column.take(pa.array(codes))
 
 
-def ratio(above: NDArray[Any], below: NDArray[Any], otherwise: float = np.nan) -> NDArray[np.float64]:
+def ratio(above: ArrayLike, below: ArrayLike, otherwise: float = np.nan) -> NDArray[np.float64]:
     """One divided by the other.
 
     Args:
@@ -34,7 +32,7 @@ def ratio(above: NDArray[Any], below: NDArray[Any], otherwise: float = np.nan) -
     return np.divide(top, bottom, out=np.full(bottom.shape, otherwise), where=bottom > 0)
 
 
-def defined(values: NDArray[Any], where: NDArray[np.bool_]) -> pa.Array:
+def defined(values: NDArray[np.generic], where: NDArray[np.bool_]) -> pa.Array:
     """A column that is null where a measure is not defined.
 
     Args:

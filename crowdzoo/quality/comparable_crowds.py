@@ -58,22 +58,22 @@ def expected_accuracy(
         value, low, high = quality.expected_accuracy(annotations, result.labels, state.probability)
         ```
     """
-    asked = annotations.redundancy > 0
+    labelled = annotations.redundancy > 0
     for name, values in (("labels", labels), ("probability", probability)):
         if np.shape(values) != (annotations.num_tasks,):
             raise DataError(
                 f"expected_accuracy: {name} must have one value for each of {annotations.num_tasks:,} tasks, got the "
                 f"shape {np.shape(values)}; of posteriors, take posteriors.max(axis=1)."
             )
-    if asked.sum() < LEAST_TASKS or min(annotations.num_annotators, annotations.num_classes) < 2:
+    if labelled.sum() < LEAST_TASKS or min(annotations.num_annotators, annotations.num_classes) < 2:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VotesWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
-        same = (DawidSkene().fit(annotations).labels == labels)[asked].mean()
-    mean, size = np.asarray(probability)[asked].mean(), annotations.redundancy[asked].mean()
+        same = (DawidSkene().fit(annotations).labels == labels)[labelled].mean()
+    mean, size = np.asarray(probability)[labelled].mean(), annotations.redundancy[labelled].mean()
     variance = mean * (1 - mean)
     value = mean + variance * (np.array(SHIFT) @ [1, same, logit(np.clip(mean, *ENDS))])
-    half = np.sqrt(max(variance, LEAST_VARIANCE) * (HALF**2 * size ** (2 * POWER) + NORMAL_95**2 / asked.sum()))
+    half = np.sqrt(max(variance, LEAST_VARIANCE) * (HALF**2 * size ** (2 * POWER) + NORMAL_95**2 / labelled.sum()))
     value, low, high = np.clip(value + half * np.array([0, -1, 1]), 0, 1).tolist()
     return value, low, high

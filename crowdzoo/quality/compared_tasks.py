@@ -101,7 +101,7 @@ def order_of_others(annotations: Annotations, *, folds: int = 10, seed: int = 0)
 
     Annotators are dealt into folds at random. `BradleyTerry` is fitted to the judgments of all other folds, so that no
     judgment counts in its own favour, nor do other judgments of its annotator. An annotator who answers without looking
-    agrees with the sign in half of the judgments that name a side, where the better task stands on either side equally
+    agrees with the sign in half of the judgments that name a side, where the better task is on either side equally
     often.
 
     Args:
@@ -122,13 +122,13 @@ def order_of_others(annotations: Annotations, *, folds: int = 10, seed: int = 0)
     number = annotations.num_annotators
     lead = np.full(len(annotations), np.nan)
     fold = np.random.default_rng(seed).permutation(number) % max(min(folds, number), 1)
-    for each in np.unique(fold).tolist():
-        mine = fold[annotations.annotator_ids] == each
-        others = annotations.select_rows(~mine)
-        if not len(others) or not mine.any():
+    for part in np.unique(fold).tolist():
+        mine = fold[annotations.annotator_ids] == part
+        rest = annotations.select_rows(~mine)
+        if not len(rest) or not mine.any():
             continue
-        found = BradleyTerry().fit(others)
+        result = BradleyTerry().fit(rest)
         left, right = annotations.task_ids[mine], annotations.right_ids[mine]
-        linked = found.groups[left] == found.groups[right]
-        lead[mine] = np.where(linked, found.scores[left] - found.scores[right], np.nan)
+        linked = result.groups[left] == result.groups[right]
+        lead[mine] = np.where(linked, result.scores[left] - result.scores[right], np.nan)
     return lead

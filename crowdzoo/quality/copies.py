@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,25 +15,25 @@ from crowdzoo.quality.wilson import wilson
 COPIED = 0.7  # share of the answers that two would not have in common by themselves, which they have all the same
 LEAST_SHARED = 7  # tasks of two annotators; fewer prove nothing
 MOST_CELLS = 1 << 25  # of annotators, or pairs of them, by different answers
-MOST_ANSWERS = 1_000_000  # that are compared; of more, tasks are drawn
+MOST_ANSWERS = 1_000_000  # that are compared; from more, tasks are drawn
 ROUNDS = 5
 NAMED = 5  # of a family
 
 
 def copies(
-    annotators: NDArray[Any], tasks: NDArray[np.int64], who: NDArray[np.int64], said: NDArray[Any]
+    names: NDArray[np.generic], tasks: NDArray[np.int64], annotators: NDArray[np.int64], answers: NDArray[np.generic]
 ) -> list[str | None]:
     """Names of the family of each annotator; None for who answers alone. Arguments as for `copy_families`."""
-    return family_names(annotators, copy_families(len(annotators), tasks, who, said))
+    return family_names(names, copy_families(len(names), tasks, annotators, answers))
 
 
-def family_names(annotators: NDArray[Any], families: NDArray[np.int64]) -> list[str | None]:
+def family_names(annotators: NDArray[np.generic], families: NDArray[np.int64]) -> list[str | None]:
     """Names of the family of each annotator, the first five of them; None for who answers alone."""
     names: dict[int, str] = {}
     for family in np.flatnonzero(np.bincount(families) > 1).tolist():
         places = np.flatnonzero(families == family).tolist()
-        more = f" and {len(places) - NAMED:,} more" if len(places) > NAMED else ""
-        names[family] = ", ".join(str(annotators[place]) for place in places[:NAMED]) + more
+        rest = f" and {len(places) - NAMED:,} more" if len(places) > NAMED else ""
+        names[family] = ", ".join(str(annotators[place]) for place in places[:NAMED]) + rest
     return [names.get(family) for family in families.tolist()]
 
 
@@ -45,7 +44,7 @@ def families_of(names: Sequence[str | None]) -> NDArray[np.int64]:
 
 
 def copy_families(
-    number: int, tasks: NDArray[np.int64], who: NDArray[np.int64], said: NDArray[Any]
+    number: int, tasks: NDArray[np.int64], annotators: NDArray[np.int64], answers: NDArray[np.generic]
 ) -> NDArray[np.int64]:
     """Families of annotators who copy each other, or answer from one source: of each the code of the family's first.
 
@@ -55,13 +54,13 @@ def copy_families(
     count as one; and how often others agree on the same tasks. A pair copies that agrees so much more often that it is
     no chance (see `dependent_pairs`), and that has in common at least seven tenths of the answers which it need not
     have (by Wilson's interval). Who copied whom cannot be told from answers, nor whether half of the crowd copies: a
-    family is smaller. Tasks with three answers or more count; of more than a million answers tasks are drawn.
+    family is smaller. Tasks with three answers or more count; from more than a million answers, tasks are drawn.
 
     Args:
         number: of annotators, R.
         tasks: task, or question, of each of A answers, [A].
-        who: its annotator, [A].
-        said: code of what was said, [A].
+        annotators: its annotator, [A].
+        answers: code of what was said, [A].
 
     Returns:
         int64 [R]; the own code for all who answer by themselves, and where there are too many annotators and answers to
@@ -71,24 +70,24 @@ def copy_families(
     if (drawn := MOST_ANSWERS / max(len(tasks), 1)) < 1:
         several &= np.random.default_rng(0).random(len(several)) < drawn
     rows = several[tasks]
-    tasks, who, said = tasks[rows], who[rows], np.unique(said[rows], return_inverse=True)[1]
-    found = np.arange(number)
-    width = int(said.max(initial=0)) + 1
-    block = Block(tasks, who, said)
+    tasks, annotators, codes = tasks[rows], annotators[rows], np.unique(answers[rows], return_inverse=True)[1]
+    families = np.arange(number)
+    width = int(codes.max(initial=0)) + 1
+    block = Block(tasks, annotators, codes)
     shared = SharedTasks.of(block, number)
     pairs, agreed = np.bincount(shared.tasks), np.bincount(shared.tasks, shared.same)
-    others = (agreed[shared.tasks] - shared.same) / np.maximum(pairs[shared.tasks] - 1, 1)
-    easy = np.bincount(shared.pairs, others) / shared.shared
+    peers = (agreed[shared.tasks] - shared.same) / np.maximum(pairs[shared.tasks] - 1, 1)
+    easy = np.bincount(shared.pairs, peers) / shared.shared
     some = shared.shared >= LEAST_SHARED
     if not some.any() or max(number, len(block.tasks), np.count_nonzero(some)) * width > MOST_CELLS:
-        return found
+        return families
     left, right, times, agreement = shared.left[some], shared.right[some], shared.shared[some], shared.agreement[some]
     shared = replace(shared, left=left, right=right, shared=times, agreement=agreement)
-    shares = np.bincount(who * width + said, minlength=number * width).reshape(number, width)
+    shares = np.bincount(annotators * width + codes, minlength=number * width).reshape(number, width)
     shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)
     by_chance = np.clip((shares[left] * shares[right]).sum(axis=1), CHANCE, 1 - CHANCE)
     beyond = np.tile(np.maximum((agreement - by_chance) / (1 - by_chance), -1), 2)
-    one, other = np.concatenate([left, right]), np.concatenate([right, left])
+    first, second = np.concatenate([left, right]), np.concatenate([right, left])
     expected = np.full(len(left), np.clip(np.average(agreement, weights=times), CHANCE, 1 - CHANCE))
     surely = wilson(agreement, times)[0]
     linked = np.ones(len(left), bool)
@@ -97,33 +96,33 @@ def copy_families(
         linked = dependent_pairs(shared, expected) & (surely - expected >= COPIED * (1 - expected))
         if np.array_equal(linked, before):
             break
-        skill = fitted_skills(one, other, beyond, np.tile(times * ~linked, 2), number)
+        skill = fitted_skills(first, second, beyond, np.tile(times * ~linked, 2), number)
         by_skill = by_chance + (1 - by_chance) * skill[left] * skill[right]
         groups = dependent_groups(shared, expected, linked, number)
-        right_of = _judged(block, groups.weights(block), groups.members, skill, width)
+        right_of = _accuracies(block, groups.weights(block), groups.members, skill, width)
         both_right, both_wrong = right_of[left] * right_of[right], (1 - right_of[left]) * (1 - right_of[right])
         judged = both_right + both_wrong / max(width - 1, 1)
         expected = np.clip(np.maximum.reduce([by_skill, judged, easy[some]]), CHANCE, 1 - CHANCE)
     members = groups.members
     sizes = np.bincount(members)
-    for family in np.flatnonzero((sizes > 1) & (2 * sizes < len(np.unique(who)))).tolist():
+    for family in np.flatnonzero((sizes > 1) & (2 * sizes < len(np.unique(annotators)))).tolist():
         places = np.flatnonzero(members == family)
-        found[places] = places[0]
-    return found
+        families[places] = places[0]
+    return families
 
 
-def _judged(
+def _accuracies(
     block: Block, weights: NDArray[np.float64], family: NDArray[np.int64], skill: NDArray[np.float64], size: int
 ) -> NDArray[np.float64]:
     """Accuracies by the answers of all but the own family, each of whom is as good as the skill says, [R]."""
-    who, accuracy = block.annotator_ids.astype(np.int64), np.clip(skill + (1 - skill) / size, EDGE, 1 - EDGE)
-    odds = weights * np.maximum(np.log(accuracy * (size - 1) / (1 - accuracy) + LEAST), 0)[who]
+    annotators, accuracy = block.annotator_ids.astype(np.int64), np.clip(skill + (1 - skill) / size, EDGE, 1 - EDGE)
+    odds = weights * np.maximum(np.log(accuracy * (size - 1) / (1 - accuracy) + LEAST), 0)[annotators]
     cells = block.index * size + block.labels
     evidence = np.bincount(cells, odds, len(block.tasks) * size).reshape(-1, size)
     evidence = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     mine = evidence.ravel()[cells]
-    _, place = np.unique(cells * len(skill) + family[who], return_inverse=True)  # the family's votes for the same
-    own = mine * np.exp(-np.bincount(place, odds)[place])
-    share = own / np.maximum(evidence.sum(axis=1)[block.index] - mine + own, LEAST)
-    found = accuracies(who, share, len(skill), size)[0]
-    return np.where(np.isfinite(found), found, accuracy)
+    _, place = np.unique(cells * len(skill) + family[annotators], return_inverse=True)  # a family's equal votes
+    kin = mine * np.exp(-np.bincount(place, odds)[place])
+    share = kin / np.maximum(evidence.sum(axis=1)[block.index] - mine + kin, LEAST)
+    estimates = accuracies(annotators, share, len(skill), size)[0]
+    return np.where(np.isfinite(estimates), estimates, accuracy)

@@ -13,15 +13,16 @@ def counted_once(annotations: Annotations, families: NDArray[np.int64]) -> Annot
 
     Args:
         annotations: of R annotators.
-        families: code of the annotator who stands for each one, [R], such as `copy_families` gives them.
+        families: code of the annotator who represents each one, [R], such as `copy_families` gives them.
 
     Returns:
-        For each task the annotations of the family's member who comes first. Annotators who do not stand for any family
+        For each task the annotations of the family's member who comes first. Annotators who do not represent any family
         have none.
     """
-    who = families[annotations.annotator_ids]
-    cells, first, place = np.unique(annotations.task_ids * len(families) + who, return_index=True, return_inverse=True)
-    if len(cells) == len(who):
-        return replace(annotations, annotator_ids=who)
+    annotators = families[annotations.annotator_ids]
+    cells = annotations.task_ids * len(families) + annotators
+    _, first, place = np.unique(cells, return_index=True, return_inverse=True)
+    if len(first) == len(cells):
+        return replace(annotations, annotator_ids=annotators)
     rows = annotations.annotator_ids == annotations.annotator_ids[first][place]
-    return replace(annotations.select_rows(rows), annotator_ids=who[rows])
+    return replace(annotations.select_rows(rows), annotator_ids=annotators[rows])

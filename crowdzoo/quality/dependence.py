@@ -29,8 +29,8 @@ def effective_votes(annotations: Annotations) -> float | None:
         At most the mean number of annotations of a task; None where there are fewer than two classes, where no task
         has two annotations, and where annotators gave a task several labels (`on_duplicate="all"`).
     """
-    found = effective_votes_interval(annotations)
-    return None if found is None else found[0]
+    interval = effective_votes_interval(annotations)
+    return None if interval is None else interval[0]
 
 
 def effective_votes_interval(annotations: Annotations) -> tuple[float, float, float] | None:
@@ -46,16 +46,16 @@ def effective_votes_interval(annotations: Annotations) -> tuple[float, float, fl
     Returns:
         Value, low and high; None where there is no value.
     """
-    asked = annotations.redundancy > 0
-    sizes = annotations.redundancy[asked]
+    labelled = annotations.redundancy > 0
+    sizes = annotations.redundancy[labelled]
     if annotations.num_classes < 2 or sizes.max(initial=0) < 2 or annotations.repeats:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VotesWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         coin = OneCoinDawidSkene().fit(annotations)
-    votes = weighted_votes(annotations, np.ones(len(annotations)))[asked]
-    prior = coin.posteriors[asked].sum(axis=0) + 1
+    votes = weighted_votes(annotations, np.ones(len(annotations)))[labelled]
+    prior = coin.posteriors[labelled].sum(axis=0) + 1
 
     concentrations, likelihood = likelihood_of_concentrations(votes, prior / prior.sum())
     inside = np.flatnonzero(likelihood >= likelihood.max() - INSIDE)

@@ -78,27 +78,27 @@ class ErrorCorrelation:
             return cls(None, reason="it takes two models")
         tasks = np.flatnonzero((people.redundancy > 0) & (machines.redundancy > 1))
         if size < 2 or len(tasks) < LEAST_TASKS:
-            return cls(None, reason=f"people labelled {len(tasks):,} of the tasks that two models labelled or more, "
-                f"and {LEAST_TASKS} are needed")  # fmt: skip
+            reason = f"people labelled {len(tasks):,} of the tasks that two models labelled or more"
+            return cls(None, reason=f"{reason}, and {LEAST_TASKS} are needed")
         if len(tasks) > MOST_TASKS:
             tasks = np.sort(rng.choice(tasks, MOST_TASKS, replace=False))
         skill = np.maximum((size * right - 1) / (size - 1), LEAST_SKILL)
         pairs, agreed, expected = _pairs_of_people(people, skill)
         shared = int((pairs[tasks] > 0).sum())
         if shared < LEAST_TASKS:
-            return cls(None, reason=f"two people or more labelled {shared:,} of the tasks that models labelled, and "
-                f"{LEAST_TASKS} are needed to know how often people err")  # fmt: skip
+            reason = f"two people or more labelled {shared:,} of the tasks that models labelled"
+            return cls(None, reason=f"{reason}, and {LEAST_TASKS} are needed to know how often people err")
         moments = _Moments.of(people, machines, skill, tasks, agreed, expected)
         value = moments.correlation(np.ones(len(tasks)))
         if value is None:
             return cls(None, reason="people do not agree more often than by chance")
         draws = rng.multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), SAMPLES)
-        found = [moments.correlation(times.astype(np.float64)) for times in draws]
-        samples = [-1.0 if each is None else each for each in found]
+        correlations = (moments.correlation(times.astype(np.float64)) for times in draws)
+        samples = [-1.0 if sample is None else sample for sample in correlations]
         low, high = np.quantile(samples, LEVELS)
         if high - low > WIDEST:
-            return cls(None, reason=f"people labelled too few tasks, or models err too seldom, to tell (95 % interval "
-                f"{low:.2f} to {high:.2f})")  # fmt: skip
+            reason = "people labelled too few tasks, or models err too seldom, to tell"
+            return cls(None, reason=f"{reason} (95 % interval {low:.2f} to {high:.2f})")
         return cls(value, float(low), float(high))
 
 

@@ -37,7 +37,7 @@ def raw_agreement(annotations: Annotations) -> float:
 
 
 def fleiss_kappa(annotations: Annotations) -> float:
-    """Fleiss' kappa, for any number of annotations a task.
+    """Fleiss' kappa, for any number of annotations per task.
 
     (P - P_e) / (1 - P_e), where P is `raw_agreement` and P_e the sum over classes of the squared mean share
     of the class. Shares are taken within tasks and then averaged, so every task weighs the same. With one number of
@@ -65,7 +65,7 @@ def fleiss_kappa(annotations: Annotations) -> float:
 
 
 @checked(weights=Choice(POWERS))
-def cohen_kappa(annotations: Annotations, first: Any, second: Any, weights: str = "none") -> float:
+def cohen_kappa(annotations: Annotations, first: object, second: object, weights: str = "none") -> float:
     """Cohen's kappa of two annotators over the tasks that both labelled.
 
     1 - (mean distance of their labels of one task) / (mean distance of any label of one and any of the other).
@@ -84,17 +84,17 @@ def cohen_kappa(annotations: Annotations, first: Any, second: Any, weights: str 
         J. Cohen: A coefficient of agreement for nominal scales, 1960; Weighted kappa, 1968.
     """
     require_annotations(annotations, "Cohen's kappa")
-    who = [_annotator_code(annotations, name) for name in (first, second)]
-    if who[0] == who[1]:
+    codes = [_annotator_code(annotations, name) for name in (first, second)]
+    if codes[0] == codes[1]:
         raise ConfigError(f"Cohen's kappa takes two annotators, got {first!r} twice.")
-    found = cohen_kappas(annotations.select_rows(np.isin(annotations.annotator_ids, who)), weights).to_pylist()
-    if not found:
+    rows = cohen_kappas(annotations.select_rows(np.isin(annotations.annotator_ids, codes)), weights).to_pylist()
+    if not rows:
         raise DataError(f"Annotators {first!r} and {second!r} have no task in common.")
-    kappa: float | None = found[0]["kappa"]
+    kappa: float | None = rows[0]["kappa"]
     if kappa is None:
         raise DataError(
             f"Cohen's kappa of {first!r} and {second!r} is not defined: each said but one class, the same, for their "
-            f"{found[0]['tasks']:,} tasks."
+            f"{rows[0]['tasks']:,} tasks."
         )
     return kappa
 
@@ -135,13 +135,13 @@ def cohen_kappas(annotations: Annotations, weights: str = "none") -> pa.Table:
         parts.append((first[edges], second[edges], np.diff(starts), equal, observed, expected))
     if not parts:
         parts = [tuple(np.empty(0, kind) for kind in (*[np.int64] * 4, float, float))]  # type: ignore[list-item]  # no pair: empty columns
-    ones, others, tasks, equal, observed, expected = (np.concatenate(column) for column in zip(*parts, strict=True))
+    firsts, seconds, tasks, equal, observed, expected = (np.concatenate(column) for column in zip(*parts, strict=True))
     varied = expected > 0
     kappa = 1 - np.divide(tasks * observed, expected, out=np.zeros(len(tasks)), where=varied)
     return pa.table(
         {
-            "first": name_column(annotations.annotators, ones),
-            "second": name_column(annotations.annotators, others),
+            "first": name_column(annotations.annotators, firsts),
+            "second": name_column(annotations.annotators, seconds),
             "tasks": pa.array(tasks),
             "agreement": pa.array(equal / tasks),
             "kappa": defined(kappa, varied),
@@ -149,15 +149,15 @@ def cohen_kappas(annotations: Annotations, weights: str = "none") -> pa.Table:
     )
 
 
-def _annotator_code(annotations: Annotations, who: Any) -> int:
-    if isinstance(who, (int, np.integer)) and not isinstance(who, bool):
-        if not 0 <= who < annotations.num_annotators:
-            raise DataError(f"annotator code {who} is not one of 0 to {annotations.num_annotators - 1}.")
-        return int(who)
+def _annotator_code(annotations: Annotations, annotator: Any) -> int:
+    if isinstance(annotator, (int, np.integer)) and not isinstance(annotator, bool):
+        if not 0 <= annotator < annotations.num_annotators:
+            raise DataError(f"annotator code {annotator} is not one of 0 to {annotations.num_annotators - 1}.")
+        return int(annotator)
     for code, name in enumerate(annotations.annotators.tolist()):
-        if name == who:
+        if name == annotator:
             return code
-    raise DataError(unknown("annotator", who, annotations.annotators.tolist()))
+    raise DataError(unknown("annotator", annotator, annotations.annotators.tolist()))
 
 
 def _shared_tasks(ratings: Ratings, num_annotators: int) -> Iterator[tuple[NDArray[Any], ...]]:

@@ -127,7 +127,7 @@ def krippendorff_alpha(
     owners = _groups(annotations, groups)
     size = len(ratings.sizes) if owners is None else int(owners.max()) + 1
     samples = []
-    for weights in drawn(size, int(bootstrap), int(seed), on_sample):
+    for weights in draw_tasks(size, int(bootstrap), int(seed), on_sample):
         observed, expected = measure.disagreements(weights if owners is None else weights[owners])
         if expected > 0:
             samples.append(1 - observed / expected)
@@ -135,7 +135,7 @@ def krippendorff_alpha(
     return with_interval(alpha, samples, ends, float(confidence))
 
 
-def drawn(
+def draw_tasks(
     size: int, number: int, seed: int, on_sample: Callable[[], None] | None = None
 ) -> Iterator[NDArray[np.float64]]:
     """How often each of so many things is in a bootstrap sample, [size], for each of `number` samples.
@@ -156,7 +156,7 @@ def drawn(
 def with_interval(
     alpha: Alpha, samples: list[float], ends: tuple[float, float] = (0.025, 0.975), confidence: float = 0.95
 ) -> Alpha:
-    """An alpha with the interval of its bootstrap samples; as it is where there are none, as of very few tasks."""
+    """An alpha with the interval of its bootstrap samples; unchanged without samples, as for very few tasks."""
     if not samples:
         return alpha
     low, high = np.quantile(samples, ends).tolist()
@@ -181,9 +181,9 @@ def coincidence_matrix(annotations: Annotations) -> NDArray[np.float64]:
         raise DataError(f"A coincidence matrix of {ratings.num_values:,} classes is too large: at most {MAX_VALUES:,}.")
     ratings = ratings.pairable
     votes, weights = ratings.votes, 1 / (ratings.sizes - 1)
-    found: NDArray[np.float64] = (votes.T @ votes.multiply(weights[:, None]).tocsr()).toarray()
-    own = np.bincount(ratings.codes, np.repeat(weights, ratings.sizes), ratings.num_values)
-    return found - np.diag(own)  # nobody is paired with himself
+    matrix: NDArray[np.float64] = (votes.T @ votes.multiply(weights[:, None]).tocsr()).toarray()
+    diagonal = np.bincount(ratings.codes, np.repeat(weights, ratings.sizes), ratings.num_values)
+    return matrix - np.diag(diagonal)  # nobody is paired with himself
 
 
 class _Measure:
@@ -228,23 +228,23 @@ def _groups(annotations: Annotations, groups: ArrayLike | None) -> NDArray[np.in
     """Groups of the tasks with two annotations or more, as codes from 0."""
     if groups is None:
         return None
-    given = np.asarray(groups)
-    if given.shape != (annotations.num_tasks,) or given.dtype.kind not in "iu":
+    codes = np.asarray(groups)
+    if codes.shape != (annotations.num_tasks,) or codes.dtype.kind not in "iu":
         raise DataError(
-            f"groups holds an integer for each of the {annotations.num_tasks:,} tasks. Received: shape {given.shape}, "
-            f"type {given.dtype}."
+            f"groups holds an integer for each of the {annotations.num_tasks:,} tasks. Received: shape {codes.shape}, "
+            f"type {codes.dtype}."
         )
-    return np.unique(given[annotations.redundancy > 1], return_inverse=True)[1].astype(np.int64)
+    return np.unique(codes[annotations.redundancy > 1], return_inverse=True)[1].astype(np.int64)
 
 
-def _with_values(ratings: Ratings, annotations: Annotations, metric: str, given: ArrayLike | None) -> Ratings:
+def _with_values(ratings: Ratings, annotations: Annotations, metric: str, numbers: ArrayLike | None) -> Ratings:
     """Ratings with ascending numbers behind their codes; classes of equal number become one."""
     if not annotations.label_kind.has_classes:
-        if given is not None:
+        if numbers is not None:
             raise ConfigError("values belong to classes; annotations of kind 'regression' are numbers already.")
         values = ratings.values
     else:
-        values = _class_values(annotations, metric, given)
+        values = _class_values(annotations, metric, numbers)
     ascending, place = np.unique(values, return_inverse=True)
     codes = place.astype(np.int32)[ratings.codes]
     used = np.bincount(codes, minlength=len(ascending)) > 0
@@ -262,10 +262,10 @@ def _with_values(ratings: Ratings, annotations: Annotations, metric: str, given:
     return Ratings(ratings.starts, ratings.annotator_ids, codes, int(used.sum()), ascending[used])
 
 
-def _class_values(annotations: Annotations, metric: str, given: ArrayLike | None) -> NDArray[np.float64]:
+def _class_values(annotations: Annotations, metric: str, numbers: ArrayLike | None) -> NDArray[np.float64]:
     number = annotations.num_classes
-    if given is not None:
-        values = np.asarray(given, np.float64)
+    if numbers is not None:
+        values = np.asarray(numbers, np.float64)
         if values.shape != (number,) or not np.isfinite(values).all():
             raise DataError(f"values holds one finite number for each of the {number} classes.")
         return values

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,15 +70,15 @@ class PeopleAndModels:
         assert self.aggregation.class_prior is not None
         confusions = self.aggregation.confusions[annotators]
         already = self.models_per_task[tasks]
-        more = _worth(already + 1, self.discount) - _worth(already, self.discount)
-        share = np.where(self.is_model[annotators], more[:, None], 1.0)[..., None, None]
+        gain = _worth(already + 1, self.discount) - _worth(already, self.discount)
+        share = np.where(self.is_model[annotators], gain[:, None], 1.0)[..., None, None]
         blind = np.einsum("k,...kl->...l", self.aggregation.class_prior, confusions)[..., None, :]
         return share * confusions + (1 - share) * blind
 
 
 @checked(trusted=Number(0, 1, above=True, below=True), seed=SEED)
 def people_and_models(
-    annotations: Annotations, models: Sequence[Any], *, trusted: float = 0.8, seed: int = 0
+    annotations: Annotations, models: Sequence[object], *, trusted: float = 0.8, seed: int = 0
 ) -> PeopleAndModels:
     """Labels of tasks that models labelled, and people some of them.
 
@@ -94,10 +93,10 @@ def people_and_models(
        say (likelihood of the people's annotations).
     4. Bayes' rule: class prior of the people's tasks, people's annotations, weighted votes of models.
 
-    So a model's word counts for what it is worth beside people, and that is nothing where models guess. People should
+    So a model's word counts for what it is worth next to people, and that is nothing where models guess. People should
     have labelled some tasks at random: the matrices are those of the tasks that they labelled.
 
-    How far models err on the same tasks is told beside that, in `correlation`. It takes 30 tasks or more that two
+    `correlation` is how far models err on the same tasks. It takes 30 tasks or more that two
     people and two models labelled, and is not known otherwise.
 
     Source: our own, of known parts. L. Kish: Survey Sampling. 1965 (effective number); that labels of few people say
@@ -107,7 +106,7 @@ def people_and_models(
         annotations: kind classification, K classes.
         models: names of the annotators that are models; all others are people.
         trusted: how often people are right before any is seen, between 0 and 1; counts as 20 annotations of each
-            person. Where no two people label a task, all that is known of them is this.
+            person. If no task has labels of two people, nothing else is known of them.
         seed: of the five parts of the tasks, and of random ties.
 
     Raises:
@@ -127,25 +126,25 @@ def people_and_models(
 
     coin = OneCoinDawidSkene(right=TRUST * trusted, wrong=TRUST * (1 - trusted), max_iter=1000, seed=seed).fit(people)
     assert coin.confusions is not None
-    asked = people.redundancy > 0
-    classes = coin.posteriors[asked].sum(axis=0) + 1
+    labelled = people.redundancy > 0
+    classes = coin.posteriors[labelled].sum(axis=0) + 1
     prior = classes / classes.sum()
     logs_of_people = _logs(people, coin.confusions)
 
     parts = np.random.default_rng(seed).permutation(annotations.num_tasks) % FOLDS
     logs_of_models = np.zeros_like(logs_of_people)
     for part in range(FOLDS):
-        matrices = _matrices(machines, coin.posteriors, asked & (parts != part))
+        matrices = _matrices(machines, coin.posteriors, labelled & (parts != part))
         logs_of_models[parts == part] = _logs(machines, matrices)[parts == part]
-    matrices = _matrices(machines, coin.posteriors, asked)
-    logs_of_models[~asked] = _logs(machines, matrices)[~asked]  # what a task says of models is no evidence about it
+    matrices = _matrices(machines, coin.posteriors, labelled)
+    logs_of_models[~labelled] = _logs(machines, matrices)[~labelled]  # a task is not evidence about itself
     number = machines.redundancy
     shares = [_worth(number, discount) / np.maximum(number, 1) for discount in DISCOUNTS]
     likelihood = np.exp(logs_of_people - logs_of_people.max(axis=1, keepdims=True))
     fits = []
     for share in shares:
         predicted = softmax(np.log(prior) + share[:, None] * logs_of_models, axis=-1)
-        fits.append(float(np.log((predicted * likelihood)[asked].sum(axis=1)).sum()))
+        fits.append(float(np.log((predicted * likelihood)[labelled].sum(axis=1)).sum()))
     best = int(np.argmax(fits))
     posteriors = softmax(np.log(prior) + logs_of_people + shares[best][:, None] * logs_of_models, axis=-1)
     confusions = np.where(is_model[:, None, None], matrices, coin.confusions)
@@ -172,9 +171,9 @@ def _worth(number: NDArray[np.int64], discount: float) -> NDArray[np.float64]:
 
 def _logs(annotations: Annotations, confusions: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log-likelihood of each task's annotations under each class, [N, K]."""
-    said = np.log(confusions[annotations.annotator_ids, :, annotations.labels])  # [A, K]
+    logs = np.log(confusions[annotations.annotator_ids, :, annotations.labels])  # [A, K]
     return np.stack(
-        [np.bincount(annotations.task_ids, column, annotations.num_tasks) for column in said.T], axis=1
+        [np.bincount(annotations.task_ids, column, annotations.num_tasks) for column in logs.T], axis=1
     ).astype(np.float64)
 
 
@@ -190,5 +189,5 @@ def _matrices(machines: Annotations, posteriors: NDArray[np.float64], known: NDA
     wrong = (1 - COIN_RIGHT) / max(size - 1, 1)
     coin = np.where(np.eye(size, dtype=bool), COIN_RIGHT if size > 1 else 1.0, wrong)
     common = counts.sum(axis=0) + COIN * coin
-    found: NDArray[np.float64] = counts + SHARED * common / common.sum(axis=1, keepdims=True)
-    return found / found.sum(axis=2, keepdims=True)
+    matrices: NDArray[np.float64] = counts + SHARED * common / common.sum(axis=1, keepdims=True)
+    return matrices / matrices.sum(axis=2, keepdims=True)

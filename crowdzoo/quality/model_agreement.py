@@ -11,11 +11,11 @@ from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.columns import name_column
 
 
-def class_agreement(annotations: Annotations, models: Sequence[Any]) -> pa.Table:
+def class_agreement(annotations: Annotations, models: Sequence[object]) -> pa.Table:
     """Agreement of each model with people, of each class.
 
-    Every pair of a label of the model and a label of a person for the same task counts once. Of the pairs whose person
-    says a class, `found` is the share whose model says so, too; of those whose model says it, `confirmed` is the share
+    Every pair of a label of the model and a label of a person for the same task counts once. For pairs whose person
+    says a class, `found` is the share whose model says so, too; for those whose model says it, `confirmed` is the share
     whose person does. A model that calls too much by a class has a high `found` and a low `confirmed`. To compare with:
     `people` is the share of pairs of two people of whom one says the class and the other does as well.
 
@@ -24,8 +24,8 @@ def class_agreement(annotations: Annotations, models: Sequence[Any]) -> pa.Table
         models: names of the annotators that are models; all others are people.
 
     Returns:
-        A row a model and class: `model`, `class`, `by_people` and `by_model` (pairs whose person, whose model says the
-        class), `found`, `confirmed`, `people`; null where there are no pairs.
+        One row per model and class: `model`, `class`, `by_people` and `by_model` (pairs whose person, whose model says
+        the class), `found`, `confirmed`, `people`; null where there are no pairs.
 
     Raises:
         ConfigError: an unknown name.
@@ -39,13 +39,13 @@ def class_agreement(annotations: Annotations, models: Sequence[Any]) -> pa.Table
     by_person = ~np.isin(annotations.annotator_ids, chosen)
     cells = tasks[by_person] * size + annotations.labels[by_person]
     votes = np.bincount(cells, minlength=annotations.num_tasks * size).reshape(-1, size)  # of people
-    others = votes.sum(axis=1, keepdims=True) - 1
-    people = _share((votes * (votes - 1)).sum(axis=0), (votes * np.maximum(others, 0)).sum(axis=0))
+    peers = votes.sum(axis=1, keepdims=True) - 1
+    people = _share((votes * (votes - 1)).sum(axis=0), (votes * np.maximum(peers, 0)).sum(axis=0))
     columns: dict[str, list[Any]] = {name: [] for name in ("by_people", "by_model", "found", "confirmed")}
     for code in chosen:
-        own = annotations.annotator_ids == code
-        said = annotations.labels[own]
-        pairs = np.stack([np.bincount(said, column, size) for column in votes[tasks[own]].T])  # [person, model]
+        rows = annotations.annotator_ids == code
+        labels = annotations.labels[rows]
+        pairs = np.stack([np.bincount(labels, column, size) for column in votes[tasks[rows]].T])  # [person, model]
         same = pairs.diagonal()
         by_people, by_model = pairs.sum(axis=1), pairs.sum(axis=0)
         columns["by_people"] += by_people.astype(np.int64).tolist()
@@ -62,13 +62,13 @@ def class_agreement(annotations: Annotations, models: Sequence[Any]) -> pa.Table
     )
 
 
-def codes_of(annotations: Annotations, models: Sequence[Any], where: str = "") -> list[int]:
+def codes_of(annotations: Annotations, models: Sequence[object], where: str = "") -> list[int]:
     """Annotator codes of models.
 
     Args:
         annotations: of people and models.
         models: names.
-        where: stands before the message.
+        where: start of the message.
 
     Raises:
         ConfigError: an unknown name.
@@ -81,4 +81,4 @@ def codes_of(annotations: Annotations, models: Sequence[Any], where: str = "") -
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> list[float | None]:
-    return [float(one / all_) if all_ else None for one, all_ in zip(part, whole, strict=True)]
+    return [float(count / total) if total else None for count, total in zip(part, whole, strict=True)]

@@ -1,8 +1,10 @@
 """next_questions, next_annotations: which annotator to ask about which task next."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +13,13 @@ from scipy.special import entr
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
+    from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
+    from crowdzoo.aggregation.result import Aggregation
+
+    AnswerResult = TextAggregation | RegionAggregation
 
 SURE = 0.95  # probability from which a label is called sure
 CELLS_AT_ONCE = 2**21  # numbers of confusion matrices: 16 MiB in float64
@@ -43,7 +52,7 @@ class NextAnnotations:
     def __repr__(self) -> str:
         return f"<NextAnnotations: {len(self.tasks):,} questions, cost {self.costs.sum():,.6g}>"
 
-    def taken(self, places: Any) -> "NextAnnotations":
+    def take(self, places: list[int] | NDArray[np.int64]) -> NextAnnotations:
         """Some of the questions, in the order of their places."""
         return NextAnnotations(self.tasks[places], self.annotators[places], self.gains[places], self.costs[places])
 
@@ -66,12 +75,12 @@ def information_gain(posteriors: ArrayLike, confusions: ArrayLike) -> NDArray[np
     """
     truth = np.asarray(posteriors, dtype=np.float64)
     rows = np.asarray(confusions, dtype=np.float64)
-    said = np.einsum("...k,...kl->...l", truth, rows)
+    answers = np.einsum("...k,...kl->...l", truth, rows)
     noise = np.einsum("...k,...k->...", truth, entr(rows).sum(axis=-1))
-    return np.maximum(entr(said).sum(axis=-1) - noise, 0.0)  # rounding may go below
+    return np.maximum(entr(answers).sum(axis=-1) - noise, 0.0)  # rounding may go below
 
 
-def sure_tasks(result: Any, sure: float = SURE) -> NDArray[np.bool_]:
+def sure_tasks(result: Aggregation, sure: float = SURE) -> NDArray[np.bool_]:
     """Tasks whose label is sure: pages, commands and simulations count them with this function.
 
     A task with one annotation is never sure. Nobody has contradicted its annotator, and where most tasks have one
@@ -87,7 +96,7 @@ def sure_tasks(result: Any, sure: float = SURE) -> NDArray[np.bool_]:
     return (result.posteriors.max(axis=1, initial=0) >= sure) & (result.annotations_per_task >= FEWEST)
 
 
-def known_agreement(result: Any, places: Any) -> NDArray[np.float64]:
+def known_agreement(result: AnswerResult, places: list[int]) -> NDArray[np.float64]:
     """Agreement of annotators, with one usual answer more, [R]; where a task's answer is a mean of answers."""
     counts = result.annotations_per_annotator
     usual = float(counts @ result.agreement) / max(counts.sum(), 1)
@@ -95,13 +104,16 @@ def known_agreement(result: Any, places: Any) -> NDArray[np.float64]:
 
 
 def agreement_gains(
-    spread: NDArray[np.float64], result: Any, agreement: NDArray[np.float64], crowd: Annotations
+    spread: NDArray[np.float64],
+    result: AnswerResult,
+    agreement: NDArray[np.float64],
+    crowd: Annotations,
 ) -> Gains:
     """How much nearer a further answer is expected to bring the task's, in units of the spread.
 
     Answers scatter about the true one as in RASA: by the task's spread, over the annotator's weight. A mean of weights
     W has the variance s / W, and an answer of weight w takes s w / (W (W + w)) off. The weight is the mean of what
-    agreement lacks over what the annotator's own lacks; in W one usual answer more stands for what is known without
+    agreement lacks over what the annotator's own lacks; in W one usual answer more represents what is known without
     any.
 
     Args:
@@ -115,13 +127,13 @@ def agreement_gains(
     before = 1 + np.bincount(crowd.task_ids, weights[crowd.annotator_ids], crowd.num_tasks)
 
     def nearer(tasks: NDArray[np.int64], annotators: NDArray[np.int64]) -> NDArray[np.float64]:
-        own, more = before[tasks, None], weights[annotators]
-        return np.asarray(spread[tasks, None] * more / (own * (own + more)))
+        total, weight = before[tasks, None], weights[annotators]
+        return np.asarray(spread[tasks, None] * weight / (total * (total + weight)))
 
     return nearer
 
 
-def sure_answers(result: Any, least: float, crowd: Any = None) -> NDArray[np.bool_]:
+def sure_answers(result: AnswerResult, least: float, crowd: Annotations | None = None) -> NDArray[np.bool_]:
     """Tasks with two answers or more and this confidence; the crowd says no more."""
     return np.asarray((result.confidence >= least) & (result.annotations_per_task >= FEWEST))
 
@@ -138,7 +150,7 @@ def next_annotations(
     number: int = 10,
     *,
     annotators: ArrayLike | None = None,
-    asked: Annotations | None = None,
+    annotations: Annotations | None = None,
     per_task: int | None = None,
     per_annotator: int | None = None,
     costs: ArrayLike | None = None,
@@ -158,11 +170,11 @@ def next_annotations(
             `[B, M, K, K]`, such as `lambda tasks, annotators: np.exp(model.log_confusions(x[tasks], annotators))` for
             a `CrowdModel` whose crowd layer looks at the instances.
         number: n, how many pairs.
-        annotators: codes of who can be asked; None is everybody, for a function all annotators of `asked`.
-        asked: annotations there are already, of these tasks; nobody is asked twice.
+        annotators: codes of who can be asked; None is everybody, for a function all annotators of `annotations`.
+        annotations: known annotations of these tasks; nobody is asked twice.
         per_task: at most so many annotators for a task; None sets no limit.
-        per_annotator: at most so many tasks for an annotator; None sets no limit. Of a task its best 64 annotators are
-            considered, and of more than 256 annotators those whose answers tell most on average.
+        per_annotator: at most so many tasks for an annotator; None sets no limit. For each task its best 64 annotators
+            are considered, and of more than 256 annotators those whose answers tell most on average.
         costs: what an answer of each annotator costs, `[R]`, above 0, in any unit; None is 1. Pairs are ranked by gain
             over cost.
         budget: the pairs together cost no more than this, in that unit; None sets no limit.
@@ -179,21 +191,23 @@ def next_annotations(
     if truth.ndim != 2:
         raise DataError(f"next_annotations: posteriors have the shape [tasks, classes], got {truth.shape}")
     ask, everybody = _asked_for(confusions, truth.shape[1])
-    if asked is not None and asked.num_tasks != len(truth):
-        raise DataError(f"next_annotations: posteriors of {len(truth)} tasks, but {asked.num_tasks} annotated ones")
+    if annotations is not None and annotations.num_tasks != len(truth):
+        raise DataError(
+            f"next_annotations: posteriors of {len(truth)} tasks, but {annotations.num_tasks} annotated ones"
+        )
     if annotators is not None:
         candidates = np.asarray(annotators, dtype=np.int64)
     elif everybody is not None:
         candidates = np.arange(everybody)
-    elif asked is not None:
-        candidates = np.arange(asked.num_annotators)
+    elif annotations is not None:
+        candidates = np.arange(annotations.num_annotators)
     else:
-        raise DataError("next_annotations: a function does not say who can be asked; give annotators or asked")
+        raise DataError("next_annotations: a function does not say who can be asked; give annotators or annotations")
 
     return next_questions(
         class_gains(truth, ask), len(truth), number,
-        annotators=candidates, asked=asked, per_task=per_task, per_annotator=per_annotator, costs=costs, budget=budget,
-        sure=sure, cells=truth.shape[1] ** 2,
+        annotators=candidates, annotations=annotations, per_task=per_task, per_annotator=per_annotator, costs=costs,
+        budget=budget, sure=sure, cells=truth.shape[1] ** 2,
     )  # fmt: skip
 
 
@@ -209,7 +223,7 @@ def next_questions(
     number: int = 10,
     *,
     annotators: ArrayLike,
-    asked: Annotations | None = None,
+    annotations: Annotations | None = None,
     per_task: int | None = None,
     per_annotator: int | None = None,
     costs: ArrayLike | None = None,
@@ -225,7 +239,7 @@ def next_questions(
         num_tasks: N.
         number: n, how many pairs; this argument and the others as for `next_annotations`.
         annotators: codes of who can be asked.
-        asked: annotations there are already.
+        annotations: known annotations.
         per_task: at most so many annotators for a task.
         per_annotator: at most so many tasks for an annotator.
         costs: what an answer of each annotator costs, `[R]`.
@@ -244,25 +258,25 @@ def next_questions(
 
     best = NextAnnotations(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
     wide = per_annotator is not None or budget is not None  # some of the best pairs may be passed over
-    shown = ALTERNATIVES if wide else per_task
+    limit = ALTERNATIVES if wide else per_task
     most = None if wide else number
     open_tasks = np.flatnonzero(~left_out)
-    most_asked = MOST_CANDIDATES if per_annotator is None else max(MOST_CANDIDATES, 2 * number // per_annotator)
-    if len(candidates) > most_asked and len(open_tasks):
+    most_candidates = MOST_CANDIDATES if per_annotator is None else max(MOST_CANDIDATES, 2 * number // per_annotator)
+    if len(candidates) > most_candidates and len(open_tasks):
         few = max(1, min(SAMPLED, CELLS_AT_ONCE // (len(candidates) * cells)))
-        some = open_tasks[:: -(-len(open_tasks) // few)]
-        value = gains(some, np.broadcast_to(candidates, (len(some), len(candidates)))).mean(axis=0) / price
-        kept = np.sort(np.argsort(-value, kind="stable")[:most_asked])
+        sample = open_tasks[:: -(-len(open_tasks) // few)]
+        value = gains(sample, np.broadcast_to(candidates, (len(sample), len(candidates)))).mean(axis=0) / price
+        kept = np.sort(np.argsort(-value, kind="stable")[:most_candidates])
         candidates, price = candidates[kept], price[kept]
     step = max(1, CELLS_AT_ONCE // max(1, len(candidates) * cells))
-    rows, columns = _answered(asked, open_tasks, candidates, num_tasks)
+    rows, columns = _answered_pairs(annotations, open_tasks, candidates, num_tasks)
     parts = [best]
     for start in range(0, len(open_tasks), step):
         tasks = open_tasks[start : start + step]
-        own = gains(tasks, np.broadcast_to(candidates, (len(tasks), len(candidates))))
+        gain = gains(tasks, np.broadcast_to(candidates, (len(tasks), len(candidates))))
         begin, end = np.searchsorted(rows, (start, start + len(tasks)))
-        own[rows[begin:end] - start, columns[begin:end]] = -np.inf
-        parts.append(_best_of(own, tasks, candidates, price, shown))
+        gain[rows[begin:end] - start, columns[begin:end]] = -np.inf
+        parts.append(_best_of(gain, tasks, candidates, price, limit))
         if not wide:  # only the best are kept, or all pairs would be held
             parts = [_together(parts, number)]
     best = _together(parts, most)
@@ -305,7 +319,7 @@ def _within(
         of_annotator[annotator] = of_annotator.get(annotator, 0) + 1
         left -= cost
         kept.append(place)
-    return best.taken(kept)
+    return best.take(kept)
 
 
 def _asked_for(confusions: ArrayLike | Confusions, num_classes: int) -> tuple[Confusions, int | None]:
@@ -320,18 +334,18 @@ def _asked_for(confusions: ArrayLike | Confusions, num_classes: int) -> tuple[Co
     return lambda tasks, annotators: matrices[annotators], len(matrices)
 
 
-def _answered(
-    asked: Annotations | None, open_tasks: NDArray[np.int64], candidates: NDArray[np.int64], num_tasks: int
+def _answered_pairs(
+    annotations: Annotations | None, open_tasks: NDArray[np.int64], candidates: NDArray[np.int64], num_tasks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs that have an annotation: the task's place among the open ones, ascending, and the annotator's column."""
-    if asked is None:
+    if annotations is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     place = np.full(num_tasks, -1)
     place[open_tasks] = np.arange(len(open_tasks))
-    rows = place[asked.task_ids]
-    kept = (rows >= 0) & np.isin(asked.annotator_ids, candidates)
+    rows = place[annotations.task_ids]
+    kept = (rows >= 0) & np.isin(annotations.annotator_ids, candidates)
     order = np.argsort(candidates, kind="stable")
-    columns = order[np.searchsorted(candidates, asked.annotator_ids[kept], sorter=order)]
+    columns = order[np.searchsorted(candidates, annotations.annotator_ids[kept], sorter=order)]
     rows = rows[kept]
     by_row = np.argsort(rows, kind="stable")
     return rows[by_row], columns[by_row]
@@ -357,4 +371,4 @@ def _together(parts: list[NextAnnotations], number: int | None) -> NextAnnotatio
     """The best pairs of all parts."""
     fields = ("tasks", "annotators", "gains", "costs")
     together = NextAnnotations(*(np.concatenate([getattr(part, field) for part in parts]) for field in fields))
-    return together.taken(np.argsort(-together.gains / together.costs, kind="stable")[:number])
+    return together.take(np.argsort(-together.gains / together.costs, kind="stable")[:number])

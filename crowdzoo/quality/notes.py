@@ -31,41 +31,41 @@ def data_notes(
         worth: result of `effective_votes_interval`, where it is known already; None computes it where it is needed.
         models_named: whether it was said which annotators are models; then no note asks for it.
     """
-    found = matrix_notes(method, len(annotations), annotations.num_annotators, annotations.num_classes)
+    notes = matrix_notes(method, len(annotations), annotations.num_annotators, annotations.num_classes)
     sizes = annotations.redundancy[annotations.redundancy > 0]
     if sizes.size and sizes.mean() >= LEAST_ANNOTATIONS and method != "people-and-models":
         value = effective_votes(annotations) if worth is None else worth[0]
         if value is not None and value < LEAST_WORTH * sizes.mean():
             interval = worth or effective_votes_interval(annotations)
-            found += (_worth_note(sizes.mean(), len(sizes), interval, models_named),)
-    return found
+            notes += (_worth_note(sizes.mean(), len(sizes), interval, models_named),)
+    return notes
 
 
 def _worth_note(number: float, num_tasks: int, worth: tuple[float, float, float] | None, models_named: bool) -> str:
-    """Note on so many annotations a task, of so many tasks, that are worth fewer."""
+    """Note that this number of annotations per task is worth fewer independent ones."""
     value, low, high = worth or (1.0, 1.0, number)
-    found = f"The {number:.3g} annotations of a task are worth {value:.2g} independent ones ({low:.2g} to {high:.2g})"
+    text = f"The {number:.3g} annotations of a task are worth {value:.2g} independent ones ({low:.2g} to {high:.2g})"
     if high < UNTOLD * number:
-        found += ": annotators err on the same tasks, so probabilities are probably too high. "
+        text += ": annotators err on the same tasks, so probabilities are probably too high. "
     else:
-        found += (
+        text += (
             f", and {num_tasks:,} tasks are too few to tell whether annotators err on the same ones. If they do, "
             "probabilities are too high. "
         )
     if num_tasks > CALIBRATION:
-        found += (
+        text += (
             f"Label {CALIBRATION} tasks yourself, drawn at random (crowdzoo next ANSWERS --gold-sample "
             f"{CALIBRATION} --out gold.csv), and correct the result with them (crowdzoo aggregate ANSWERS "
             "--gold gold.csv --calibrate --out labels)."
         )
     else:
-        found += (
+        text += (
             f"Label the {num_tasks:,} tasks yourself, or as many of them as you can, and give your labels as known "
             "ones (crowdzoo aggregate ANSWERS --gold gold.csv --use-gold --out labels)."
         )
     if models_named:
-        return found
-    return f"{found} If people and models labelled them, say who is a model (--annotator-table)."
+        return text
+    return f"{text} If people and models labelled them, say who is a model (--annotator-table)."
 
 
 def matrix_notes(method: str | None, num_annotations: int, num_annotators: int, num_classes: int) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ def drift(annotations: Annotations) -> pa.Table:
 
     An annotator's annotations of tasks that others labelled are cut into four periods of equally many, in the order of
     their timestamps; into two or three where there are fewer than forty. Below twenty, or where all have one time,
-    there are none.
+    there are no periods.
 
     Columns: `annotator` (code), `period` (from 1), `start` and `end` (seconds since 1970), `annotations`, `agreement`
     (mean share of the task's other annotations that say the same), the ends of its interval of 95 % (Wilson's),
@@ -39,28 +39,28 @@ def drift(annotations: Annotations) -> pa.Table:
         W. H. Kruskal and W. A. Wallis: Use of Ranks in One-Criterion Variance Analysis. Journal of the American
         Statistical Association 47, 1952.
     """
-    tasks, who, number = annotations.task_ids, annotations.annotator_ids, annotations.num_annotators
+    tasks, annotators, number = annotations.task_ids, annotations.annotator_ids, annotations.num_annotators
     times = np.full(len(tasks), np.nan) if annotations.timestamp is None else annotations.timestamp
-    others = annotations.redundancy[tasks] - 1
+    peers = annotations.redundancy[tasks] - 1
     cells = tasks * annotations.num_classes + annotations.labels
     _, place, counts = np.unique(cells, return_inverse=True, return_counts=True)
-    agreement = (counts[place] - 1) / np.maximum(others, 1)
+    agreement = (counts[place] - 1) / np.maximum(peers, 1)
 
-    rows = np.flatnonzero((others > 0) & np.isfinite(times))
+    rows = np.flatnonzero((peers > 0) & np.isfinite(times))
     steps = max(1, min(STEPS, len(rows) // OF_STEP))
     step = np.argsort(np.argsort(times[rows], kind="stable"), kind="stable") * steps // max(len(rows), 1)
     usual = np.zeros(len(tasks))
-    usual[rows] = _of_others(agreement[rows], who[rows] * steps + step, step)
-    rows = rows[np.lexsort((times[rows], who[rows]))]
-    total = np.bincount(who[rows], minlength=number)
+    usual[rows] = _of_others(agreement[rows], annotators[rows] * steps + step, step)
+    rows = rows[np.lexsort((times[rows], annotators[rows]))]
+    total = np.bincount(annotators[rows], minlength=number)
     first = np.cumsum(total) - total
     parts = np.minimum(total // FEWEST, PERIODS)
     some = np.flatnonzero(parts > 1)
     parts[some[times[rows[first[some]]] == times[rows[first[some] + total[some] - 1]]]] = 0
-    ranks = np.arange(len(rows)) - first[who[rows]]
-    kept = parts[who[rows]] > 1
+    ranks = np.arange(len(rows)) - first[annotators[rows]]
+    kept = parts[annotators[rows]] > 1
     rows, ranks = rows[kept], ranks[kept]
-    owner = who[rows]
+    owner = annotators[rows]
     groups, period, sizes = np.unique(
         owner * PERIODS + ranks * parts[owner] // np.maximum(total[owner], 1), return_inverse=True, return_counts=True
     )
@@ -71,20 +71,19 @@ def drift(annotations: Annotations) -> pa.Table:
     beyond -= (np.bincount(owner, beyond, number) / np.maximum(total, 1))[owner]
     between = np.bincount(groups // PERIODS, np.bincount(period, beyond) ** 2 / sizes, number)
     spread = np.maximum(np.bincount(owner, beyond**2, number), 1e-12)
-    found = chdtrc(np.maximum(parts - 1, 1), (total - 1) * between / spread)
-    changes = (parts > 1) & (found * max((parts > 1).sum(), 1) < CHANCE)
+    p_values = chdtrc(np.maximum(parts - 1, 1), (total - 1) * between / spread)
+    changes = (parts > 1) & (p_values * max((parts > 1).sum(), 1) < CHANCE)
     starts = np.cumsum(sizes) - sizes
-    return pa.table({
-        "annotator": groups // PERIODS, "period": groups % PERIODS + 1,
-        "start": times[rows[starts]], "end": times[rows[starts + sizes - 1]], "annotations": sizes,
-        "agreement": share, "agreement_low": low, "agreement_high": high, "changes": changes[groups // PERIODS],
-    })  # fmt: skip
+    columns = {"annotator": groups // PERIODS, "period": groups % PERIODS + 1, "start": times[rows[starts]]}
+    columns |= {"end": times[rows[starts + sizes - 1]], "annotations": sizes, "agreement": share}
+    columns |= {"agreement_low": low, "agreement_high": high, "changes": changes[groups // PERIODS]}
+    return pa.table(columns)
 
 
 def worse_periods(periods: pa.Table, number: int) -> list[str | None]:
     """When annotators whose agreement changes agreed less than before or after, as `--exclude` takes it.
 
-    Their periods are cut in two where the means differ most, in standard errors. A day stands for its first moment.
+    Their periods are cut in two where the means differ most, in standard errors. A day means its first moment.
 
     Args:
         periods: result of `drift`.
@@ -93,27 +92,27 @@ def worse_periods(periods: pa.Table, number: int) -> list[str | None]:
     Returns:
         Such as "2026-02-14..", from that time on, or "..2026-02-14T12:00:05", before it; None of all others.
     """
-    found: list[str | None] = [None] * number
+    spans: list[str | None] = [None] * number
     rows = dict[int, list[dict[str, Any]]]()
     for row in periods.filter(periods["changes"]).to_pylist():
         rows.setdefault(row["annotator"], []).append(row)
-    for who, of in rows.items():
+    for annotator, of in rows.items():
         sizes = np.array([row["annotations"] for row in of], float)
         sums = np.cumsum(sizes * [row["agreement"] for row in of])
         before, after = np.cumsum(sizes)[:-1], sizes.sum() - np.cumsum(sizes)[:-1]
         change = (sums[-1] - sums[:-1]) / after - sums[:-1] / before
         cut = int(np.argmax(np.abs(change) * np.sqrt(before * after)))
-        last, first = (datetime.fromtimestamp(each, timezone.utc) for each in (of[cut]["end"], of[cut + 1]["start"]))
+        last, first = (datetime.fromtimestamp(time, timezone.utc) for time in (of[cut]["end"], of[cut + 1]["start"]))
         day = first.replace(hour=0, minute=0, second=0, microsecond=0)
         at = day if last < day else first.replace(microsecond=0)
         text = f"{at:%Y-%m-%d}" if at == day else f"{at:%Y-%m-%dT%H:%M:%S}"
-        found[who] = f"{text}.." if change[cut] < 0 else f"..{text}"
-    return found
+        spans[annotator] = f"{text}.." if change[cut] < 0 else f"..{text}"
+    return spans
 
 
-def _of_others(values: NDArray[np.float64], own: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Of each row the mean of the values of its step without those of the own group in it."""
-    _, own = np.unique(own, return_inverse=True)
+def _of_others(values: NDArray[np.float64], groups: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.float64]:
+    """For each row, the mean of the values of its step without those of its own group."""
+    _, groups = np.unique(groups, return_inverse=True)
     ones = np.ones(len(values))
-    sums, counts = (np.bincount(step, each)[step] - np.bincount(own, each)[own] for each in (values, ones))
+    sums, counts = (np.bincount(step, x)[step] - np.bincount(groups, x)[groups] for x in (values, ones))
     return np.asarray(sums / np.maximum(counts, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, require_annotations, require_kind
 from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+Codes = NDArray[np.int32] | NDArray[np.int64]
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +58,7 @@ class Ratings:
         return counts.astype(np.int32)[place]
 
     @property
-    def votes(self) -> Any:
+    def votes(self) -> csr_matrix:
         """How often each task has each value, a sparse matrix [N, V]."""
         from scipy.sparse import csr_matrix
 
@@ -68,23 +74,25 @@ class Ratings:
         starts = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
         return Ratings(starts, self.annotator_ids[rows], self.codes[rows], self.num_values, self.values)
 
-    def task_sums(self, of_rows: NDArray[Any]) -> NDArray[np.float64]:
+    def task_sums(self, of_rows: NDArray[np.generic]) -> NDArray[np.float64]:
         """Sums over each task's rows, float64 [N]."""
-        return self.reduced(np.add, of_rows.astype(np.float64, copy=False))
+        return self.reduce(np.add, of_rows.astype(np.float64, copy=False))
 
     def most_votes(self) -> NDArray[np.int64]:
         """Annotations of each task's most frequent value, int64 [N]."""
-        return self.reduced(np.maximum, self.same).astype(np.int64)
+        return self.reduce(np.maximum, self.same).astype(np.int64)
 
-    def reduced(self, function: np.ufunc, of_rows: NDArray[Any]) -> NDArray[Any]:
+    def reduce(self, function: np.ufunc, of_rows: NDArray[Number]) -> NDArray[Number]:
         """A ufunc such as `np.minimum` over each task's rows, [N]; 0 for a task without any."""
-        found = np.zeros(len(self.sizes), of_rows.dtype)
+        result = np.zeros(len(self.sizes), of_rows.dtype)
         some = self.sizes > 0  # reduceat would give something for empty segments
         if some.any():
-            found[some] = function.reduceat(of_rows, self.starts[:-1][some])
-        return found
+            result[some] = function.reduceat(of_rows, self.starts[:-1][some])
+        return result
 
-    def others_agree(self, groups: NDArray[Any], number: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def others_agree(
+        self, groups: NDArray[np.int64 | np.int32], number: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """How far the other annotations of the task say the same, for groups of rows.
 
         Args:
@@ -93,11 +101,11 @@ class Ratings:
 
         Returns:
             Rows whose task has other annotations, int64 [G], and the mean share of those that say the same, [G]; 0
-            where there are none.
+            for a group without such rows.
         """
-        others = np.repeat(self.sizes, self.sizes) - 1
-        shared = np.bincount(groups[others > 0], minlength=number)
-        agreeing = np.bincount(groups, (self.same - 1) / np.maximum(others, 1), minlength=number)
+        peers = np.repeat(self.sizes, self.sizes) - 1
+        shared = np.bincount(groups[peers > 0], minlength=number)
+        agreeing = np.bincount(groups, (self.same - 1) / np.maximum(peers, 1), minlength=number)
         return shared, agreeing / np.maximum(shared, 1)
 
 

@@ -19,7 +19,7 @@ EDGE = 1e-4  # nearest to 0 and 1 that an accuracy is looked for
 EM_STEPS, NEWTON_STEPS = 8, 12
 LEAST_LEFT = 0.15  # of the information on an accuracy
 KNOWN = 4.0  # information on an accuracy before any annotation: a standard deviation of one half
-MOST_TOGETHER = 30  # annotations of a task; of more, others are as good as known
+MOST_TOGETHER = 30  # annotations of a task; with more, others are as good as known
 LEAST_WORTH = 1.0  # annotations that an estimate has to be worth
 
 
@@ -35,8 +35,8 @@ def judged_by_others(
     annotations of a task, gives the probability q that an annotation is right before it is known. An annotator who is
     right with probability a, and else names each of the other K - 1 classes alike, gives this label with probability
     a q + (1 - a) (1 - q) / (K - 1); a is that of the largest likelihood. No label counts in its own favour, except that
-    the matrices were fitted with it. The mean of q would be too low, since others are not sure: in a crowd of three
-    annotations a task that are right in half of the cases to nearly all by .1 to .2.
+    the matrices were fitted with it. The mean of q would be too low, since others are not sure: in a crowd with three
+    annotations per task that are right in half of the cases to nearly all by .1 to .2.
 
     Args:
         annotations: kind classification; R annotators.
@@ -68,10 +68,10 @@ def judged_by_others(
     if judging.shape != (number,) or judging.dtype != bool:
         raise DataError(f"judges: give a boolean for each of the {number:,} annotators, got shape {judging.shape}.")
     people, chances, tasks = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, np.int64)]
-    for of, who, said, others in _others_view(annotations, aggregation, judging, families=families):
+    for of, annotators, labels, beliefs in _others_view(annotations, aggregation, judging, families=families):
         tasks.append(of)
-        people.append(who)
-        chances.append(others[np.arange(len(said)), said])
+        people.append(annotators)
+        chances.append(beliefs[np.arange(len(labels)), labels])
     shared = np.concatenate(tasks), np.arange(number) if families is None else families
     return accuracies(np.concatenate(people), np.concatenate(chances), number, size, shared if judging.all() else None)
 
@@ -92,12 +92,12 @@ def judged_answers(
     number, size = annotations.num_annotators, annotations.num_classes
     if number * size * size > MOST_CELLS:
         return None
-    found = np.zeros((number, size, size))
-    for _, who, said, others in _others_view(annotations, aggregation, judges, wanted, families):
-        cells = who * size + said
+    answers = np.zeros((number, size, size))
+    for _, annotators, labels, beliefs in _others_view(annotations, aggregation, judges, wanted, families):
+        cells = annotators * size + labels
         for true in range(size):
-            found[:, true] += np.bincount(cells, others[:, true], number * size).reshape(number, size)
-    return found
+            answers[:, true] += np.bincount(cells, beliefs[:, true], number * size).reshape(number, size)
+    return answers
 
 
 def _others_view(
@@ -110,33 +110,33 @@ def _others_view(
     """Tasks that others labelled, annotators and labels, and probabilities [n, K] by these others alone."""
     size = annotations.num_classes
     confusions, prior = (None, None) if aggregation is None else (aggregation.confusions, aggregation.class_prior)
-    for tasks, who, said in annotations.blocks(max(1, NUMBERS_AT_ONCE // max(size, 1))):
+    for tasks, annotators, labels in annotations.blocks(max(1, NUMBERS_AT_ONCE // max(size, 1))):
         starts = np.flatnonzero(np.diff(tasks, prepend=-1))
         sizes = np.diff(np.append(starts, len(tasks)))
-        counts = judging[who]
-        same = np.arange(len(who))  # annotations of a task by a family count as one
+        counts = judging[annotators]
+        same = np.arange(len(annotators))  # annotations of a task by a family count as one
         if families is not None:
-            same = np.unique(tasks * len(judging) + families[who], return_inverse=True)[1]
+            same = np.unique(tasks * len(judging) + families[annotators], return_inverse=True)[1]
         weights = counts / np.maximum(np.bincount(same, counts), 1)[same]
         if confusions is None or prior is None:
-            own, start = np.eye(size)[said], np.zeros(size)
+            votes, start = np.eye(size)[labels], np.zeros(size)
         else:
-            own = np.log(np.maximum(confusions[who, :, said], LEAST))
+            votes = np.log(np.maximum(confusions[annotators, :, labels], LEAST))
             start = np.log(np.maximum(prior, LEAST))
-        own = weights[:, None] * own
+        votes = weights[:, None] * votes
         several = np.repeat(np.add.reduceat(counts.astype(np.int64), starts), sizes) > np.bincount(same, counts)[same]
-        several &= True if wanted is None else wanted[who]
-        total = np.repeat(np.add.reduceat(own, starts) + start, sizes, axis=0)
+        several &= True if wanted is None else wanted[annotators]
+        total = np.repeat(np.add.reduceat(votes, starts) + start, sizes, axis=0)
         if families is not None:
-            own = np.stack([np.bincount(same, column)[same] for column in own.T], axis=1)
-        others = (total - own)[several]
+            votes = np.stack([np.bincount(same, column)[same] for column in votes.T], axis=1)
+        beliefs = (total - votes)[several]
         if confusions is not None and prior is not None:
-            others = np.exp(others - others.max(axis=1, keepdims=True))
-        yield tasks[several], who[several], said[several], others / others.sum(axis=1, keepdims=True)
+            beliefs = np.exp(beliefs - beliefs.max(axis=1, keepdims=True))
+        yield tasks[several], annotators[several], labels[several], beliefs / beliefs.sum(axis=1, keepdims=True)
 
 
 def accuracies(
-    who: NDArray[np.int64],
+    annotators: NDArray[np.int64],
     right: NDArray[np.float64],
     number: int,
     size: int,
@@ -147,34 +147,34 @@ def accuracies(
     `right` is q of each annotation, [A], and `shared` has the task of each and the families of the annotators; without
     them the others are taken for known.
     """
-    counts = np.bincount(who, minlength=number)
+    counts = np.bincount(annotators, minlength=number)
     if size < 2:
         return np.where(counts > 0, 1.0, np.nan), np.where(counts > 0, counts, np.nan)
     wrong = (1 - right) / (size - 1)
     slope, accuracy = right - wrong, np.full(number, 0.5)
     for step in range(EM_STEPS + NEWTON_STEPS):
-        likelihood = np.maximum(wrong + accuracy[who] * slope, LEAST)
+        likelihood = np.maximum(wrong + accuracy[annotators] * slope, LEAST)
         if step < EM_STEPS:
-            accuracy = accuracy * np.bincount(who, right / likelihood, number) / np.maximum(counts, 1)
+            accuracy = accuracy * np.bincount(annotators, right / likelihood, number) / np.maximum(counts, 1)
         else:  # the likelihood is linear in a, so this is Newton's step for a concave function
             ratio = slope / likelihood
-            change = np.bincount(who, ratio, number) / np.maximum(np.bincount(who, ratio**2, number), LEAST)
-            accuracy = accuracy + change
+            slopes, curvature = (np.bincount(annotators, power, number) for power in (ratio, ratio**2))
+            accuracy = accuracy + slopes / np.maximum(curvature, LEAST)
         accuracy = np.clip(accuracy, EDGE, 1 - EDGE)
     inside = (counts * accuracy + 1) / (counts + 2)  # at 0 and 1 there is no information to be had
-    ratio = slope / (wrong + inside[who] * slope)
-    information = np.bincount(who, ratio**2, number)
+    ratio = slope / (wrong + inside[annotators] * slope)
+    information = np.bincount(annotators, ratio**2, number)
     worth = np.minimum(information * inside * (1 - inside), counts)
     known = worth >= LEAST_WORTH
-    if shared is not None and len(who):
-        left = 1 - _lost(who, ratio, information, *shared) / np.maximum(information, LEAST)
+    if shared is not None and len(annotators):
+        left = 1 - _lost(annotators, ratio, information, *shared) / np.maximum(information, LEAST)
         worth = worth * np.maximum(left, LEAST_LEFT)
     accuracy = np.where(accuracy <= EDGE, 0.0, np.where(accuracy >= 1 - EDGE, 1.0, accuracy))
     return np.where(known, accuracy, np.nan), np.where(known, worth, np.nan)
 
 
 def _lost(
-    who: NDArray[np.int64],
+    annotators: NDArray[np.int64],
     ratio: NDArray[np.float64],
     information: NDArray[Any],
     tasks: NDArray[np.int64],
@@ -188,7 +188,7 @@ def _lost(
     from scipy.sparse import csr_matrix
 
     few = np.bincount(tasks)[tasks] <= MOST_TOGETHER
-    scores = csr_matrix((ratio[few], (tasks[few], who[few])), shape=(tasks.max() + 1, len(information)))
+    scores = csr_matrix((ratio[few], (tasks[few], annotators[few])), shape=(tasks.max() + 1, len(information)))
     joint = (scores.T @ scores).tocoo()
     apart = families[joint.row] != families[joint.col]
     rows, columns = joint.row[apart], joint.col[apart]

@@ -117,8 +117,8 @@ class QualityReport:
                 "gini": spread.gini,
             }
         alpha = None if self.alpha is None else asdict(self.alpha)
-        found = {**self.overall, "krippendorff_alpha": alpha, "redundancy": spreads, "notes": list(self.notes)}
-        return {**found, "models": _models(self.replacements).to_pylist()} if self.replacements else found
+        values = {**self.overall, "krippendorff_alpha": alpha, "redundancy": spreads, "notes": list(self.notes)}
+        return {**values, "models": _models(self.replacements).to_pylist()} if self.replacements else values
 
     @checked(file_format=Choice(TABLE_FORMATS))
     def write(self, folder: str | Path, file_format: str = "parquet", *, replace: bool = False) -> Path:
@@ -150,16 +150,16 @@ class QualityReport:
         return folder
 
     def _tables(self) -> dict[str, pa.Table]:
-        found = {"tasks": self.tasks, "annotators": self.annotators, "classes": self.classes}
-        found |= {} if self.camps is None else {"camps": self.camps}
+        tables = {"tasks": self.tasks, "annotators": self.annotators, "classes": self.classes}
+        tables |= {} if self.camps is None else {"camps": self.camps}
         if self.agreements is None:
-            return {name: table for name, table in found.items() if table.num_columns}
+            return {name: table for name, table in tables.items() if table.num_columns}
         people = [
             test.people.add_column(0, "model", pa.array([test.model] * test.people.num_rows, pa.string()))
             for test in self.replacements
         ]
         of_models = _models(self.replacements), pa.concat_tables(people), self.agreements
-        return found | dict(zip(OF_MODELS, of_models, strict=True))
+        return tables | dict(zip(OF_MODELS, of_models, strict=True))
 
 
 def quality_report(
@@ -169,7 +169,7 @@ def quality_report(
     metric: str = "nominal",
     bootstrap: int = 200,
     seed: int = 0,
-    models: Sequence[Any] | None = None,
+    models: Sequence[object] | None = None,
     epsilon: float = 0.2,
     on_sample: Callable[[], None] | None = None,
 ) -> QualityReport:
@@ -190,7 +190,7 @@ def quality_report(
         on_sample: is called after each sample, for a progress bar.
 
     Raises:
-        DataError: another kind, an aggregation of other tasks, annotators or classes, class names that are no numbers
+        DataError: another kind, an aggregation of other tasks, annotators or classes, class names that are not numbers
             where the metric needs them, or models and no annotation of a person.
         ConfigError: a setting out of range, or an unknown model.
         ImportError: models, without SciPy.
@@ -269,22 +269,22 @@ def quality_report(
     )
 
 
-def _people(annotations: Annotations, models: Sequence[Any] | None) -> NDArray[np.bool_]:
-    """Who is no model, bool [R]."""
+def _people(annotations: Annotations, models: Sequence[object] | None) -> NDArray[np.bool_]:
+    """Annotators who are not models, bool [R]."""
     named = {str(name) for name in models or ()}
     return np.array([str(name) not in named for name in annotations.annotators.tolist()], bool)
 
 
 def _models(tests: Sequence[AlternativeAnnotator]) -> pa.Table:
-    """A row a model; null where nobody is compared."""
-    found: dict[str, pa.Array] = {
+    """One row per model; null where nobody is compared."""
+    columns: dict[str, pa.Array] = {
         "model": pa.array([test.model for test in tests], pa.string()),
         "people": pa.array([test.people.num_rows for test in tests], pa.int64()),
     }
     for name in ("shared", "epsilon", "winning_rate", "advantage", "passes", "decided", "tasks_needed"):
         values = [getattr(test, name) for test in tests]
-        found[name] = pa.array([None if value != value or value == math.inf else value for value in values])
-    return pa.table(found)
+        columns[name] = pa.array([None if value != value or value == math.inf else value for value in values])
+    return pa.table(columns)
 
 
 def _camp_table(annotations: Annotations, camps: Camps) -> pa.Table:

@@ -72,10 +72,10 @@ class Consensus:
             [B, M, K, K], `[consensus, said]`, as `next_annotations` takes them.
         """
         number = self.posteriors.shape[1]
-        seen = self.seen[tasks] + 1e-9 * np.eye(number, number + 1)  # also of a class that is no candidate
+        seen = self.seen[tasks] + 1e-9 * np.eye(number, number + 1)  # also for a class that is not a candidate
         seen /= seen.sum(axis=2, keepdims=True)
-        said = np.einsum("bkz,bmzl->bmkl", seen[:, :, :number], self.confusions[annotators])
-        return np.asarray(said + seen[:, None, :, number:] / number)
+        shares = np.einsum("bkz,bmzl->bmkl", seen[:, :, :number], self.confusions[annotators])
+        return np.asarray(shares + seen[:, None, :, number:] / number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +120,8 @@ def with_settled(annotations: Annotations, result: Aggregation, gold: ArrayLike 
     """
     if result.settled is not None or not can_be_settled(annotations):
         return result
-    found = settlement(annotations, result, gold)
-    return replace(result, settled=found.settled, further_answers=found.further)
+    state = settlement(annotations, result, gold)
+    return replace(result, settled=state.settled, further_answers=state.further)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,14 +237,14 @@ def _further(
         return np.zeros(len(labels), np.int64)
     answers = np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators)
     usual = np.einsum("r,rkl->kl", answers / max(answers.sum(), 1), consensus.confusions)
-    others = consensus.posteriors.copy()
-    others[rows, labels] = -1
-    rival = others.argmax(axis=1)
+    rivals = consensus.posteriors.copy()
+    rivals[rows, labels] = -1
+    rival = rivals.argmax(axis=1)
     seen = consensus.seen.sum(axis=0) + SMALLEST * np.eye(number, number + 1)
     seen /= seen.sum(axis=1, keepdims=True)
     # what a usual annotator says of a usual task
-    said = np.maximum(seen[:, :number] @ usual + seen[:, number:] / number, 1e-6)
-    gain = rel_entr(said[labels], said[rival]).sum(axis=1)
+    shares = np.maximum(seen[:, :number] @ usual + seen[:, number:] / number, 1e-6)
+    gain = rel_entr(shares[labels], shares[rival]).sum(axis=1)
     lacking = logit(TARGET) - logit(np.clip(stay, 0.01, 0.999))
     needed = np.ceil(OVERSHOOT * lacking / np.maximum(gain, 1e-6))
     needed[annotations.redundancy == 1] = 1  # which says whether there is a conflict
@@ -286,35 +286,34 @@ def consensus_of(
     most = min(num_classes, CANDIDATES)
     candidates = np.argsort(-(votes + common / 2), axis=1, kind="stable")[:, :most]
     shares = start.sum(axis=0)
-    difficulty = _Difficulty(
-        np.log((shares + 1) / (shares.sum() + num_classes)), np.log(USUAL), np.log(USUAL),
-        np.full((num_classes, num_classes), -np.log(max(num_classes - 1, 1))),
-    )  # fmt: skip
+    log_classes = np.log((shares + 1) / (shares.sum() + num_classes))
+    other = np.full((num_classes, num_classes), -np.log(max(num_classes - 1, 1)))
+    difficulty = _Difficulty(log_classes, np.log(USUAL), np.log(USUAL), other)
     seen = start[block.index]
     counts = _counts(block, seen, annotations.num_annotators)
     if num_tasks > DRAWN:
         drawn = np.sort(np.random.default_rng(seed).choice(num_tasks, DRAWN, replace=False))
         rows = np.isin(block.index, drawn)
-        some = Block(np.searchsorted(drawn, block.index[rows]), block.annotator_ids[rows], block.labels[rows],
-                     np.arange(DRAWN))  # fmt: skip
+        places = np.searchsorted(drawn, block.index[rows])
+        some = Block(places, block.annotator_ids[rows], block.labels[rows], np.arange(DRAWN))
         part, rest = seen[rows], counts - _counts(some, seen[rows], annotations.num_annotators)
         for _ in range(ITERATIONS):
             part, difficulty, _, _ = _iterate(some, part, candidates[drawn], known[drawn], counts, difficulty)
             counts = rest + _counts(some, part, annotations.num_annotators)
         seen[rows] = part
     for _ in range(PASSES if num_tasks > DRAWN else ITERATIONS):
-        seen, difficulty, found, joint = _iterate(block, seen, candidates, known, counts, difficulty)
+        seen, difficulty, beliefs, joint = _iterate(block, seen, candidates, known, counts, difficulty)
         counts = _counts(block, seen, annotations.num_annotators)
     confusions = counts + STRENGTH * _expected(counts) + SMALLEST
-    return Consensus(found, confusions / confusions.sum(axis=2, keepdims=True), joint)
+    return Consensus(beliefs, confusions / confusions.sum(axis=2, keepdims=True), joint)
 
 
 def _counts(block: Block, seen: Array, num_annotators: int) -> Array:
     """How often each annotator is expected to see a class and say another, [R, K, K]."""
     number = seen.shape[1]
     cells = block.annotator_ids.astype(np.int64) * number + block.labels
-    found = np.stack([np.bincount(cells, seen[:, k], num_annotators * number) for k in range(number)], axis=1)
-    return np.asarray(found.reshape(num_annotators, number, number).transpose(0, 2, 1), np.float64)
+    counts = np.stack([np.bincount(cells, seen[:, k], num_annotators * number) for k in range(number)], axis=1)
+    return np.asarray(counts.reshape(num_annotators, number, number).transpose(0, 2, 1), np.float64)
 
 
 def _expected(counts: Array) -> Array:
@@ -357,22 +356,20 @@ def _iterate(
     """
     num_tasks, number = len(block.tasks), counts.shape[1]
     prior, totals = STRENGTH * _expected(counts), counts.sum(axis=2)
-    new, found = np.zeros_like(seen), np.zeros((num_tasks, number))
+    new, posteriors = np.zeros_like(seen), np.zeros((num_tasks, number))
     joint = np.zeros((num_tasks, number, number + 1))
-    of = difficulty
+    answers = block.starts, block.annotator_ids, block.labels, candidates, known, counts, totals, prior, seen
+    odds = difficulty.classes, difficulty.pulled, difficulty.vague, difficulty.other
 
     def work(tasks: Sequence[int]) -> tuple[Array, Array, Array]:
         sums = np.zeros(len(USUAL)), np.zeros(len(USUAL)), np.zeros((number, number))
         if len(tasks):
-            _pass(
-                tasks[0], tasks[-1] + 1, block.starts, block.annotator_ids, block.labels, candidates, known, counts,
-                totals, prior, seen, of.classes, of.pulled, of.vague, of.other, PULLED, VAGUE, STRENGTH, SMALLEST, new,
-                found, joint, *sums,
-            )  # fmt: skip
+            constants = PULLED, VAGUE, STRENGTH, SMALLEST
+            _pass(tasks[0], tasks[-1] + 1, *answers, *odds, *constants, new, posteriors, joint, *sums)
         return sums
 
-    pulled, vague, other = (sum(each) for each in zip(*in_threads(work, range(num_tasks), num_threads()), strict=True))
-    classes = found.sum(axis=0)
+    pulled, vague, other = (sum(sums) for sums in zip(*in_threads(work, range(num_tasks), num_threads()), strict=True))
+    classes = posteriors.sum(axis=0)
     weights = np.concatenate([pulled, vague[1:]])
     usual = USUAL_TASKS * np.concatenate([USUAL, USUAL[1:]])
     weights = np.log((weights + usual) / (weights.sum() + usual.sum()))
@@ -380,7 +377,7 @@ def _iterate(
     other = (other + 2 / number) * (1 - np.eye(number)) + 1e-12
     log_classes = np.log((classes + 1) / (classes.sum() + number))
     difficulty = _Difficulty(log_classes, pulled, vague, np.log(other / other.sum(axis=1, keepdims=True)))
-    return new, difficulty, found, joint
+    return new, difficulty, posteriors, joint
 
 
 @compiled()
@@ -400,11 +397,11 @@ def _pass(  # type: ignore[no-untyped-def]  # for Numba
         begin = starts[task]
         answers = starts[task + 1] - begin
         for i in range(answers):
-            who, label = annotators[begin + i], labels[begin + i]
+            annotator, label = annotators[begin + i], labels[begin + i]
             for k in range(number):
-                own = before[begin + i, k]
-                count = counts[who, k, label] - own + prior[who, k, label] + smallest
-                says[i, k] = count / (totals[who, k] - own + strength + smallest * number)
+                weight = before[begin + i, k]
+                count = counts[annotator, k, label] - weight + prior[annotator, k, label] + smallest
+                says[i, k] = count / (totals[annotator, k] - weight + strength + smallest * number)
             says[i, number] = 1 / number
         state = 0
         for x in range(most):

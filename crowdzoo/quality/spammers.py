@@ -16,8 +16,8 @@ def spammer_scores(aggregation: Aggregation | ArrayLike) -> NDArray[np.float64]:
     (sensitivity + specificity - 1)^2. Someone who swaps classes consistently scores high as well: such answers are
     informative, once the matrix is known.
 
-    A score is not better than its matrix. With few annotations a class, an estimated matrix is far from its mean by
-    chance or near the prior's; see the number of annotations beside it.
+    A score is not better than its matrix. With few annotations per class, an estimated matrix is far from its mean by
+    chance or near the prior's; see the number of annotations as well.
 
     Args:
         aggregation: a result with confusions, or confusions themselves, `[annotator, true, said]` [R, K, K].

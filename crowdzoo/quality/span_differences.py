@@ -27,7 +27,7 @@ class MarkedSpans:
     Two spans are the same if type, first and last token are. A span that is not marked by somebody else of the same
     sentence is compared with those of the other that overlap it: with the same one, else with one of its type, else
     with the longest overlap. It has *wrong edges* where that is of its type, a *wrong type* where that is of another
-    type, and is *missed* where there is none.
+    type, and is *missed* without one.
 
     Of sentences with `drawn`, what annotators agree on (`same`, `near`, `compared` and what follows from them) is
     counted on the spans as they were drawn, and everything else on the outermost ones.
@@ -42,7 +42,7 @@ class MarkedSpans:
         heads: annotators of each sentence, int64 [N].
         tasks_of: number of sentences of each annotator, int64 [R].
         shared: of these, those that somebody else tagged, int64 [R].
-        said: spans of each annotator by type, int64 [R, K].
+        marks: spans of each annotator by type, int64 [R, K].
         expected: aggregated spans in the annotator's sentences, by type, int64 [R, K].
         right: of the expected ones, those that the annotator marked, int64 [R, K].
         wrong_edges: of the expected ones, int64 [R, K].
@@ -72,7 +72,7 @@ class MarkedSpans:
     heads: NDArray[np.int64]
     tasks_of: NDArray[np.int64]
     shared: NDArray[np.int64]
-    said: NDArray[np.int64]
+    marks: NDArray[np.int64]
     expected: NDArray[np.int64]
     right: NDArray[np.int64]
     wrong_edges: NDArray[np.int64]
@@ -98,12 +98,12 @@ class MarkedSpans:
 
     @property
     def agreement(self) -> NDArray[np.float64]:
-        """F1 of each annotator's spans with those of the others, [R]; NaN where there are none to compare."""
+        """F1 of each annotator's spans with those of the others, [R]; NaN without spans to compare."""
         return ratio(2 * self.same, self.compared)
 
     @property
     def overall(self) -> float | None:
-        """F1 of the spans of two annotators of a sentence; None where there are none to compare."""
+        """F1 of the spans of two annotators of a sentence; None without spans to compare."""
         return float(2 * self.same.sum() / total) if (total := self.compared.sum()) else None
 
     @property
@@ -135,10 +135,10 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
     if [str(name) for name in aggregation.classes.tolist()] != tag_set.classes:
         raise DataError("The aggregation is one of other tags than the annotations.")
     size, count = len(tag_set.types), crowd.num_tasks
-    who, spans = table.said_spans()
+    owners, spans = table.said_spans()
     aggregated = tag_set.span_table(aggregation.labels, table.firsts)
     sentences, aggregated_sentences = (
-        np.searchsorted(table.starts, each.starts, side="right") - 1 for each in (spans, aggregated)
+        np.searchsorted(table.starts, side.starts, side="right") - 1 for side in (spans, aggregated)
     )
     begins = np.asarray(crowd.positions) == 0  # one row a (sentence, annotator)
     tasks, annotators = crowd.task_ids[begins], crowd.annotator_ids[begins]
@@ -147,36 +147,35 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
     # Own spans and the others', by sentence and annotator
     cells = tasks * number + annotators
     order = np.argsort(cells)
-    own = np.bincount(np.searchsorted(cells[order], sentences * number + who), minlength=len(cells))
+    counts = np.bincount(np.searchsorted(cells[order], sentences * number + owners), minlength=len(cells))
     tasks, annotators = tasks[order], annotators[order]
     of_tasks = np.bincount(sentences, minlength=count)
-    compared = np.bincount(annotators, own * (heads[tasks] - 1) + of_tasks[tasks] - own, number).astype(np.int64)
+    compared = np.bincount(annotators, counts * (heads[tasks] - 1) + of_tasks[tasks] - counts, number).astype(np.int64)
     of_aggregated = np.bincount(aggregated_sentences * size + aggregated.types, minlength=count * size)
-    expected = np.stack(
-        [np.bincount(annotators, of_aggregated[tasks * size + code], number) for code in range(size)], axis=1
-    ).astype(np.int64) if size else np.zeros((number, 0), np.int64)  # fmt: skip
+    by_type = [np.bincount(annotators, of_aggregated[tasks * size + code], number) for code in range(size)]
+    expected = np.stack(by_type, axis=1).astype(np.int64) if size else np.zeros((number, 0), np.int64)
 
-    every = SpanTable(*(np.concatenate([getattr(each, name) for each in (spans, aggregated)])
-                        for name in ("types", "starts", "ends")))  # fmt: skip
-    marker = np.concatenate([who, np.full(len(aggregated.types), number)])
+    parts = ([getattr(side, name) for side in (spans, aggregated)] for name in ("types", "starts", "ends"))
+    every = SpanTable(*map(np.concatenate, parts))
+    marker = np.concatenate([owners, np.full(len(aggregated.types), number)])
     place = np.concatenate([sentences, aggregated_sentences])
-    found = _counted(every, marker, place, heads, number, size)
+    sums = _count(every, marker, place, heads, number, size)
 
     # What is not compared with any span
     lonely = np.maximum(heads - 1, 1)
     weight = 1 / lonely[sentences]
-    others = heads[sentences] - 1
-    total = np.bincount(spans.types, np.where(others > 0, 1.0, 0.0), size)
-    unseen = np.bincount(spans.types, others * weight, size) - found["coincidences"][:size, :size].sum(axis=1)
-    coincidences = (found["coincidences"] + found["coincidences"].T) / 2
+    peers = heads[sentences] - 1
+    total = np.bincount(spans.types, np.where(peers > 0, 1.0, 0.0), size)
+    unseen = np.bincount(spans.types, peers * weight, size) - sums["coincidences"][:size, :size].sum(axis=1)
+    coincidences = (sums["coincidences"] + sums["coincidences"].T) / 2
     coincidences[:size, size] += unseen
     coincidences[size, :size] += unseen
-    said = np.bincount(who * size + spans.types, minlength=number * size).reshape(number, size)
-    cells, often = np.unique(found["cells"], return_counts=True)
+    markings = np.bincount(owners * size + spans.types, minlength=number * size).reshape(number, size)
+    cells, often = np.unique(sums["cells"], return_counts=True)
     confusion = np.stack([*np.unravel_index(cells, (max(number, 1), max(size, 1), max(size, 1))), often], axis=1)
     marked = MarkedSpans(
         types=tag_set.types,
-        annotators=who,
+        annotators=owners,
         spans=spans,
         sentences=sentences,
         aggregated=aggregated,
@@ -184,17 +183,17 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
         heads=heads,
         tasks_of=np.bincount(annotators, minlength=number),
         shared=np.bincount(annotators, heads[tasks] > 1, number).astype(np.int64),
-        said=said,
+        marks=markings,
         expected=expected,
-        invented=said - found["overlapping"],
+        invented=markings - sums["overlapping"],
         confusion=confusion,
         compared=compared,
         spans_of_tasks=of_tasks,
         coincidences=coincidences,
-        same_of_types=ratio(found["same_of_types"], total),
-        edges_of_types=ratio(found["edges_of_types"], total),
+        same_of_types=ratio(sums["same_of_types"], total),
+        edges_of_types=ratio(sums["edges_of_types"], total),
         near=np.zeros(number, np.int64),
-        **{name: found[name] for name in ("right", "wrong_edges", "wrong_type", "same", "same_of_tasks")},
+        **{name: sums[name] for name in ("right", "wrong_edges", "wrong_type", "same", "same_of_tasks")},
     )
     if sequences.drawn is None:
         return marked
@@ -205,20 +204,20 @@ def _with_drawn(marked: MarkedSpans, drawn: dict[int, dict[int, list[DrawnSpan]]
     """The same, where annotators agree on the spans as they were drawn."""
     of_tasks, same_of_tasks = np.zeros((2, len(marked.heads)), np.int64)
     same, near, compared = np.zeros((3, len(marked.tasks_of)), np.int64)
-    for task, said in drawn.items():
-        of_tasks[task] = sum(map(len, said.values()))
-        for pair in combinations(said, 2):
-            spans = [said[who] for who in pair]
+    for task, sets in drawn.items():
+        of_tasks[task] = sum(map(len, sets.values()))
+        for pair in combinations(sets, 2):
+            spans = [sets[annotator] for annotator in pair]
             counts = num_matched(*spans)
             same_of_tasks[task] += 2 * counts[0]
-            for number, each in ((counts[0], same), (counts[1], near), (len(spans[0]) + len(spans[1]), compared)):
-                each[list(pair)] += number
+            for number, sums in ((counts[0], same), (counts[1], near), (len(spans[0]) + len(spans[1]), compared)):
+                sums[list(pair)] += number
     return replace(
         marked, same=same, near=near, compared=compared, same_of_tasks=same_of_tasks, spans_of_tasks=of_tasks
     )
 
 
-def _counted(
+def _count(
     spans: SpanTable,
     marker: NDArray[np.int64],
     place: NDArray[np.int64],
@@ -232,35 +231,35 @@ def _counted(
     `overlapping` the spans of annotators that overlap an aggregated one.
     """
     parts = _closest(spans, marker, place, number)
-    one, other = np.concatenate([np.zeros((2, 0), np.int64), *map(np.stack, parts)], axis=1)
+    left, right = np.concatenate([np.zeros((2, 0), np.int64), *map(np.stack, parts)], axis=1)
     types = spans.types
-    alike = types[one] == types[other]
-    same = alike & (spans.starts[one] == spans.starts[other]) & (spans.ends[one] == spans.ends[other])
+    alike = types[left] == types[right]
+    same = alike & (spans.starts[left] == spans.starts[right]) & (spans.ends[left] == spans.ends[right])
 
     def by_type(whose: NDArray[np.int64], rows: NDArray[np.bool_]) -> NDArray[np.int64]:
-        cells = marker[whose[rows]] * size + types[one[rows]]
+        cells = marker[whose[rows]] * size + types[left[rows]]
         return np.bincount(cells, minlength=number * size).reshape(number, size)
 
-    true = marker[one] == number  # an aggregated span and an annotator's
-    mine = marker[other] == number  # an annotator's span and an aggregated one
-    found = {
-        "right": by_type(other, true & same),
-        "wrong_edges": by_type(other, true & alike & ~same),
-        "wrong_type": by_type(other, true & ~alike),
-        "overlapping": by_type(one, mine),
-        "cells": (marker[other[true]] * size + types[one[true]]) * size + types[other[true]],
+    true = marker[left] == number  # an aggregated span and an annotator's
+    mine = marker[right] == number  # an annotator's span and an aggregated one
+    sums = {
+        "right": by_type(right, true & same),
+        "wrong_edges": by_type(right, true & alike & ~same),
+        "wrong_type": by_type(right, true & ~alike),
+        "overlapping": by_type(left, mine),
+        "cells": (marker[right[true]] * size + types[left[true]]) * size + types[right[true]],
     }
     both = ~true & ~mine
-    one, other, alike, same = (each[both] for each in (one, other, alike, same))
-    weight, width, edges = 1 / np.maximum(heads[place[one]] - 1, 1), size + 1, alike & ~same
-    coincidences = np.bincount(types[one] * width + types[other], weight, width**2)
+    left, right, alike, same = (column[both] for column in (left, right, alike, same))
+    weight, width, edges = 1 / np.maximum(heads[place[left]] - 1, 1), size + 1, alike & ~same
+    coincidences = np.bincount(types[left] * width + types[right], weight, width**2)
     return {
-        **found,
+        **sums,
         "coincidences": coincidences.reshape(width, width),
-        "same_of_types": np.bincount(types[one[same]], weight[same], size),
-        "edges_of_types": np.bincount(types[one[edges]], weight[edges], size),
-        "same": np.bincount(marker[one[same]], minlength=number),
-        "same_of_tasks": np.bincount(place[one[same]], minlength=len(heads)),
+        "same_of_types": np.bincount(types[left[same]], weight[same], size),
+        "edges_of_types": np.bincount(types[left[edges]], weight[edges], size),
+        "same": np.bincount(marker[left[same]], minlength=number),
+        "same_of_tasks": np.bincount(place[left[same]], minlength=len(heads)),
     }
 
 
@@ -287,15 +286,15 @@ def _closest(
         begin = firsts[low]
         mine = rows[begin : begin + deep.sum()]
         repeated = np.repeat(deep, deep)
-        one = np.repeat(mine, repeated)
-        shift = np.arange(len(one)) - np.repeat(np.cumsum(repeated) - repeated, repeated)
-        other = mine[np.repeat(np.repeat(np.cumsum(deep) - deep, deep), repeated) + shift]
-        apart = marker[one] != marker[other]
-        pairs, overlap = np.unique(one[apart] * len(lengths) + other[apart], return_counts=True)
-        one, other = np.divmod(pairs, len(lengths))
-        alike = spans.types[one] == spans.types[other]
-        same = alike & (spans.starts[one] == spans.starts[other]) & (spans.ends[one] == spans.ends[other])
-        key = one * (number + 1) + marker[other]
-        order = np.lexsort((spans.starts[other], -overlap, ~alike, ~same, key))
+        left = np.repeat(mine, repeated)
+        shift = np.arange(len(left)) - np.repeat(np.cumsum(repeated) - repeated, repeated)
+        right = mine[np.repeat(np.repeat(np.cumsum(deep) - deep, deep), repeated) + shift]
+        apart = marker[left] != marker[right]
+        pairs, overlap = np.unique(left[apart] * len(lengths) + right[apart], return_counts=True)
+        left, right = np.divmod(pairs, len(lengths))
+        alike = spans.types[left] == spans.types[right]
+        same = alike & (spans.starts[left] == spans.starts[right]) & (spans.ends[left] == spans.ends[right])
+        key = left * (number + 1) + marker[right]
+        order = np.lexsort((spans.starts[right], -overlap, ~alike, ~same, key))
         best = order[np.diff(key[order], prepend=-1) != 0]
-        yield one[best], other[best]
+        yield left[best], right[best]

@@ -33,7 +33,7 @@ class TypeScores:
 
     @property
     def recall(self) -> float:
-        """Share of the true spans that are predicted, 0 to 1; 0 where there are none."""
+        """Share of the true spans that are predicted, 0 to 1; 0 without any."""
         return self.num_correct / self.num_gold if self.num_gold else 0.0
 
     @property
@@ -62,20 +62,20 @@ class SpanScores(TypeScores):
         """Share of the tokens with the right tag, 0 to 1."""
         return self.num_correct_tokens / self.num_tokens if self.num_tokens else 0.0
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, float | str]]:
         """A table: `type`, `precision`, `recall`, `f1`, `gold`, `predicted`, `correct`; "all" first, then each type."""
         named = {"all": self, **self.types}
         return [
             {
                 "type": name,
-                "precision": each.precision,
-                "recall": each.recall,
-                "f1": each.f1,
-                "gold": each.num_gold,
-                "predicted": each.num_predicted,
-                "correct": each.num_correct,
+                "precision": scores.precision,
+                "recall": scores.recall,
+                "f1": scores.f1,
+                "gold": scores.num_gold,
+                "predicted": scores.num_predicted,
+                "correct": scores.num_correct,
             }
-            for name, each in named.items()
+            for name, scores in named.items()
         ]
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class SpanScores(TypeScores):
             f"correct: {self.num_correct}.",
             f"accuracy: {100 * self.token_accuracy:6.2f}%; {_percentages(self)}",
         ]
-        lines += [f"{name:>17}: {_percentages(each)}  {each.num_predicted}" for name, each in self.types.items()]
+        lines += [f"{name:>17}: {_percentages(scores)}  {scores.num_predicted}" for name, scores in self.types.items()]
         return "\n".join(lines)
 
 
@@ -95,8 +95,8 @@ def _percentages(scores: TypeScores) -> str:
 
 
 def span_scores(
-    gold: Sequence[Sequence[Any] | None],
-    predicted: Sequence[Sequence[Any]],
+    gold: Sequence[Sequence[object] | None],
+    predicted: Sequence[Sequence[object]],
     scheme: str = "BIO",
     *,
     classes: Sequence[str] | None = None,
@@ -117,20 +117,20 @@ def span_scores(
         Counts and shares, of all types together (micro) and of each.
 
     Raises:
-        DataError: another number of sentences or tokens, a tag that is none of the scheme, a code without a class.
+        DataError: another number of sentences or tokens, a tag that the scheme does not have, a code without a class.
     """
     check_scheme(scheme)
     if len(gold) != len(predicted):
         raise DataError(f"span_scores: gold has {len(gold):,} sentences, predicted {len(predicted):,}.")
-    pairs = [(place, true, found) for place, (true, found) in enumerate(zip(gold, predicted, strict=True))
-             if true is not None]  # fmt: skip
-    for place, true, found in pairs:
-        if len(true) != len(found):
+    rows = enumerate(zip(gold, predicted, strict=True))
+    pairs = [(place, true, tags) for place, (true, tags) in rows if true is not None]
+    for place, true, tags in pairs:
+        if len(true) != len(tags):
             raise DataError(
-                f"span_scores: sentence {place} has {len(true)} tokens in gold and {len(found)} in predicted."
+                f"span_scores: sentence {place} has {len(true)} tokens in gold and {len(tags)} in predicted."
             )
     lengths = np.array([len(true) for _, true, _ in pairs], np.int64)
-    tag_set, sides = _codes([true for _, true, _ in pairs], [found for _, _, found in pairs], scheme, classes)
+    tag_set, sides = _codes([true for _, true, _ in pairs], [tags for _, _, tags in pairs], scheme, classes)
     firsts = np.zeros(int(lengths.sum()), bool)
     firsts[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
     known, named = (tag_set.span_table(side, firsts) for side in sides)
@@ -140,9 +140,9 @@ def span_scores(
     ends[known.starts], types[known.starts] = known.ends, known.types
     right = (ends[named.starts] == named.ends) & (types[named.starts] == named.types)
     count = len(tag_set.types)
-    counts = [np.bincount(each, minlength=count) for each in (known.types, named.types, named.types[right])]
+    counts = [np.bincount(column, minlength=count) for column in (known.types, named.types, named.types[right])]
     of_type = {
-        name: TypeScores(*(int(each[code]) for each in counts))
+        name: TypeScores(*(int(column[code]) for column in counts))
         for code, name in enumerate(tag_set.types)
         if counts[0][code] or counts[1][code]
     }
@@ -159,15 +159,15 @@ def span_scores(
 def drawn_scores(gold: Sequence[Iterable[DrawnSpan] | None], predicted: Sequence[Iterable[DrawnSpan]]) -> TypeScores:
     """How well spans are found as they were drawn, also nested ones and those in pieces.
 
-    A span is right if its label and all its pieces are; one that stands there twice counts once.
+    A span is right if its label and all its pieces are; duplicates count once.
 
     Args:
         gold: the true spans of each of N sentences; None is a sentence whose truth is unknown, which is left out.
         predicted: those that were found, N.
     """
-    sides = [({*true}, {*found}) for true, found in zip(gold, predicted, strict=True) if true is not None]
-    counts = [(len(true), len(found), len(true & found)) for true, found in sides]
-    return TypeScores(*(sum(each) for each in zip((0, 0, 0), *counts, strict=True)))
+    sides = [({*true}, {*spans}) for true, spans in zip(gold, predicted, strict=True) if true is not None]
+    counts = [(len(true), len(spans), len(true & spans)) for true, spans in sides]
+    return TypeScores(*(sum(column) for column in zip((0, 0, 0), *counts, strict=True)))
 
 
 def _codes(

@@ -63,8 +63,8 @@ def redundancy(annotations: Annotations) -> Redundancy:
     annotators = annotations.annotator_ids
     if annotations.positions is not None:
         annotators = annotators[annotations.positions == 0]
-    given = np.bincount(annotators, minlength=annotations.num_annotators)
-    return Redundancy(Spread.of(annotations.redundancy), Spread.of(given))
+    counts = np.bincount(annotators, minlength=annotations.num_annotators)
+    return Redundancy(Spread.of(annotations.redundancy), Spread.of(counts))
 
 
 def gini(counts: ArrayLike) -> float:

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.base import Result
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -80,14 +81,14 @@ def _of_settled(aggregation: Aggregation) -> dict[str, Any]:
 
 
 def entropies(ratings: Ratings) -> NDArray[np.float64]:
-    """Entropy of each group's label shares, nats, [N]; 0 where there are none."""
+    """Entropy of each group's label shares, nats, [N]; 0 without labels."""
     # each of a label's n_c rows adds 1/n ln(n/n_c), together the label's term
     surprise = np.log(np.repeat(ratings.sizes, ratings.sizes) / ratings.same)
     return ratings.task_sums(surprise) / np.maximum(ratings.sizes, 1)
 
 
 def check_same(
-    annotations: Annotations, aggregation: Any, names: tuple[str, ...] = ("tasks", "annotators", "classes")
+    annotations: Annotations, aggregation: Result, names: tuple[str, ...] = ("tasks", "annotators", "classes")
 ) -> None:
     """Refuses an aggregation of other tasks, annotators or classes.
 

@@ -13,7 +13,7 @@ def wilson(
     """Wilson's interval of shares, lower and upper ends.
 
     Args:
-        shares: [n], 0 to 1; NaN where there is none.
+        shares: [n], 0 to 1; NaN if undefined.
         numbers: of how many, [n].
         deviations: half width in standard errors; that of 95 % where it is not given.
 

@@ -23,7 +23,7 @@ def left_out(
     method: str,
     gone: NDArray[np.bool_],
     seed: int = 0,
-    labels: NDArray[Any] | None = None,
+    labels: NDArray[np.generic] | None = None,
     families: NDArray[np.int64] | None = None,
 ) -> tuple[float, float, float] | None:
     """Compares labels with and without some annotators, by the answers of the others.
@@ -41,15 +41,15 @@ def left_out(
 
     Returns:
         How much better labels made without them agree with answers of the other annotators, which took no part in
-        either: share of equal answers (to all labels, where there are several); of ratings share of their
+        either: share of equal answers (to all labels, where there are several); for ratings, share of their
         variance; and the ends of its interval of 95 %, for the number of tasks. None where fewer than three annotators
         would be left, labels are free texts, there are more than `MOST_TRIED` annotations (times labels), or the
         method is not one that is made by its name.
     """
     table = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
-    who = table.annotator_ids
+    annotators = table.annotator_ids
     judging = ~(gone if families is None else np.isin(families, families[gone]))
-    kept = np.flatnonzero(judging & (np.bincount(who, minlength=len(gone)) > 0))
+    kept = np.flatnonzero(judging & (np.bincount(annotators, minlength=len(gone)) > 0))
     questions = len(table) * (1 if labels is None else len(labels))
     if len(kept) < LEAST_KEPT or questions > MOST_TRIED or method not in METHODS_OF[table.kind]:
         return None
@@ -63,22 +63,22 @@ def left_out(
         aggregator = MultiLabel(method, *none)
     gains, tasks = [], []
     for fold in range(min(FOLDS, len(kept))):
-        held, rest = folds[who] == fold, folds[who] != fold
+        held, rest = folds[annotators] == fold, folds[annotators] != fold
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what may be wrong with a part of the annotations is no news
-            results = [aggregator.fit(_of(crowd, rows)) for rows in (rest, rest & ~gone[who])]
+            warnings.simplefilter("ignore")  # warnings about a part of the annotations tell nothing new
+            results = [aggregator.fit(_of(crowd, rows)) for rows in (rest, rest & ~gone[annotators])]
         if labels is None:
             with_them, without = (_fits(result, table, held, crowd) for result in results)
             gains.append(without - with_them)
             tasks.append(table.task_ids[held])
             continue
-        for place, said in enumerate(aggregator.tables(table.select_rows(held)).values()):
-            with_them, without = (result.chosen[said.task_ids, place] == said.labels for result in results)
+        for place, answers in enumerate(aggregator.tables(table.select_rows(held)).values()):
+            with_them, without = (result.chosen[answers.task_ids, place] == answers.labels for result in results)
             gains.append(without.astype(float) - with_them)
-            tasks.append(said.task_ids)
-    found, clusters = np.concatenate(gains), np.concatenate(tasks)
-    sums = np.bincount(clusters, found - found.mean(), table.num_tasks)
-    mean, half = float(found.mean()), NORMAL_975 * float(np.sqrt((sums**2).sum())) / len(found)
+            tasks.append(answers.task_ids)
+    values, clusters = np.concatenate(gains), np.concatenate(tasks)
+    sums = np.bincount(clusters, values - values.mean(), table.num_tasks)
+    mean, half = float(values.mean()), NORMAL_975 * float(np.sqrt((sums**2).sum())) / len(values)
     return mean, mean - half, mean + half
 
 
@@ -90,12 +90,12 @@ def _of(crowd: Annotations | CrowdSequences, rows: NDArray[np.bool_]) -> Any:
 
 def _fits(result: Any, table: Annotations, rows: NDArray[np.bool_], crowd: Any) -> NDArray[np.float64]:
     """How well a result fits each of the annotations, [n]: 1 where it says the same, 0 elsewhere."""
-    tasks, said = table.task_ids[rows], table.labels[rows]
+    tasks, labels = table.task_ids[rows], table.labels[rows]
     if table.right_ids is not None:
         ahead = result.scores[tasks] - result.scores[table.right_ids[rows]]
-        return np.where(said == 2, 0.5, np.where(said == 1, ahead < 0, ahead > 0).astype(float))
+        return np.where(labels == 2, 0.5, np.where(labels == 1, ahead < 0, ahead > 0).astype(float))
     if table.positions is not None:
-        return (result.labels[crowd.starts[tasks] + table.positions[rows]] == said).astype(float)
+        return (result.labels[crowd.starts[tasks] + table.positions[rows]] == labels).astype(float)
     if table.classes is None:
-        return -((said - result.estimates[tasks]) ** 2) / max(float(table.labels.var()), 1e-12)
-    return (result.labels[tasks] == said).astype(float)
+        return -((labels - result.estimates[tasks]) ** 2) / max(float(table.labels.var()), 1e-12)
+    return (result.labels[tasks] == labels).astype(float)

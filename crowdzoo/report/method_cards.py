@@ -54,7 +54,7 @@ class MethodCard:
     command: str
     figures: tuple[dict[str, Any], ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The card as JSON holds it."""
         return {
             **asdict(self),
@@ -69,7 +69,7 @@ def method_cards(kind: str | None = None, name: str | None = None) -> list[Metho
 
     Args:
         kind: of labels; None: all kinds.
-        name: of a method; there may be one of this name for several kinds, and a deep one beside an aggregation.
+        name: of a method; there may be one of this name for several kinds, and both a deep method and an aggregation.
 
     Returns:
         Deep methods first, then aggregations; in the order of the registries.
@@ -78,13 +78,13 @@ def method_cards(kind: str | None = None, name: str | None = None) -> list[Metho
         ConfigError: an unknown kind or name, with the nearest known one.
     """
     kinds = [kind_of(kind)] if kind is not None else [KINDS[name] for name in LABEL_KINDS]
-    cards = [replace(card, figures=_figures(card)) for card in _cards(kinds, _saved("method_cards.json"))]
+    cards = [replace(card, figures=_figures(card)) for card in _cards(kinds, _read_saved("method_cards.json"))]
     if name is None:
         return cards
-    found = [card for card in cards if card.name == name]
-    if not found:
+    named = [card for card in cards if card.name == name]
+    if not named:
         raise ConfigError(unknown("method", name, list(dict.fromkeys(card.name for card in cards))))
-    return found
+    return named
 
 
 def _files(kind: Kind) -> tuple[str, str]:
@@ -93,7 +93,7 @@ def _files(kind: Kind) -> tuple[str, str]:
     return file, "" if kind is next(iter(KINDS.values())) else f" --task {kind.name}"
 
 
-def made_cards() -> dict[str, dict[str, Any]]:
+def made_cards() -> dict[str, dict[str, object]]:
     """The cards of crowdzoo's own methods as they are saved, without figures, by sort, kind and name."""
     return {f"{card.sort}/{card.kind}/{card.name}": card.to_dict() for card in _cards(KINDS.values(), {}, own=True)}
 
@@ -121,38 +121,34 @@ def _deep(kind: Kind, name: str, methods: Any) -> MethodCard:
     file += " images" if kind.labels.learned.has_pixels else " instances.parquet" if "instances" in kind.needed else ""
     command = f"crowdzoo train {file}{option} --method {name} --out model.keras"
     if name == AGGREGATED:
-        return MethodCard(
-            name, "deep", kind.name, None, "", "The base model alone, trained on the answers of an aggregation.",
-            "That of the aggregation.", "Instances, and what the aggregation needs.", (), (), kind.fit_aggregated,
-            command, (),
-        )  # fmt: skip
+        summary = "The base model alone, trained on the answers of an aggregation."
+        texts = summary, "That of the aggregation.", "Instances, and what the aggregation needs."
+        return MethodCard(name, "deep", kind.name, None, "", *texts, (), (), kind.fit_aggregated, command, ())
     layer, settings = crowd_layer_class(name, kind.name), hyperparameters_of(name, kind.name)
-    summary, sections = _described(layer)
+    texts = _describe(layer)
     extras = ("features",) * layer.uses_features + ("confidence",) * ("confidence" in settings)
-    said = "masks" if kind.labels.learned.has_pixels else "annotations, tasks=ids"
+    answers = "masks" if kind.labels.learned.has_pixels else "annotations, tasks=ids"
     base = "RewardModel(base)" if kind.labels.has_pairs else "base"
-    python = f"CrowdModel({base}, {layer.__name__}({_required(layer, kind)})).fit(x, {said})"
-    return MethodCard(
-        name, "deep", kind.name, _class_name(layer, "crowdzoo.layers"), methods.version(name).partition(" ")[0],
-        summary, sections["Source"], sections["Needs"], extras, settings, python, command, (),
-    )  # fmt: skip
+    python = f"CrowdModel({base}, {layer.__name__}({_arguments(layer, kind)})).fit(x, {answers})"
+    names = _class_name(layer, "crowdzoo.layers"), methods.version(name).partition(" ")[0]
+    return MethodCard(name, "deep", kind.name, *names, *texts, extras, settings, python, command, ())
 
 
-def _required(layer: Any, kind: Kind) -> str:
+def _arguments(layer: Any, kind: Kind) -> str:
     """Arguments that the layer has to be given."""
     named = {"num_annotators": "annotations.num_annotators", "num_classes": "annotations.num_classes"}
     known = {"kind": repr(kind.labels.learned.name), "num_annotations": "len(annotations)"}
-    found = []
+    arguments = []
     for name, parameter in inspect.signature(layer.__init__).parameters.items():
         if name in named and parameter.default is parameter.empty:
-            found.append(named[name])
+            arguments.append(named[name])
         elif name == "num_annotations" or (
             name == "kind" and kind.name != parameter.default and not kind.labels.has_pairs
         ):
-            found.append(f"{name}={known[name]}")
+            arguments.append(f"{name}={known[name]}")
         elif name == "connection" and kind.labels.has_numbers:
-            found.append("connection='B'")  # as `create_crowd_layer` has it
-    return ", ".join(found)
+            arguments.append("connection='B'")  # as `create_crowd_layer` has it
+    return ", ".join(arguments)
 
 
 def _aggregation(kind: Kind, name: str, methods: Any) -> MethodCard:
@@ -160,12 +156,12 @@ def _aggregation(kind: Kind, name: str, methods: Any) -> MethodCard:
     from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 
     cls = methods[name]
-    summary, sections = _described(cls)
-    described, made = cls, f"{cls.__name__}()"
+    texts = _describe(cls)
+    described, call = cls, f"{cls.__name__}()"
     if cls is TokenAggregation:  # a method for classes, which says what it needs
-        described, made = METHODS_OF["classification"][name], f"{cls.__name__}({name!r})"
-        own, sections = _described(described)
-        summary = f"Token by token: {own[0].lower() + own[1:]}"
+        described, call = METHODS_OF["classification"][name], f"{cls.__name__}({name!r})"
+        summary, source, needs = _describe(described)
+        texts = f"Token by token: {summary[0].lower() + summary[1:]}", source, needs
     parameters = inspect.signature(cls.fit).parameters  # every aggregator has one
     extras = [extra for extra in ("gold", "initial") if extra in parameters]
     settings = tuple(inspect.signature(described).parameters)
@@ -174,37 +170,36 @@ def _aggregation(kind: Kind, name: str, methods: Any) -> MethodCard:
     if most := getattr(described, "max_classes", None):
         extras.append(f"at most {most} classes")
     command = f"crowdzoo aggregate {''.join(_files(kind))} --method {name} --out labels"
-    return MethodCard(
-        name, "aggregation", kind.name, _class_name(cls, "crowdzoo.aggregation"),
-        methods.version(name).partition(" ")[0], summary, sections["Source"], sections["Needs"], tuple(extras),
-        settings, f"{made}.fit(annotations)", command, (),
-    )  # fmt: skip
+    names = _class_name(cls, "crowdzoo.aggregation"), methods.version(name).partition(" ")[0]
+    lines = f"{call}.fit(annotations)", command
+    return MethodCard(name, "aggregation", kind.name, *names, *texts, tuple(extras), settings, *lines, ())
 
 
 def _class_name(cls: type, room: str) -> str:
     return f"{room if cls.__module__.startswith(f'{room}.') else cls.__module__}.{cls.__name__}"
 
 
-def _described(cls: type) -> tuple[str, dict[str, str]]:
+def _describe(cls: type) -> tuple[str, str, str]:
     """First sentence of a docstring, and its sections "Source" and "Needs" in a line each."""
     text = inspect.cleandoc(cls.__doc__ or "")
     summary = " ".join(text.split("\n\n")[0].split()) or "Not said."
-    sections = {}
-    for name in ("Source", "Needs"):
-        _, found, rest = f"\n{text}\n".partition(f"\n{name}:\n")
-        lines = [] if found else ["Not said."]
-        for line in rest.split("\n"):
-            if line and not line.startswith(" "):
-                break
-            lines.append(line)
-        sections[name] = " ".join(textwrap.dedent("\n".join(lines)).split())
-    return summary, sections
+    return summary, _section(text, "Source"), _section(text, "Needs")
+
+
+def _section(text: str, name: str) -> str:
+    _, heading, rest = f"\n{text}\n".partition(f"\n{name}:\n")
+    lines = [] if heading else ["Not said."]
+    for line in rest.split("\n"):
+        if line and not line.startswith(" "):
+            break
+        lines.append(line)
+    return " ".join(textwrap.dedent("\n".join(lines)).split())
 
 
 @functools.cache
-def _saved(file: str) -> dict[str, Any]:
+def _read_saved(file: str) -> dict[str, Any]:
     return json.loads(resources.files("crowdzoo.report").joinpath(file).read_text("utf-8"))
 
 
 def _figures(card: MethodCard) -> tuple[dict[str, Any], ...]:
-    return tuple(_saved("method_figures.json")[card.sort].get(card.kind, {}).get(card.name, ()))
+    return tuple(_read_saved("method_figures.json")[card.sort].get(card.kind, {}).get(card.name, ()))

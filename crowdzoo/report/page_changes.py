@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.json import check_format, read_json
-from crowdzoo.kinds.page_parts import FLAGS, Numbers, more_than
+from crowdzoo.kinds.page_parts import FLAGS, Numbers, first_names
 
 FORMAT = "crowdzoo-report"
 FORMAT_VERSION = 1
@@ -16,7 +16,7 @@ MOST_LISTED = 10  # annotators and tasks
 
 
 def read_numbers(path: str | Path) -> dict[str, Any]:
-    """Reads the file of numbers beside an earlier page.
+    """Read the file of numbers of an earlier page.
 
     Args:
         path: path of a report.json.
@@ -24,11 +24,11 @@ def read_numbers(path: str | Path) -> dict[str, Any]:
     Raises:
         DataError: no such file, not JSON, no report, or one of a later version.
     """
-    found = read_json(path)
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    numbers = read_json(path)
+    if not isinstance(numbers, dict) or numbers.get("format") != FORMAT:
         raise DataError(f"{path}: is no report. Give the file .json that crowdzoo report wrote beside its page.")
-    check_format(found.get("format_version", 0), path, FORMAT_VERSION)
-    return found
+    check_format(numbers.get("format_version", 0), path, FORMAT_VERSION)
+    return numbers
 
 
 def changes_since(
@@ -51,7 +51,7 @@ def changes_since(
         `title` and `method` of the earlier report; `options` that differ, as [name, before, now], as what else is
         different may be due to them; `values` that differ, in the same form; `new` and `gone` warnings, as
         "about: finding", those of notes on annotators with who has the note in only one of the reports; of `annotators`
-        and `tasks` how many were `added`, `gone` and are in `both`; of annotators whose reliability (of ratings:
+        and `tasks` how many were `added`, `gone` and are in `both`; annotators whose reliability (for ratings:
         agreement) `moved` by more than the interval of the difference, of tasks how many `changed` their label (null
         where they have a number instead), each with the ten largest or first of these in `listed`, as
         [name, before, now].
@@ -65,7 +65,7 @@ def changes_since(
         )
     try:
         then = before.get("options")
-        differing = [] if then is None else _differing(then, options or {})
+        differing = [] if then is None else _differences(then, options or {})
         return {**_changes(before, numbers, values, hashed), "options": differing}
     except DataError:
         raise
@@ -82,43 +82,39 @@ def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, A
         if hashed or before.get("hashed"):
             reason += ": their names are hashes; make both with the same --hash-ids KEY"
         raise DataError(f"Nothing can be compared: {reason}.")
-    keyed = all("key" in each for each in before["warnings"])  # not so before there were keys
-    old, new = ({_identity(each, keyed): f"{each['about']}: {each['finding']}" for each in warnings
-                 if not keyed or each["key"] not in FLAGS} for warnings in (
-        before["warnings"], [vars(warned) for warned in numbers.warnings],
-    ))  # fmt: skip
-    who = [_with_notes(each) if keyed else {} for each in (then["annotators"]["values"], now["annotators"].values)]
-    moved = _moved(numbers.judged, then["annotators"]["values"], now["annotators"].values, *annotators)
+    keyed = all("key" in item for item in before["warnings"])  # not so before there were keys
+    warnings = before["warnings"], [vars(item) for item in numbers.warnings]
+    kept = ([item for item in items if not keyed or item["key"] not in FLAGS] for items in warnings)
+    old, new = ({_identity(item, keyed): f"{item['about']}: {item['finding']}" for item in items} for items in kept)
+    flagged = [_with_notes(item) if keyed else {} for item in (then["annotators"]["values"], now["annotators"].values)]
+    moved = _moves(numbers.judged, then["annotators"]["values"], now["annotators"].values, *annotators)
     what = numbers.compared
     both = [(name, place, tasks[1][name]) for name, place in tasks[0].items() if name in tasks[1]]
-    pairs = [
-        (name, then["tasks"]["values"][what][old], now["tasks"].values[what][new]) for name, old, new in both
-    ]  # fmt: skip
-    if "label" in now["tasks"].values:
-        changed = [
-            [name, then["tasks"]["values"]["label"][old], now["tasks"].values["label"][new]]
-            for (name, old, new), (_, one, other) in zip(both, pairs, strict=True) if one != other
-        ]  # fmt: skip
+    past, present = then["tasks"]["values"], now["tasks"].values
+    pairs = [(name, past[what][old], present[what][new]) for name, old, new in both]
+    if "label" in present:
+        places = [row for row, pair in zip(both, pairs, strict=True) if pair[1] != pair[2]]
+        changed = [[name, past["label"][old], present["label"][new]] for name, old, new in places]
         of_tasks = {"changed": len(changed), "listed": changed[:MOST_LISTED]}
-    elif any(isinstance(each, str) for _, *values in pairs for each in values):  # what was found, in words
-        changed = [list(each) for each in pairs if each[1] != each[2]]
+    elif any(isinstance(item, str) for _, *values in pairs for item in values):  # what was found, in words
+        changed = [list(item) for item in pairs if item[1] != item[2]]
         of_tasks = {"changed": len(changed), "listed": changed[:MOST_LISTED]}
     else:
-        apart = [list(each) for each in pairs if None not in each and each[1] != each[2]]
-        apart.sort(key=lambda each: -abs(each[1] - each[2]))
+        apart = [list(item) for item in pairs if None not in item and item[1] != item[2]]
+        apart.sort(key=lambda item: -abs(item[1] - item[2]))
         of_tasks = {"changed": None, "listed": apart[:MOST_LISTED]}
     return {
         "title": str(before["title"]),
         "method": str(before["method"]),
-        "values": _differing(before["values"], values),
-        "new": sorted([*(new[each] for each in new.keys() - old.keys()), *_noted(who[1], who[0])]),
-        "gone": sorted([*(old[each] for each in old.keys() - new.keys()), *_noted(who[0], who[1])]),
+        "values": _differences(before["values"], values),
+        "new": sorted([*(new[item] for item in new.keys() - old.keys()), *_new_notes(flagged[1], flagged[0])]),
+        "gone": sorted([*(old[item] for item in old.keys() - new.keys()), *_new_notes(flagged[0], flagged[1])]),
         "annotators": {**_counts(*annotators), "moved": len(moved), "listed": moved[:MOST_LISTED]},
         "tasks": {**_counts(*tasks), **of_tasks},
-    }  # fmt: skip
+    }
 
 
-def _differing(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[Any]]:
+def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[Any]]:
     """What differs, as [name, before, now]."""
     names = dict.fromkeys([*now, *then])
     return [[name, then.get(name), now.get(name)] for name in names if then.get(name) != now.get(name)]
@@ -126,23 +122,23 @@ def _differing(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[Any
 
 def _with_notes(annotators: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
     """Who has each serious note."""
-    found: dict[str, set[str]] = {name: set() for name, flag in FLAGS.items() if flag.serious}
+    names_of: dict[str, set[str]] = {name: set() for name, flag in FLAGS.items() if flag.serious}
     for name, notes in zip(annotators["annotator"], annotators["notes"], strict=True):
-        for note in found.keys() & set(notes):
-            found[note].add(str(name))
-    return found
+        for note in names_of.keys() & set(notes):
+            names_of[note].add(str(name))
+    return names_of
 
 
-def _noted(those: Mapping[str, set[str]], others: Mapping[str, set[str]]) -> list[str]:
+def _new_notes(those: Mapping[str, set[str]], rest: Mapping[str, set[str]]) -> list[str]:
     """Of each note who has it in one report and not in the other."""
-    apart = {note: sorted(names - others[note]) for note, names in those.items()}
-    return [f"{more_than(names)}: {FLAGS[note].said_of(len(names))[0]}" for note, names in apart.items() if names]
+    apart = {note: sorted(names - rest[note]) for note, names in those.items()}
+    return [f"{first_names(names)}: {FLAGS[note].describe(len(names))[0]}" for note, names in apart.items() if names]
 
 
-def _identity(warned: Mapping[str, Any], keyed: bool) -> tuple[str, str]:
+def _identity(item: Mapping[str, Any], keyed: bool) -> tuple[str, str]:
     """What a warning is about, and its kind: the numbers of its finding may change."""
-    about = ", ".join(sorted(warned["about"].split(", ")))
-    return about, (keyed and warned["key"]) or re.sub(r"(less than )?\d[\d.,]*", "#", warned["finding"])
+    about = ", ".join(sorted(item["about"].split(", ")))
+    return about, (keyed and item["key"]) or re.sub(r"(less than )?\d[\d.,]*", "#", item["finding"])
 
 
 def _places(names: Sequence[Any]) -> dict[str, int]:
@@ -154,7 +150,7 @@ def _counts(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
     return {"added": len(new) - both, "gone": len(old) - both, "both": both}
 
 
-def _moved(
+def _moves(
     what: str,
     then: Mapping[str, Sequence[Any]],
     now: Mapping[str, Sequence[Any]],
@@ -162,7 +158,7 @@ def _moved(
     new: Mapping[str, int],
 ) -> list[list[Any]]:
     """Annotators who moved by more than the interval of the difference, those that moved most first."""
-    found = []
+    moves = []
     for name in old.keys() & new.keys():
         places = old[name], new[name]
         (low, high, value), (low_now, high_now, value_now) = (
@@ -173,5 +169,5 @@ def _moved(
             continue
         # the interval of the difference of independent estimates; it is narrower where these share annotations
         if abs(value_now - value) > math.hypot((high - low) / 2, (high_now - low_now) / 2):
-            found.append([name, value, value_now])
-    return sorted(found, key=lambda each: (-abs(each[1] - each[2]), each[0]))
+            moves.append([name, value, value_now])
+    return sorted(moves, key=lambda move: (-abs(move[1] - move[2]), move[0]))

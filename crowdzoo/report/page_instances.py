@@ -18,7 +18,7 @@ MOST_COLUMNS = 16
 MOST_NUMBERS = 8  # of a vector
 
 
-def instance_views(instances: Instances, rows: Sequence[int], budget: int) -> list[dict[str, Any] | None]:
+def instance_views(instances: Instances, rows: Sequence[int], budget: int) -> list[dict[str, object] | None]:
     """What the page shows of some instances: a thumbnail, a text, or a row of a table.
 
     Args:
@@ -32,15 +32,15 @@ def instance_views(instances: Instances, rows: Sequence[int], budget: int) -> li
     Raises:
         DataError: an image that cannot be read; names the file.
     """
-    found: list[dict[str, Any] | None] = []
+    views: list[dict[str, object] | None] = []
     for row in rows:
         view = None if budget <= 0 else _view(instances, row)
         budget -= 0 if view is None else len(str(view))
-        found.append(view if budget > 0 else None)
-    return found
+        views.append(view if budget > 0 else None)
+    return views
 
 
-def _view(instances: Instances, row: int) -> dict[str, Any]:
+def _view(instances: Instances, row: int) -> dict[str, object]:
     values = instances.values
     if instances.kind == IMAGES:
         return {"image": _thumbnail(values[row])}
@@ -50,15 +50,15 @@ def _view(instances: Instances, row: int) -> dict[str, Any]:
         cells = [(name, column[row]) for name, column in values.items()]
     else:
         cells = [*zip(instances.names or map(str, range(values.shape[1])), values[row], strict=True)]
-    more = len(cells) - MOST_COLUMNS
-    shown = [[str(name), _cell(value)] for name, value in cells[:MOST_COLUMNS]]
-    return {"row": shown + ([["…", f"{more:,} more"]] if more > 0 else [])}
+    rest = len(cells) - MOST_COLUMNS
+    pairs = [[str(name), _cell(value)] for name, value in cells[:MOST_COLUMNS]]
+    return {"row": pairs + ([["…", f"{rest:,} more"]] if rest > 0 else [])}
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        shown = ", ".join(f"{number:.4g}" for number in value[:MOST_NUMBERS].tolist())
-        return f"{shown}, …" if len(value) > MOST_NUMBERS else shown
+        text = ", ".join(f"{number:.4g}" for number in value[:MOST_NUMBERS].tolist())
+        return f"{text}, …" if len(value) > MOST_NUMBERS else text
     if isinstance(value, (float, np.floating)):
         return f"{value:.6g}"
     return _cut(str(value), LONGEST_CELL)

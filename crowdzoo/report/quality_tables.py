@@ -39,13 +39,13 @@ def print_quality(report: QualityReport, top: int = 5, source: str | None = None
     print_table("quality", ("", ""), _overall(report))
     for note in report.notes:
         print(f"note: {note}")
-    for warned in camp_warning(report):
-        print(f"note: {warned.about} {warned.finding}: {warned.fix}.")
+    for warning in camp_warning(report):
+        print(f"note: {warning.about} {warning.finding}: {warning.fix}.")
     if report.alpha is None:
         print("No alpha or kappa: no two annotations of one task, or all that are there hold the same label.")
-    more = report.classes.num_rows > MOST_CLASSES
-    title = f"the {MOST_CLASSES} most frequent of {report.classes.num_rows:,} classes" if more else "classes"
-    _print_list(title, _ordered(report.classes, [("annotations", "descending")], MOST_CLASSES))
+    cut = report.classes.num_rows > MOST_CLASSES
+    title = f"the {MOST_CLASSES} most frequent of {report.classes.num_rows:,} classes" if cut else "classes"
+    _print_list(title, _sort(report.classes, [("annotations", "descending")], MOST_CLASSES))
     if not top:
         return
     table = report.annotators
@@ -54,7 +54,7 @@ def print_quality(report: QualityReport, top: int = 5, source: str | None = None
     names = ("annotator", "annotations", "agreement", "reliability", "spammer_score", "top_share")
     table = table.select([name for name in names if name in table.column_names])
     table = table.append_column("notes", pa.array([", ".join(titles) for titles in notes], pa.string()))
-    table = _ordered(table.filter(pc.not_equal(table["notes"], "")), [("annotations", "descending")], top)
+    table = _sort(table.filter(pc.not_equal(table["notes"], "")), [("annotations", "descending")], top)
     _print_list("annotators to check", table)
 
     if report.camps is not None:
@@ -65,19 +65,19 @@ def print_quality(report: QualityReport, top: int = 5, source: str | None = None
     if "probability" in table.column_names:
         keys.insert(1, ("probability", "ascending"))
     table = table.filter(pc.greater(table["entropy"], 0))
-    table = _ordered(table.select([name for name in names if name in table.column_names]), keys, top)
+    table = _sort(table.select([name for name in names if name in table.column_names]), keys, top)
     _print_list("tasks to look at: most divided votes", table)
 
 
 def print_page(page: ReportPage, report: QualityReport, top: int) -> None:
     """Prints the figures and warnings of a page, and the first rows of its sheets, see `page_sheets`."""
     numbers = page.numbers
-    print_table("quality", ("", ""), [(name, f"{_cell(value)} {beside}") for name, value, _, beside in numbers.facts])
-    for warned in numbers.warnings:
-        print(f"note: {warned.about} {warned.finding}: {warned.fix}.")
+    print_table("quality", ("", ""), [(name, f"{_cell(value)} {remark}") for name, value, _, remark in numbers.facts])
+    for warning in numbers.warnings:
+        print(f"note: {warning.about} {warning.finding}: {warning.fix}.")
     for title, first, table in (("annotators", "flag", report.annotators), ("tasks", "redo", report.tasks)):
-        shown = (each.key for each in COLUMNS[numbers.kind, title] if each.key in table.column_names)
-        _print_list(title, table.select([*(name for name in shown if name not in ("notes", first)), first])[:top])
+        keys = (column.key for column in COLUMNS[numbers.kind, title] if column.key in table.column_names)
+        _print_list(title, table.select([*(name for name in keys if name not in ("notes", first)), first])[:top])
 
 
 def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
@@ -86,18 +86,16 @@ def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
     Args:
         tests: result of `crowdzoo.quality.alternative_annotator_test`.
     """
-    rows = [
-        (test.model, f"{test.people.num_rows:,}", f"{tasks_a_person(test):,.0f}", _defined(test.winning_rate),
-            _defined(test.advantage), f"{test.epsilon:g}", replaces(test), _needed(test))
-        for test in tests
-    ]  # fmt: skip
-    header = (
-        "model", "people", "tasks a person", "winning rate", "advantage", "epsilon", "may replace",
-        "tasks that would decide",
-    )  # fmt: skip
+    rows = []
+    for test in tests:
+        counts = f"{test.people.num_rows:,}", f"{tasks_a_person(test):,.0f}"
+        shares = _number(test.winning_rate), _number(test.advantage), f"{test.epsilon:g}"
+        rows.append((test.model, *counts, *shares, replaces(test), _needed_tasks(test)))
+    shares = "winning rate", "advantage", "epsilon"
+    header = ("model", "people", "tasks a person", *shares, "may replace", "tasks that would decide")
     print_table("models in the place of people (alternative annotator test)", header, rows)
-    said = {replaces(test) for test in tests}
-    print(_COLUMNS + "".join(text for verdict, text in _UNDECIDED.items() if verdict in said), end="")
+    verdicts = {replaces(test) for test in tests}
+    print(_COLUMNS + "".join(text for verdict, text in _UNDECIDED.items() if verdict in verdicts), end="")
 
 
 _COLUMNS = """\
@@ -116,12 +114,12 @@ would decide, if the model does as well on more of them; 30 is the least that is
 }
 
 
-def _defined(value: float) -> str:
+def _number(value: float) -> str:
     return "-" if value != value else f"{value:.2f}"
 
 
-def _needed(test: AlternativeAnnotator) -> str:
-    """About how many tasks a person would decide, in two digits."""
+def _needed_tasks(test: AlternativeAnnotator) -> str:
+    """About how many tasks per person would decide, in two digits."""
     if test.decided or not test.shared:
         return "-"
     if not test.people.num_rows:
@@ -137,9 +135,9 @@ def print_class_agreement(table: pa.Table) -> None:
         table: result of `crowdzoo.quality.class_agreement`.
     """
     rows = [[_cell(value) for value in row.values()] for row in table.slice(0, MOST_AGREEMENTS).to_pylist()]
-    more = "" if table.num_rows <= MOST_AGREEMENTS else f", the first {MOST_AGREEMENTS} of {table.num_rows:,} rows"
+    rest = "" if table.num_rows <= MOST_AGREEMENTS else f", the first {MOST_AGREEMENTS} of {table.num_rows:,} rows"
     header = ("model", "class", "said by people", "said by model", "found", "confirmed", "people among themselves")
-    print_table(f"agreement of models with people{more}", header, rows)
+    print_table(f"agreement of models with people{rest}", header, rows)
 
 
 def _overall(report: QualityReport) -> list[tuple[str, str]]:
@@ -166,7 +164,7 @@ def _overall(report: QualityReport) -> list[tuple[str, str]]:
     ]
 
 
-def _ordered(table: pa.Table, keys: list[tuple[str, str]], number: int) -> pa.Table:
+def _sort(table: pa.Table, keys: list[tuple[str, str]], number: int) -> pa.Table:
     """The first rows in the order of the keys; classes stay as they are where all of them are shown."""
     if "class" in table.column_names and table.num_rows <= number:
         return table

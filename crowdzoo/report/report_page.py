@@ -6,13 +6,13 @@ import base64
 import hashlib
 import html
 import json
-import operator
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from importlib.resources import files
+from operator import ge, gt, le, lt
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,8 @@ from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.errors import ConditionError, ConfigError, DataError, option_text, shorten, unknown
 from crowdzoo.files.writing import atomic_file, csv_cell
-from crowdzoo.kinds.kind_page import Asked, KindPage
-from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
+from crowdzoo.kinds.kind_page import KindPage, PageSettings
+from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable, PageWarning
 from crowdzoo.kinds.parts import part_of
 from crowdzoo.quality.copies import families_of
 from crowdzoo.reading.instances.instances import Instances
@@ -43,9 +43,7 @@ __all__ = ["FORMAT", "FORMAT_VERSION", "NEEDED", "VALUES", "Condition", "ReportP
 MOST_SHOWN = 1000  # annotators and tasks
 MOST_BYTES = 2_000_000  # of the page
 INSTANCE_BYTES = 900_000  # of the page, at most
-OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+OPERATORS: dict[str, Callable[[float, float], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 # By the kind of a result, the `PAGE` in `page.py` of the kind's folder
 PAGES: dict[str, type[KindPage]] = {name: part_of(name, "page").PAGE for name in (*LABEL_KINDS, "multi-label")}
 # What a condition may compare, by kind of label; docs/quality.md says what each is
@@ -60,9 +58,7 @@ NEEDED = {
 }
 
 
-_SHOWN = (
-    "values", "facts", "model", "calibration", "curve", "leave_out", "summary", "classes", "coincidences",
-)  # fmt: skip
+_SHOWN = ("values", "facts", "model", "calibration", "curve", "leave_out", "summary", "classes", "coincidences")
 
 
 @dataclass(frozen=True)
@@ -90,17 +86,17 @@ class Condition:
         Raises:
             ConfigError: not a condition, or an unknown name; lists those there are.
         """
-        found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(<=|>=|<|>)\s*(\S+)\s*", text)
+        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(<=|>=|<|>)\s*(\S+)\s*", text)
         try:
-            limit = float(found[3]) if found else np.nan
+            limit = float(match[3]) if match else np.nan
         except ValueError:
             limit = np.nan
-        if found is None or not np.isfinite(limit):
-            raise ConfigError(f"{shorten(text)!r} is not a condition. Write NAME<NUMBER, NAME<=, NAME> or NAME>=, such "
-                "as alpha<0.6.")  # fmt: skip
-        if found[1] not in VALUES[kind]:
-            raise ConfigError(unknown("value", found[1], VALUES[kind]))
-        return cls(found[1], found[2], limit)
+        if match is None or not np.isfinite(limit):
+            fix = "Write NAME<NUMBER, NAME<=, NAME> or NAME>=, such as alpha<0.6."
+            raise ConfigError(f"{shorten(text)!r} is not a condition. {fix}")
+        if match[1] not in VALUES[kind]:
+            raise ConfigError(unknown("value", match[1], VALUES[kind]))
+        return cls(match[1], match[2], limit)
 
     def __str__(self) -> str:
         return f"{self.name}{self.sign}{self.limit:g}"
@@ -151,23 +147,23 @@ class ReportPage:
             ConfigError: not a condition, or an unknown name.
         """
         kind = self.numbers.kind
-        parsed = [each if isinstance(each, Condition) else Condition.parse(each, kind) for each in conditions]
-        found = []
-        for each in parsed:
-            value = self.values[each.name]
+        failures = []
+        for item in conditions:
+            condition = item if isinstance(item, Condition) else Condition.parse(item, kind)
+            value = self.values[condition.name]
             if value is None:
-                found.append(f"{each} cannot be checked: {each.name} is not defined for these annotations")
-            elif OPERATORS[each.sign](value, each.limit):
-                found.append(f"{each} holds: {each.name} is {value:.4g}")
-        if found:
-            raise ConditionError("; ".join(found) + ".")
+                failures.append(f"{condition} cannot be checked: {condition.name} is not defined for these annotations")
+            elif OPERATORS[condition.sign](value, condition.limit):
+                failures.append(f"{condition} holds: {condition.name} is {value:.4g}")
+        if failures:
+            raise ConditionError("; ".join(failures) + ".")
 
     def to_json(self) -> str:
         """The numbers, one JSON object; docs/quality.md describes its fields."""
         content = self._content(MOST_SHOWN)
         for name, table in self.numbers.tables.items():
             content["tables"][name]["values"] = dict(table.values)
-            if table.shown is not None:
+            if table.rows is not None:
                 content["tables"][name]["shown"] = content["tables"][name].pop("rows")
         return json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n"
 
@@ -181,7 +177,7 @@ class ReportPage:
             most = max(1, most // 2)
 
     def write(self, path: str | Path) -> Path:
-        """Writes the page, and beside it the numbers with the ending .json.
+        """Write the page, and next to it the numbers with the ending .json.
 
         Args:
             path: path of the page; ends in .html. Earlier files are replaced.
@@ -212,8 +208,8 @@ class ReportPage:
             "method": self.method,
             "hashed": self.hashed,
             "verdict": numbers.verdict,
-            "warnings": [asdict(warned) for warned in numbers.warnings],
-            **{name: _rounded(getattr(numbers, name)) for name in _SHOWN},
+            "warnings": [asdict(item) for item in numbers.warnings],
+            **{name: _round(getattr(numbers, name)) for name in _SHOWN},
             "options": self.options,
             "changes": self.changes,
             "history": self.history,
@@ -223,31 +219,31 @@ class ReportPage:
 
     def _table(self, name: str, table: PageTable, most: int) -> dict[str, Any]:
         total = len(next(iter(table.values.values()), []))
-        rows = (range(total) if table.shown is None else table.shown)[:most]
+        rows = (range(total) if table.rows is None else table.rows)[:most]
         details = None if table.details is None else table.details[: len(rows)]
-        shown = None
+        number = None
         if name == "tasks" and details is not None and self.instances is not None:
             details = [
                 detail if view is None else {**detail, "instance": view}
                 for detail, view in zip(details, self._views, strict=False)
             ]
-            shown = sum("instance" in detail for detail in details)
+            number = sum("instance" in detail for detail in details)
         return {
             "columns": [asdict(column) for column in table.columns if column.key in table.values],
             "total": total,
             "rows": list(rows),
             "values": {key: [values[row] for row in rows] for key, values in table.values.items()},
             "details": details,
-            "instances": shown,
+            "instances": number,
         }
 
     @cached_property
-    def _views(self) -> list[dict[str, Any] | None]:
+    def _views(self) -> list[dict[str, object] | None]:
         """Of the tasks shown."""
         assert self.instances is not None
         assert self.rows is not None
-        shown = self.numbers.tables["tasks"].shown or []
-        return instance_views(self.instances, self.rows[shown].tolist(), INSTANCE_BYTES)
+        tasks = self.numbers.tables["tasks"].rows or []
+        return instance_views(self.instances, self.rows[tasks].tolist(), INSTANCE_BYTES)
 
 
 @checked(bootstrap=Number(0, whole=True), curve=Number(0, 1000, whole=True), seed=SEED)
@@ -266,7 +262,7 @@ def report_page(
     gold: np.ndarray | None = None,
     curve: int = 5,
     history: Mapping[str, Sequence[float]] | None = None,
-    models: Sequence[Any] | None = None,
+    models: Sequence[object] | None = None,
     epsilon: float = 0.2,
     options: Mapping[str, Any] | None = None,
     source: str | None = None,
@@ -274,12 +270,12 @@ def report_page(
 ) -> ReportPage:
     """One page on a crowd: can its annotations be trusted, and which annotators, tasks and classes to look at first.
 
-    `page.write("report.html")` writes the page and report.json beside it. The page needs nothing but itself. It shows a
-    thousand annotators and tasks at most; report.json has all of them.
+    `page.write("report.html")` writes the page and report.json next to it. The page needs nothing but itself. It shows
+    a thousand annotators and tasks at most; report.json has all of them.
 
     Args:
-        annotations: of any kind; of sentences with their words, which the page shows with their spans.
-        aggregation: a result for the same annotations. That of `MultiLabel` makes a page on several labels a task.
+        annotations: of any kind; sentences with their words, which the page shows with their spans.
+        aggregation: a result for the same annotations. That of `MultiLabel` makes a page on several labels per task.
         title: heading, such as the name of the file.
         instances: of the tasks, to be shown; see `crowdzoo.instances.read_instances`. None for sentences.
         metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`; None is "interval" for
@@ -325,65 +321,69 @@ def report_page(
     crowd: Any = annotations
     if hash_ids is not False:
         key = secrets.token_bytes(32) if hash_ids is True else hash_ids.encode("utf-8")
-        names: dict[str, Any] = {"tasks": _hashed(table.tasks, key), "annotators": _hashed(table.annotators, key)}
+        names: dict[str, Any] = {"tasks": _hash(table.tasks, key), "annotators": _hash(table.annotators, key)}
         if models is not None:
             known = dict(zip(map(str, table.annotators.tolist()), names["annotators"].tolist(), strict=True))
             models = [known.get(str(name), name) for name in models]
         table, aggregation = replace(table, **names), replace(aggregation, **names)
         crowd = table if isinstance(crowd, Annotations) else replace(crowd, annotations=table)
-    asked = Asked(
+    settings = PageSettings(
         metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN, source, hashed
     )
-    numbers = PAGES[aggregation.kind](crowd, aggregation, asked).numbers()
-    numbers = _with_periods(_advised(numbers, crowd, aggregation, seed, hashed), hashed)
-    changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed, options)
+    numbers = PAGES[aggregation.kind](crowd, aggregation, settings).numbers()
+    numbers = _add_periods(_add_advice(numbers, crowd, aggregation, seed, hashed), hashed)
+    changes = None if before is None else changes_since(before, numbers, _round(numbers.values), hashed, options)
     trained = None if history is None else shown_history({name: [*values] for name, values in history.items()})
     return ReportPage(title, aggregation.method, numbers, instances, rows, hashed, changes, trained, options)
 
 
-def _advised(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashed: bool) -> Numbers:
+def _add_advice(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, hashed: bool) -> Numbers:
     """The numbers with what is gained by leaving out whose annotations may tell nothing, and all copies but one."""
     annotators = numbers.tables["annotators"].values
     families = families_of(annotators["copies"])
-    others = families != np.arange(len(families))
-    gone = others | [any(FLAGS[note].out and note != "copy" for note in notes) for notes in annotators["notes"]]
+    copies = families != np.arange(len(families))
+    gone = copies | [any(FLAGS[note].out and note != "copy" for note in notes) for notes in annotators["notes"]]
     if not gone.any():
         return numbers
     gain = left_out(crowd, aggregation.method, gone, seed, getattr(aggregation, "label_names", None), families)
     names = [str(annotators["annotator"][place]) for place in np.flatnonzero(gone)]
     option = _exclude(names, hashed, "a name a line")
     value, low, high = gain or (None, None, None)
-    rounded = [round(100 * each, 1) + 0.0 for each in gain or ()]  # no "-0.0"
+    rounded = [round(100 * item, 1) + 0.0 for item in gain or ()]  # no "-0.0"
     points = "{:+.1f} points ({:+.1f} to {:+.1f})".format(*rounded) if rounded else ""
     advised = None if low is None else low > 0
     if low is None:
         advice = f"see in a report without them ({option}) what they change"
     elif low > 0:
         advice = f"leave them out ({option}): labels made without them agree better with what others say, by {points}"
-    elif (gone <= others).all() and (high or 0) > 0:  # copies tell nothing more, whether or not that can be seen
-        told = f"what others say does not tell whether that is better ({points} of agreement)"
-        advised, advice = True, f"leave them out ({option}); {told}"
+    elif (gone <= copies).all() and (high or 0) > 0:  # copies tell nothing more, whether or not that can be seen
+        reason = f"what others say does not tell whether that is better ({points} of agreement)"
+        advised, advice = True, f"leave them out ({option}); {reason}"
     else:
         advice = f"nothing is gained by leaving out what they said ({points} of agreement with others)"
-    of_copies = advice.replace("leave them", "leave all of them but one", 1)
-    warned = [replace(each, fix=f"{each.fix}; {of_copies if each.key == 'copy' else advice}")
-              if each.key in FLAGS and FLAGS[each.key].out else each for each in numbers.warnings]  # fmt: skip
-    found = {"annotators": names, "advised": advised, "value": value, "low": low, "high": high}
-    return replace(numbers, warnings=warned, leave_out=found)
+    fixes = {name: advice for name, flag in FLAGS.items() if flag.out}
+    fixes["copy"] = advice.replace("leave them", "leave all of them but one", 1)
+    leave_out = {"annotators": names, "advised": advised, "value": value, "low": low, "high": high}
+    return replace(numbers, warnings=_with_fixes(numbers, fixes), leave_out=leave_out)
 
 
-def _with_periods(numbers: Numbers, hashed: bool) -> Numbers:
+def _add_periods(numbers: Numbers, hashed: bool) -> Numbers:
     """The numbers with the option that leaves out what annotators said when they agreed less with others."""
     annotators = numbers.tables["annotators"].values
     pairs = zip(annotators["annotator"], annotators.get("period", ()), strict=False)
     option = _exclude([f"{name}:{period}" for name, period in pairs if period], hashed, "a line NAME:DATE.. each")
-    warned = [replace(each, fix=f"{each.fix}; to leave out what was worse: {option}") if each.key == "drift" else each
-              for each in numbers.warnings]  # fmt: skip
-    return replace(numbers, warnings=warned)
+    fixes = {"drift": f"to leave out what was worse: {option}"}
+    return replace(numbers, warnings=_with_fixes(numbers, fixes))
+
+
+def _with_fixes(numbers: Numbers, fixes: Mapping[str, str]) -> list[PageWarning]:
+    """The warnings, with more to do for those of some keys."""
+    warnings = numbers.warnings
+    return [replace(item, fix=f"{item.fix}; {fixes[item.key]}") if item.key in fixes else item for item in warnings]
 
 
 def _exclude(names: list[str], hashed: bool, lines: str) -> str:
-    """The option that leaves out annotators; with a file, and what stands in its lines, where they cannot be named."""
+    """The option that leaves out annotators; with a file, and the content of its lines, where they cannot be named."""
     few = not hashed and len(names) <= MOST_NAMED
     return option_text("--exclude", ",".join(map(csv_cell, names))) if few else f"--exclude FILE, {lines}"
 
@@ -402,21 +402,21 @@ def _rows_of(instances: Instances, annotations: Annotations) -> np.ndarray:
     return rows
 
 
-def _hashed(names: np.ndarray, key: bytes) -> np.ndarray:
+def _hash(names: np.ndarray, key: bytes) -> np.ndarray:
     """A short keyed hash of each name."""
     secret = hashlib.blake2b(key, digest_size=32).digest()
     texts = (str(name).encode("utf-8", "surrogatepass") for name in names.tolist())
     return np.array([hashlib.blake2b(text, key=secret, digest_size=8).hexdigest() for text in texts], object)
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     """The same with fewer digits, and without types of NumPy."""
     if isinstance(value, float):
         return None if value != value else round(value, DIGITS)
     if isinstance(value, dict):
-        return {name: _rounded(each) for name, each in value.items()}
+        return {name: _round(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_rounded(each) for each in value]
+        return [_round(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -437,4 +437,4 @@ def _page(title: str, verdict: Sequence[str], content: dict[str, Any]) -> str:
         f"script-src 'sha256-{policy['script']}'; base-uri 'none'; form-action 'none'",
         "DATA": data,
     }
-    return re.sub(r"\{\{([A-Z]+)\}\}", lambda found: parts[found[1]], template)
+    return re.sub(r"\{\{([A-Z]+)\}\}", lambda match: parts[match[1]], template)

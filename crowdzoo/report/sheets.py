@@ -29,13 +29,12 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation import Aggregation
     from crowdzoo.aggregation.base import Result
     from crowdzoo.data.annotations import Annotations
+    from crowdzoo.data.crowd_sequences import CrowdSequences
     from crowdzoo.report.report_page import ReportPage
 
-SUMS = ("due", "further_answers", "cost")  # columns, whose sums stand in the summary
+SUMS = ("due", "further_answers", "cost")  # columns whose sums are in the summary
 MOST_LEFT_OUT = 20  # annotators; each takes ten fits
-FIRST = (
-    "annotator", "flag", "reason", "advice", "annotations", "reliability", "reliability_low", "reliability_high",
-)  # fmt: skip
+FIRST = ("annotator", "flag", "reason", "advice", "annotations", "reliability", "reliability_low", "reliability_high")
 
 
 def with_sheets(
@@ -54,11 +53,11 @@ def with_sheets(
     Annotators with a serious note come first, then the least reliable. Further columns: `flag`, `reason` and `advice`
     (empty without a note); `seconds` (median of an answer); `gold` (answers to tasks with gold), `gold_share` (right
     ones) and its interval; `agrees_with` (whose answers agree most, of those who share seven tasks), `agrees_share`;
-    `due` (annotations by price); of up to twenty flagged `gain_without` and its interval (see `left_out`).
+    `due` (annotations by price); for up to twenty flagged `gain_without` and its interval (see `left_out`).
 
     Tasks that are worth further answers come first, the least settled first: `redo` says why, `further_answers` about
     how many answers settle their label, and `cost` what these cost at the mean price of those without a note. Of `due`,
-    `further_answers` and `cost` the sums stand in `overall`, as `total_due` and so on.
+    `further_answers` and `cost` the sums are in `overall`, as `total_due` and so on.
 
     Args:
         report: of the annotations and the aggregation.
@@ -71,8 +70,8 @@ def with_sheets(
         seed: of `left_out`.
     """
     notes = [text.split(",") if text else [] for text in report.annotators["notes"].to_pylist()]
-    flagged = np.array([any(FLAGS[note].serious for note in each) for each in notes], bool)
-    who, number, seconds = annotations.annotator_ids, annotations.num_annotators, median_seconds(annotations)
+    flagged = np.array([any(FLAGS[note].serious for note in names) for names in notes], bool)
+    annotators, number, seconds = annotations.annotator_ids, annotations.num_annotators, median_seconds(annotations)
     people = _people(report.annotators, notes, flagged, None if seconds is None else seconds.tolist())
     if seconds is not None:
         people["seconds"] = defined(seconds, np.isfinite(seconds))
@@ -85,14 +84,14 @@ def with_sheets(
             overall |= {**interval("aggregate_accuracy", *ends), "gold_tasks": int(labelled.sum())}
         known = gold[annotations.task_ids] >= 0
         right = known & (gold[annotations.task_ids] == annotations.labels)
-        count = np.bincount(who[known], minlength=number)
-        share = np.bincount(who[right], minlength=number) / np.maximum(count, 1)
+        count = np.bincount(annotators[known], minlength=number)
+        share = np.bincount(annotators[right], minlength=number) / np.maximum(count, 1)
         people["gold"] = pa.array(count)
         for name, values in zip(("", "_low", "_high"), (share, *wilson(share, count)), strict=True):
             people[f"gold_share{name}"] = defined(values, count > 0)
     people |= _agree_most(annotations)
     if prices is not None:
-        people["due"] = pa.array(np.round(prices * np.bincount(who, minlength=number), 6))
+        people["due"] = pa.array(np.round(prices * np.bincount(annotators, minlength=number), 6))
     tasks = report.tasks
     if aggregation is not None:
         families = families_of(report.annotators["copies"].to_pylist())
@@ -102,13 +101,15 @@ def with_sheets(
     rest = {name: report.annotators[name] for name in report.annotators.column_names if name not in people}
     table = pa.table({**people, **rest})
     worst = report.annotators["reliability" if aggregation is not None else "agreement"].to_numpy()
-    sums = {name: pc.sum(part[name]).as_py() or 0
-            for part in (table, tasks) for name in SUMS if name in part.column_names}  # fmt: skip
-    overall |= {f"total_{name}": total for name, total in sums.items()}
+    for part in (table, tasks):
+        columns = (name for name in SUMS if name in part.column_names)
+        overall |= {f"total_{name}": pc.sum(part[name]).as_py() or 0 for name in columns}
     return replace(report, annotators=table.take(np.lexsort((worst, ~flagged))), tasks=tasks, overall=overall)
 
 
-def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float | None, price: float | None) -> QualityReport:
+def page_sheets(
+    page: ReportPage, crowd: Annotations | CrowdSequences, result: Result, sure: float | None, price: float | None
+) -> QualityReport:
     """The tables of a page on labels of any kind, with the columns `flag`, `reason`, `advice`, `due` and `redo`.
 
     Annotators come as `with_sheets` has them, tasks to redo first, in the order of the page.
@@ -117,30 +118,30 @@ def page_sheets(page: ReportPage, crowd: Any, result: Result, sure: float | None
         page: on the crowd and the result.
         crowd: what `Kind.read` gave.
         result: of an aggregation.
-        sure: tasks below are to be redone, of kinds of which `crowdzoo next` asks; of all kinds those of one answer.
+        sure: tasks below are to redo, for kinds that `crowdzoo next` supports; for all kinds tasks with one answer.
             None: of these kinds those whose answers differ most, see `AnswerPage.note`.
         price: of an answer; None is not known.
     """
     numbers, table = page.numbers, getattr(crowd, "annotations", crowd)
     people, tasks = (dict(numbers.tables[name].values) for name in ("annotators", "tasks"))
     notes, overall = people["notes"], {**numbers.summary}
-    flagged = np.array([any(FLAGS[note].serious for note in each) for each in notes], bool)
-    people["notes"] = [",".join(each) for each in notes]
+    flagged = np.array([any(FLAGS[note].serious for note in item) for item in notes], bool)
+    people["notes"] = [",".join(item) for item in notes]
     if price is not None:
         people["due"] = [round(price * count, 6) for count in people["annotations"]]
         overall["total_due"] = sum(people["due"])
     people = {**_people(pa.table(people), notes, flagged, people.get("seconds")), **people}
-    worst = [-1.0 if each is None else each for each in people[numbers.judged]]
+    worst = [-1.0 if item is None else item for item in people[numbers.judged]]
     sizes = np.array(tasks["annotations"])
     reasons: Any = tasks.pop("redo", [""] * len(sizes))
     if sure is not None and has_part(numbers.kind, "questions"):
         reasons = np.where(part_of(numbers.kind, "questions").sure(result, sure, crowd), "", f"less sure than {sure:g}")
     why = np.select([sizes == 0, sizes == 1], ["no answer", "one answer"], reasons).tolist()
-    order = dict.fromkeys([*(numbers.tables["tasks"].shown or ()), *range(len(why))])
+    order = dict.fromkeys([*(numbers.tables["tasks"].rows or ()), *range(len(why))])
     rows = sorted(order, key=lambda row: not why[row])
     done = pa.table({"task": tasks["task"], "redo": why, **tasks}).take(rows)
     sheet = pa.table(people).take(np.lexsort((np.array(worst), ~flagged)))
-    alpha = None if (found := overall.pop("krippendorff_alpha")) is None else Alpha(**found)
+    alpha = None if (values := overall.pop("krippendorff_alpha")) is None else Alpha(**values)
     return QualityReport(overall, alpha, redundancy(table), done, sheet, classes=pa.table({}), coincidences=None)
 
 
@@ -149,15 +150,15 @@ def _people(
 ) -> dict[str, Any]:
     """The first columns: the flag and what it means in words; `seconds` are the median of each annotator's answers."""
     rows, haste = table.to_pylist(), {place: [text] for place, text in hasty(seconds).items() if flagged[place]}
-    names = [sorted(each, key=lambda note: not FLAGS[note].serious) for each in notes]
+    names = [sorted(flags, key=lambda note: not FLAGS[note].serious) for flags in notes]
     texts = {
-        "flag": [", ".join(FLAGS[note].title for note in each if FLAGS[note].serious) for each in names],
+        "flag": [", ".join(FLAGS[note].title for note in flags if FLAGS[note].serious) for flags in names],
         "reason": [
-            ", ".join([*(_reason(note, row) for note in each), *haste.get(place, ())])
-            for place, (each, row) in enumerate(zip(names, rows, strict=True))
+            ", ".join([*(_reason(note, row) for note in flags), *haste.get(place, ())])
+            for place, (flags, row) in enumerate(zip(names, rows, strict=True))
         ],
-        "advice": ["; ".join(FLAGS[note].said_of(1)[1] for note in each if FLAGS[note].serious) for each in names],
-    }  # fmt: skip
+        "advice": ["; ".join(FLAGS[note].describe(1)[1] for note in flags if FLAGS[note].serious) for flags in names],
+    }
     columns = {name: table[name] for name in FIRST if name in table.column_names}
     columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
     return {name: columns[name] for name in FIRST if name in columns}
@@ -169,22 +170,22 @@ def _reason(note: str, row: dict[str, Any]) -> str:
         words = FLAGS[note].words.format_map({name: value for name, value in row.items() if value is not None})
     except KeyError:
         words = ""
-    return words or FLAGS[note].said_of(1)[0]
+    return words or FLAGS[note].describe(1)[0]
 
 
 def _agree_most(annotations: Annotations) -> dict[str, Any]:
     """With whom each annotator agrees most: by the lower end of Wilson's interval."""
     shared = SharedTasks.of(whole_block(annotations), annotations.num_annotators)
     enough = shared.shared >= LEAST_SHARED
-    one, other = shared.left[enough], shared.right[enough]
-    one, other = np.concatenate([one, other]), np.concatenate([other, one])
+    first, second = shared.left[enough], shared.right[enough]
+    first, second = np.concatenate([first, second]), np.concatenate([second, first])
     share = np.tile(shared.agreement[enough], 2)
     order = np.argsort(wilson(share, np.tile(shared.shared[enough], 2))[0], kind="stable")
     best = np.full(annotations.num_annotators, -1)
-    best[one[order]] = order  # the last one stays
-    found = best >= 0
-    with_whom = name_column(annotations.annotators).take(defined(np.append(other, 0)[best], found))
-    return {"agrees_with": with_whom, "agrees_share": defined(np.append(share, 0.0)[best], found)}
+    best[first[order]] = order  # the last one stays
+    known = best >= 0
+    with_whom = name_column(annotations.annotators).take(defined(np.append(second, 0)[best], known))
+    return {"agrees_with": with_whom, "agrees_share": defined(np.append(share, 0.0)[best], known)}
 
 
 def _gains(
@@ -196,12 +197,12 @@ def _gains(
 ) -> dict[str, Any]:
     """What is gained by leaving each of the flagged annotators out, those with most annotations."""
     counts = np.bincount(annotations.annotator_ids, minlength=len(flagged))
-    found = np.full((3, len(flagged)), np.nan)
-    for place in sorted(np.flatnonzero(flagged), key=lambda each: -counts[each])[:MOST_LEFT_OUT]:
+    gains = np.full((3, len(flagged)), np.nan)
+    for place in sorted(np.flatnonzero(flagged), key=lambda code: -counts[code])[:MOST_LEFT_OUT]:
         alone = np.arange(len(flagged)) == place
-        found[:, place] = left_out(annotations, aggregation.method, alone, seed, families=families) or np.nan
+        gains[:, place] = left_out(annotations, aggregation.method, alone, seed, families=families) or np.nan
     names = ("gain_without", "gain_without_low", "gain_without_high")
-    return {name: defined(values, np.isfinite(values)) for name, values in zip(names, found, strict=True)}
+    return {name: defined(values, np.isfinite(values)) for name, values in zip(names, gains, strict=True)}
 
 
 def _to_redo(

@@ -38,12 +38,12 @@ def print_table(
     """Prints a table; with rich, and on a terminal, one with borders.
 
     Args:
-        title: stands above the table.
+        title: printed above the table.
         header: names of the columns; where all are empty, there is no header.
         rows: cells, one for each column; they are written with `str`.
         file: None is standard output.
-        whole: how many columns, from the left, a terminal shows without a cut; 0 fits all columns in. Of the others
-            the last ones are left out where it is too narrow. The first column breaks at blanks if it must.
+        whole: how many columns, from the left, a terminal shows without a cut; 0 fits all columns in. The last of the
+            others are left out where it is too narrow. The first column breaks at blanks if it must.
 
     Returns:
         Names of the columns that were left out.
@@ -60,18 +60,18 @@ def print_table(
     from rich.text import Text
 
     cells, right = _cells(header, rows)
-    console, shown = Console(file=stream), len(header)
+    console, count = Console(file=stream), len(header)
     sizes = [max(map(len, [*name.split(), *column]), default=0) for name, *column in zip(header, *cells, strict=True)]
-    while shown > whole > 0 and sum(sizes[:shown]) + 3 * shown + 1 > console.width:  # with borders
-        shown -= 1
+    while count > whole > 0 and sum(sizes[:count]) + 3 * count + 1 > console.width:  # with borders
+        count -= 1
     table = Table(title=title or None, title_justify="left", show_header=any(header))
-    for place, (name, to_right) in enumerate(zip(header[:shown], right, strict=False)):
+    for place, (name, to_right) in enumerate(zip(header[:count], right, strict=False)):
         width = sizes[place] if 0 < place < whole else None
         table.add_column(name, justify="right" if to_right else "left", width=width)
     for row in cells:
-        table.add_row(*map(Text, row[:shown]))  # plain text: a name such as [a] is no markup
+        table.add_row(*map(Text, row[:count]))  # plain text: a name such as [a] is not markup
     console.print(table)
-    return list(header[shown:])
+    return list(header[count:])
 
 
 def _cells(header: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[list[str]], list[bool]]:

@@ -7,7 +7,7 @@ from typing import Any
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.json import read_json
 
-MOST_EPOCHS = 200  # that the page has of a training; of longer ones it has as many, evenly spaced
+MOST_EPOCHS = 200  # that the page has of a training; longer ones are thinned out evenly
 MOST_METRICS = 40
 LATE = "log_likelihood"  # of methods with EM: the first epochs train on the votes and have none
 
@@ -19,22 +19,22 @@ def read_history(path: str | Path) -> dict[str, list[float]]:
         path: of a JSON object: name of a metric -> its value after each epoch. That is `History.history` of Keras.
 
     Returns:
-        The object; values that are no finite numbers are NaN.
+        The object; values that are not finite numbers are NaN.
 
     Raises:
         DataError: no such file, or not of this form; names what is wrong.
     """
-    found = read_json(path, constants=True)
-    if not isinstance(found, dict) or not found or not all(isinstance(each, list) for each in found.values()):
+    history = read_json(path, constants=True)
+    if not isinstance(history, dict) or not history or not all(isinstance(item, list) for item in history.values()):
         raise DataError(f'{path}: is no history. Give a JSON object of lists, such as {{"loss": [0.9, 0.5]}}.')
-    if len(found) > MOST_METRICS:
-        raise DataError(f"{path}: holds {len(found):,} metrics; a history has at most {MOST_METRICS}.")
-    numbers = {name: [_number(path, name, epoch, value) for epoch, value in enumerate(values)]
-        for name, values in found.items()}  # fmt: skip
-    return _aligned(numbers, path)
+    if len(history) > MOST_METRICS:
+        raise DataError(f"{path}: holds {len(history):,} metrics; a history has at most {MOST_METRICS}.")
+    for name, values in history.items():
+        history[name] = [_number(path, name, epoch, value) for epoch, value in enumerate(values)]
+    return _align(history, path)
 
 
-def _aligned(history: dict[str, list[float]], where: str | Path) -> dict[str, list[float]]:
+def _align(history: dict[str, list[float]], where: str | Path) -> dict[str, list[float]]:
     """All metrics with one value an epoch; EM's likelihood is NaN in the epochs before the second E-step."""
     most = max((len(values) for values in history.values()), default=0)
     whole = {
@@ -57,7 +57,7 @@ def _number(path: str | Path, name: str, epoch: int, value: Any) -> float:
         return math.nan
 
 
-def shown_history(history: dict[str, list[float]]) -> dict[str, Any]:
+def shown_history(history: dict[str, list[float]]) -> dict[str, object]:
     """What the page shows of a history.
 
     Args:
@@ -65,12 +65,12 @@ def shown_history(history: dict[str, list[float]]) -> dict[str, Any]:
 
     Returns:
         `epochs`, their number; `shown`, those that are in the lists, from 1; and `metrics`, name to list, None where
-        a value is no number.
+        a value is not a number.
 
     Raises:
         DataError: metrics with different numbers of epochs.
     """
-    history = _aligned(history, "history")
+    history = _align(history, "history")
     epochs = max((len(values) for values in history.values()), default=0)
     most = min(epochs, MOST_EPOCHS)
     places = [round(place * (epochs - 1) / max(most - 1, 1)) for place in range(most)]

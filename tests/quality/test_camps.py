@@ -152,7 +152,7 @@ def test_an_answer_is_compared_with_one_of_each_side():
     labels, side = rng.integers(0, 3, (6, 5)), np.array([1, -1, 1, 0, -1, 1])
     tasks, who = np.nonzero(rng.random((5, 6)) < 0.8)
     answers = _Answers(tasks, who, tasks * 3 + labels[who, tasks], (5, 6, 15))
-    wins, decisive = answers.compared(side)
+    wins, decisive = answers.compare(side)
     for row, (task, one) in enumerate(zip(tasks, who, strict=True)):
         others = [other for other in who[tasks == task] if other != one]
         equal = {each: [labels[other, task] == labels[one, task] for other in others if side[other] == each]

@@ -107,5 +107,5 @@ def test_f1_against_the_aggregate_is_that_of_conlleval():
         tasks, tags = crowd.answers_of(annotator)
         scores = span_scores([result.tags_of(task) for task in tasks.tolist()], tags)
         assert found.right[annotator].sum() == scores.num_correct
-        assert found.said[annotator].sum() == scores.num_predicted
+        assert found.marks[annotator].sum() == scores.num_predicted
         assert found.expected[annotator].sum() == scores.num_gold

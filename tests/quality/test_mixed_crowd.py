@@ -87,7 +87,13 @@ def test_a_person_is_asked_where_further_models_repeat_each_other_and_a_model_wh
     asked = {}
     for name, confusions in (("dependent", both.next_confusions), ("independent", both.aggregation.confusions)):
         chosen = next_annotations(
-            both.aggregation.posteriors, confusions, 400, asked=fewer, annotators=np.arange(13), per_task=1, costs=costs
+            both.aggregation.posteriors,
+            confusions,
+            400,
+            annotations=fewer,
+            annotators=np.arange(13),
+            per_task=1,
+            costs=costs,
         )
         asked[name] = dict(zip(chosen.tasks.tolist(), both.is_model[chosen.annotators].tolist(), strict=True))
     assert np.mean([*asked["independent"].values()]) > 0.9

@@ -71,7 +71,7 @@ def test_nobody_is_asked_twice(cells, monkeypatch):
         np.array([i for _, i, _ in done]), np.array([r for _, _, r in done]), np.zeros(len(done), int),
         tasks=np.arange(N), annotators=np.arange(R), classes=np.arange(K),
     )  # fmt: skip
-    found = next_annotations(posteriors, confusions, N * R, asked=asked)
+    found = next_annotations(posteriors, confusions, N * R, annotations=asked)
     left = [pair[1:] for pair in best if pair not in done]
     assert list(zip(found.tasks, found.annotators, strict=True)) == left
 
@@ -103,7 +103,7 @@ def test_a_function_knows_annotators_who_treat_tasks_differently():
     [
         ({"posteriors": np.ones(3)}, r"posteriors have the shape \[tasks, classes\], got \(3,\)"),
         ({"confusions": np.ones((2, 2, 2))}, r"confusions have the shape \[annotators, 3, said\], got \(2, 2, 2\)"),
-        ({"confusions": lambda tasks, annotators: None}, "give annotators or asked"),
+        ({"confusions": lambda tasks, annotators: None}, "give annotators or annotations"),
         ({"number": 0}, "number must be an integer of at least 1.*, got 0"),
         ({"per_task": 0}, "per_task must be an integer of at least 1.*, got 0"),
     ],

@@ -86,7 +86,7 @@ def test_who_changes_is_noted_in_the_table_the_page_and_the_sheet(tmp_path, caps
     assert f"({table['drift'][0]})" in warned.finding
     assert not warned.serious  # the answers before count as good
     periods = page.numbers.tables["periods"]
-    assert periods.values["annotator"][periods.shown[0]] == "w0"
+    assert periods.values["annotator"][periods.rows[0]] == "w0"
     assert periods.values["start"][0].startswith("1970-01-0")
     assert "Annotators over time" in page.to_html()
     rows = zip(annotations.task_ids, annotations.annotator_ids, annotations.labels, annotations.timestamp, strict=True)

@@ -130,7 +130,7 @@ def test_of_an_easy_crowd_few_tasks_are_worth_further_answers_and_the_questions_
             break
         assert redo.sum() <= 60
         asked = next_annotations(
-            found.consensus.posteriors, found.consensus.answers, 60, asked=annotations, per_task=1, sure=~redo
+            found.consensus.posteriors, found.consensus.answers, 60, annotations=annotations, per_task=1, sure=~redo
         )
         tasks, who = np.concatenate([tasks, asked.tasks]), np.concatenate([who, asked.annotators])
     else:
@@ -155,7 +155,10 @@ def test_questions_are_found_where_there_are_more_classes_than_candidates():
     found = settlement(annotations, Robust().fit(annotations))
     answers = found.consensus.answers(np.arange(80), np.tile(np.arange(12), (80, 1)))
     np.testing.assert_allclose(answers.sum(axis=3), 1)
-    assert len(next_annotations(found.consensus.posteriors, found.consensus.answers, 30, asked=annotations).tasks) == 30
+    assert (
+        len(next_annotations(found.consensus.posteriors, found.consensus.answers, 30, annotations=annotations).tasks)
+        == 30
+    )
 
 
 def test_the_order_of_rows_and_the_method_that_gave_the_labels_do_not_matter():

@@ -10,7 +10,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, RatingEM
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
-from crowdzoo.report.page_changes import _moved, read_numbers
+from crowdzoo.report.page_changes import _moves, read_numbers
 from crowdzoo.report.report_page import report_page
 
 
@@ -90,8 +90,8 @@ def test_who_moved_is_who_left_the_interval_of_the_difference():
     then, now = ({"r": values, "r_low": np.subtract(values, 0.1).tolist(), "r_high": np.add(values, 0.1).tolist()}
                  for values in ([0.5, 0.5, 0.5], [0.63, 0.36, 0.65]))  # fmt: skip
     places = {"a": 0, "b": 1, "c": 2}
-    assert [name for name, *_ in _moved("r", then, now, places, places)] == ["c"]
-    assert _moved("r", then, {**now, "r": [0.63, 0.35, 0.66]}, places, places) == [["c", 0.5, 0.66], ["b", 0.5, 0.35]]
+    assert [name for name, *_ in _moves("r", then, now, places, places)] == ["c"]
+    assert _moves("r", then, {**now, "r": [0.63, 0.35, 0.66]}, places, places) == [["c", 0.5, 0.66], ["b", 0.5, 0.35]]
 
 
 def test_an_annotator_who_answers_one_class_half_of_the_time_has_moved(before):

@@ -251,7 +251,7 @@ def test_tasks_have_scores_with_intervals_ranks_and_their_texts(page):
     annotations = crowd()
     result = fitted(annotations)
     values, table = page.numbers.tables["tasks"].values, page.numbers.tables["tasks"]
-    assert [values["rank"][row] for row in table.shown] == list(range(1, 21))
+    assert [values["rank"][row] for row in table.rows] == list(range(1, 21))
     width = 1.959964 * result.standard_errors(annotations)
     assert values["score_low"] == pytest.approx(result.scores - width, abs=1e-4)
     assert values["score_high"] == pytest.approx(result.scores + width, abs=1e-4)

@@ -52,13 +52,13 @@ def test_the_numbers_are_written(page, tmp_path):
     assert numbers["values"]["alpha"] == pytest.approx(alpha.value, abs=1e-4)
     assert numbers["kind"] == "regression"
     assert set(page.values) == set(VALUES["regression"])
-    spread = [page.numbers.tables["tasks"].values["spread"][row] for row in page.numbers.tables["tasks"].shown]
+    spread = [page.numbers.tables["tasks"].values["spread"][row] for row in page.numbers.tables["tasks"].rows]
     assert spread == sorted(spread, reverse=True)
     assert len(page.numbers.tables["tasks"].details[0]["voters"]) == 6
     annotators = page.numbers.tables["annotators"]
     result, dense = RatingEM().fit(crowd()), crowd().to_dense()
     distance = np.abs(dense[:, 4] - result.biases[4] - result.estimates)
-    far = annotators.details[annotators.shown.index(4)]["far"]
+    far = annotators.details[annotators.rows.index(4)]["far"]
     assert [int(task) for task, *_ in far] == np.argsort(-distance)[:10].tolist()
 
 

@@ -161,7 +161,7 @@ def test_a_page_of_sentences_renders_and_marks_what_differs(tmp_path):
     crowd = generated_ner(60, 6, redundancy=3, seed=1)
     result = SpanMajorityVote().fit(crowd)
     page = report_page(crowd, result, bootstrap=0)
-    shown = page.numbers.tables["tasks"].shown[0]
+    shown = page.numbers.tables["tasks"].rows[0]
     dom, log = browse(page.write(tmp_path / "a.html"), "--dump-dom", link=f"#task-{shown}")
     assert console(log) == []
     (detail,) = re.findall(r'<tr class="detail">.*?</tr>', dom, flags=re.S)

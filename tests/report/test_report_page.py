@@ -12,7 +12,7 @@ from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.datasets import load_labelme
 from crowdzoo.errors import ConditionError, ConfigError, DataError
 from crowdzoo.instances import TEXTS, Instances
-from crowdzoo.kinds.page_parts import Warned, look_first, median_seconds
+from crowdzoo.kinds.page_parts import PageWarning, look_first, median_seconds
 from crowdzoo.quality import quality_report
 from crowdzoo.quality.wilson import wilson
 from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
@@ -94,7 +94,7 @@ def test_the_first_screen_names_the_classes_that_are_unclear(labelme):
     ],
 )
 def test_the_verdict_ends_with_what_to_look_at_first_and_serious_warnings_come_before_all(serious, noted, more, said):
-    warnings = [Warned(number < serious, "data", "finding", "fix") for number in range(3)]
+    warnings = [PageWarning(number < serious, "data", "finding", "fix") for number in range(3)]
     assert look_first(warnings, noted, more, "Nothing.") == said
 
 
@@ -113,14 +113,14 @@ def test_a_task_opens_with_its_votes_and_an_annotator_with_a_confusion_matrix():
     annotations = crowd()
     page = page_of(annotations)
     tasks = page.numbers.tables["tasks"]
-    place = tasks.shown.index(7)
+    place = tasks.rows.index(7)
     votes = annotations.labels[annotations.task_ids == 7]
     assert sorted(tasks.details[place]["votes"]) == [[code, int((votes == code).sum())] for code in np.unique(votes)]
     assert tasks.details[place]["voters"][0] == ["a0", int(votes[0])]
-    entropy = [tasks.values["entropy"][row] for row in tasks.shown]
+    entropy = [tasks.values["entropy"][row] for row in tasks.rows]
     assert entropy == sorted(entropy, reverse=True)
     annotators = page.numbers.tables["annotators"]
-    always = annotators.details[annotators.shown.index(5)]
+    always = annotators.details[annotators.rows.index(5)]
     assert {said for _, said, _ in always["confusion"]} == {0}
     assert sum(count for *_, count in always["confusion"]) == 60
 

@@ -45,7 +45,7 @@ def test_the_numbers_are_those_of_the_spans(crowd, page):
     assert numbers["values"]["span_agreement"] == pytest.approx(found.overall, abs=1e-4)
     assert numbers["values"]["annotations"] == 480
     annotators = numbers["tables"]["annotators"]["values"]
-    f1 = 2 * found.right.sum(1) / (found.said.sum(1) + found.expected.sum(1))
+    f1 = 2 * found.right.sum(1) / (found.marks.sum(1) + found.expected.sum(1))
     assert annotators["reliability"] == pytest.approx(f1, abs=1e-4)
     for low, value, high in zip(*(annotators[f"reliability{end}"] for end in ("_low", "", "_high")), strict=True):
         assert 0 <= low <= value <= high <= 1
@@ -90,9 +90,9 @@ def test_unclear_edges_are_warned_of_by_type():
 def test_a_sentence_opens_with_its_words_and_who_marked_what(crowd, page):
     tasks = page.numbers.tables["tasks"]
     result = SpanMajorityVote().fit(crowd)
-    differing = [tasks.values["differing"][row] for row in tasks.shown]
+    differing = [tasks.values["differing"][row] for row in tasks.rows]
     assert differing == sorted(differing, reverse=True)
-    for row, detail in zip(tasks.shown, tasks.details, strict=True):
+    for row, detail in zip(tasks.rows, tasks.details, strict=True):
         ((first, words),) = detail["pieces"]
         assert first == 0
         assert "".join(words) == crowd.texts[row]
@@ -101,7 +101,7 @@ def test_a_sentence_opens_with_its_words_and_who_marked_what(crowd, page):
         ]
         said = {name: mark["spans"] for mark in detail["marks"][1:] for name in mark["who"]}
         assert set(said) == {str(name) for name in crowd.answers(row)}
-    row = tasks.shown[0]
+    row = tasks.rows[0]
     assert all(" ".join(crowd.tokens[row][span.start : span.end]) in tasks.values["label"][row]
                for span in result.spans_of(row))  # fmt: skip
 

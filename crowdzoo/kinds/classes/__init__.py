@@ -1,1 +1,1 @@
-"""Classes: one label a task."""
+"""Classes: one label per task."""

@@ -1,4 +1,4 @@
-"""learning_curve: how the aggregated labels depend on the number of annotations a task."""
+"""learning_curve: how the aggregated labels depend on the number of annotations per task."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from crowdzoo.kinds.page_parts import DIGITS, share_and_ends
 from crowdzoo.quality.wilson import NORMAL_975
 
 MOST_OF_CURVE = 200_000  # annotations; above, the page says that there is no curve
-STEPS = 6  # numbers of annotations a task, without all of them
+STEPS = 6  # numbers of annotations per task, without all of them
 
 
 def learning_curve(
     annotations: Annotations, gold: NDArray[np.int64] | None, *, draws: int, seed: int
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Labels from some of the annotations of each task, against those from all of them and against gold.
 
     At each step every task keeps the same share of its annotations, one at least, drawn at random, so that a task has
@@ -28,24 +28,24 @@ def learning_curve(
 
     Args:
         annotations: kind classification.
-        gold: true classes, -1 where unknown, [N]; None where there are none.
-        draws: of the annotations, a step.
+        gold: true classes, -1 where unknown, [N]; None without gold.
+        draws: draws of the annotations per step.
         seed: of the draws.
 
     Returns:
         None without draws, or where no task has two annotations. Else `method`, `draws`, the number of labelled
         `tasks` and of those with `gold`, `skipped` (True above `MOST_OF_CURVE` annotations, and then no more), and
-        `points`: [annotations a task on average, share of the labels that equal those from all annotations, its
+        `points`: [annotations per task on average, share of the labels that equal those from all annotations, its
         interval's ends, share that is right, its interval's ends]; means over draws, intervals of 95 % for the number
-        of tasks. `last` is the number of annotations a task that the last step adds, the share of the labels that it
+        of tasks. `last` is the number of annotations per task that the last step adds, the share of the labels that it
         changes, with its interval, and by how much accuracy rises, with its interval; what needs gold is None without.
     """
     most = int(annotations.redundancy.max(initial=0))
     if not draws or most < 2:
         return None
-    found: dict[str, Any] = {"method": "one-coin", "draws": draws, "skipped": len(annotations) > MOST_OF_CURVE}
-    if found["skipped"]:
-        return found
+    summary: dict[str, object] = {"method": "one-coin", "draws": draws, "skipped": len(annotations) > MOST_OF_CURVE}
+    if summary["skipped"]:
+        return summary
     labelled = np.flatnonzero(annotations.redundancy)
     known = labelled[:0] if gold is None else labelled[gold[labelled] >= 0]
     full = _labels(annotations)
@@ -62,7 +62,7 @@ def learning_curve(
     added = mean - (points[-1][0] if points else mean)
     points.append([mean, *_share(same), *_share(right)])
     return {
-        **found,
+        **summary,
         "tasks": len(labelled),
         "gold": len(known),
         "points": points,
@@ -72,12 +72,12 @@ def learning_curve(
 
 def _labels(annotations: Annotations) -> NDArray[np.int64]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what may be wrong with a part of the annotations is no news
+        warnings.simplefilter("ignore")  # warnings about a part of the annotations tell nothing new
         return OneCoinDawidSkene().fit(annotations).labels
 
 
 def _steps(mean: float) -> list[int]:
-    """Numbers of annotations a task, below their mean."""
+    """Numbers of annotations per task, below their mean."""
     return np.unique(np.rint(np.geomspace(1, max(mean - 1, 1), STEPS)).astype(int)).tolist()
 
 
@@ -101,4 +101,4 @@ def _mean(values: NDArray[np.float64]) -> list[float | None]:
     if len(values) < 2:
         return [None, None, None]
     mean, half = values.mean(), NORMAL_975 * values.std(ddof=1) / np.sqrt(len(values))
-    return [round(float(each), DIGITS) for each in (mean, mean - half, mean + half)]
+    return [round(float(number), DIGITS) for number in (mean, mean - half, mean + half)]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.kind_page import interval
-from crowdzoo.kinds.page_parts import listed, share_and_ends
+from crowdzoo.kinds.page_parts import as_lists, share_and_ends
 from crowdzoo.metrics import calibration_bins
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.reading.instances.predictions import Predictions
@@ -48,7 +48,7 @@ def model_numbers(
         annotations: kind classification.
         aggregation: a result for the same annotations.
         predictions: of the tasks; None where there is no model.
-        gold: true classes, -1 where unknown, [N]; None where there are none.
+        gold: true classes, -1 where unknown, [N]; None without gold.
 
     Returns:
         The numbers. Tasks without annotations count nowhere; with predictions, tasks without one do not, either: so
@@ -101,20 +101,20 @@ def _pairs(
     annotations: Annotations, aggregation: Aggregation, predictions: Predictions, differ: NDArray[np.int64]
 ) -> dict[str, list[Any]]:
     """Pairs of an aggregated label and another class by the model, the most frequent first."""
-    classes, labels, said = _names(annotations), aggregation.labels, predictions.labels
-    both = (annotations.redundancy > 0) & (said >= 0)
-    same = np.bincount(labels[both & (labels == said)], minlength=len(classes))
+    classes, labels, predicted = _names(annotations), aggregation.labels, predictions.labels
+    both = (annotations.redundancy > 0) & (predicted >= 0)
+    same = np.bincount(labels[both & (labels == predicted)], minlength=len(classes))
     number = np.bincount(labels[both], minlength=len(classes))
-    cells, counts = np.unique(labels[differ] * len(classes) + said[differ], return_counts=True)
+    cells, counts = np.unique(labels[differ] * len(classes) + predicted[differ], return_counts=True)
     order = np.argsort(-counts, kind="stable")
     (label, other), counts = np.divmod(cells[order], len(classes)), counts[order]
-    return listed({
-        "aggregated": [classes[code] for code in label],
-        "model": [classes[code] for code in other],
-        "tasks": counts,
-        "disagreement": counts / max(len(differ), 1),
-        "agreement": same[label] / number[label],
-    })  # fmt: skip
+    return as_lists(
+        aggregated=[classes[code] for code in label],
+        model=[classes[code] for code in other],
+        tasks=counts,
+        disagreement=counts / max(len(differ), 1),
+        agreement=same[label] / number[label],
+    )
 
 
 def _tasks(
@@ -126,17 +126,17 @@ def _tasks(
     chosen: NDArray[np.int64],
 ) -> dict[str, list[Any]]:
     classes = _names(annotations)
-    found = listed({
-        "task": annotations.tasks[chosen],
-        "annotations": annotations.redundancy[chosen],
-        "label": [classes[code] for code in aggregation.labels[chosen]],
-        "probability": sure[chosen],
-        "predicted": [classes[code] for code in predictions.labels[chosen]],
-        "model_probability": predictions.probabilities[chosen],
-    })  # fmt: skip
+    columns = as_lists(
+        task=annotations.tasks[chosen],
+        annotations=annotations.redundancy[chosen],
+        label=[classes[code] for code in aggregation.labels[chosen]],
+        probability=sure[chosen],
+        predicted=[classes[code] for code in predictions.labels[chosen]],
+        model_probability=predictions.probabilities[chosen],
+    )
     if gold is not None:
-        found["gold"] = [classes[code] if code >= 0 else None for code in gold[chosen]]
-    return found
+        columns["gold"] = [classes[code] if code >= 0 else None for code in gold[chosen]]
+    return columns
 
 
 def _names(annotations: Annotations) -> list[str]:
@@ -157,13 +157,13 @@ def _calibration(right: NDArray[np.bool_], probability: NDArray[np.float64]) -> 
     accuracy = share_and_ends(int(right.sum()), len(right))
     counts, confidences, rights = calibration_bins(right, probability, BINS)
     filled = np.flatnonzero(counts)
+    bins = []
+    for place in filled.tolist():
+        count, ends = int(counts[place]), share_and_ends(int(rights[place]), int(counts[place]))
+        bins.append([place / BINS, (place + 1) / BINS, count, float(confidences[place] / counts[place]), *ends])
     return {
         **interval("accuracy", *accuracy),
         "probability": float(probability.mean()) if len(right) else None,
         "ece": float(np.abs(rights - confidences).sum() / len(right)) if len(right) else None,
-        "bins": [
-            [place / BINS, (place + 1) / BINS, int(counts[place]), float(confidences[place] / counts[place]),
-                *share_and_ends(int(rights[place]), int(counts[place]))]
-            for place in filled.tolist()
-        ],
-    }  # fmt: skip
+        "bins": bins,
+    }

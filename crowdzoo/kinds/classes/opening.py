@@ -50,8 +50,8 @@ def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
         advice = f"To know, label {tasks} yourself, drawn at random, and give them as gold."
     else:
         sample = f"crowdzoo next {source} --gold-sample {number} --out gold.csv"
-        advice = (f"To know, label {tasks} yourself: `{sample}` draws them at random. Fill in the column gold, "
-                  "and make this report again with `--gold gold.csv`.")  # fmt: skip
+        advice = f"To know, label {tasks} yourself: `{sample}` draws them at random. Fill in the column gold, "
+        advice += "and make this report again with `--gold gold.csv`."
     return [*sentences, f"{unknown}.", advice]
 
 
@@ -66,7 +66,7 @@ def further_answers(overall: Mapping[str, Any], source: str | None) -> str:
     return f"{tasks} worth about {with_range(overall['answers_to_ask'])} further answers{command}."
 
 
-def between(overall: Mapping[str, Any], name: str, more: str = "") -> str:
+def between(overall: Mapping[str, Any], name: str, note: str = "") -> str:
     """The interval of a share in parentheses."""
     low, high = (f"{100 * overall[f'{name}_{end}']:.0f}" for end in ("low", "high"))
-    return f"({low} to {high} %{more})"
+    return f"({low} to {high} %{note})"

@@ -17,7 +17,7 @@ from crowdzoo.kinds.classes.model_numbers import model_numbers
 from crowdzoo.kinds.classes.opening import opening
 from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage
-from crowdzoo.kinds.page_parts import PageTable, Warned, percent, plain, warning
+from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, percent, plain, warning
 from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import AlternativeAnnotator, QualityReport, coincidence_matrix, drift, quality_report
 
@@ -27,16 +27,18 @@ MOST_WARNED = 5  # pairs of classes
 LEAST_OF_DISPUTED = 0.1  # share of the tasks on which camps differ, for a pair of classes to be named
 MOST_LEFT_OUT = 20  # names that an option to paste has
 STANDS_OUT = 1.5  # how often the share that a pair would have if all were confused alike it has to have for a warning
-UNEVEN = 0.8  # Gini coefficient of annotations an annotator
+UNEVEN = 0.8  # Gini coefficient of annotations per annotator
 
-_BY_PEOPLE = ("Share of the labels that are right, as the other people who labelled the same tasks judge it, and its "
-              "interval of 95 %.")  # fmt: skip
+_BY_PEOPLE = (
+    "Share of the labels that are right, as the other people who labelled the same tasks judge it, and its "
+    "interval of 95 %."
+)
 
 
 class ClassPage(KindPage):
     """What the page of a report says of a crowd that names classes."""
 
-    kind, labels, given = "classification", CLASSIFICATION, "classes"
+    kind, labels, subject = "classification", CLASSIFICATION, "classes"
     metrics = ("nominal", "ordinal", "interval", "ratio")
     own_values = (
         "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "settled", "settled_low", "settled_high",
@@ -47,9 +49,9 @@ class ClassPage(KindPage):
 
     def check(self) -> None:
         """Refuses codes of other tasks or classes."""
-        table, asked = self.table, self.asked
-        given = {"predictions": None if asked.predictions is None else asked.predictions.labels, "gold": asked.gold}
-        for name, codes in given.items():
+        table, settings = self.table, self.settings
+        predicted = None if settings.predictions is None else settings.predictions.labels
+        for name, codes in (("predictions", predicted), ("gold", settings.gold)):
             if codes is None:
                 continue
             if np.shape(codes) != (table.num_tasks,):
@@ -63,13 +65,11 @@ class ClassPage(KindPage):
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
-        table, asked, found = self.table, self.asked, self.aggregation
-        self.report = report = quality_report(
-            table, found, metric=self.metric, bootstrap=asked.bootstrap, seed=asked.seed, models=asked.models,
-            epsilon=asked.epsilon, on_sample=asked.on_sample,
-        )  # fmt: skip
+        table, settings, result = self.table, self.settings, self.aggregation
+        options = {**settings.sampling, "models": settings.models, "epsilon": settings.epsilon}
+        self.report = report = quality_report(table, result, metric=self.metric, **options)
         self.alpha, self.overall = report.alpha, dict(report.overall)
-        self.against = model_numbers(table, found, asked.predictions, asked.gold)
+        self.against = model_numbers(table, result, settings.predictions, settings.gold)
         self.overall |= {
             "annotations_per_task": report.redundancy.tasks.mean,
             "tasks_tied_share": self.overall["tasks_tied"] / self.labelled,
@@ -80,10 +80,10 @@ class ClassPage(KindPage):
             for end in ("accuracy_low", "accuracy_high"):
                 self.overall[f"aggregate_{end}"] = calibration["aggregated"][end]
         if (low := self.overall["effective_votes_low"]) is not None:
-            self.beside["effective_votes"] = f"{low:.2f} to {self.overall['effective_votes_high']:.2f}"
+            self.remarks["effective_votes"] = f"{low:.2f} to {self.overall['effective_votes_high']:.2f}"
         if (model := self.against.model) is not None and model["agreement"] is not None:
             ends = (percent(model[f"agreement_{end}"]) for end in ("low", "high"))
-            self.beside["model_agreement"] = " to ".join(ends)
+            self.remarks["model_agreement"] = " to ".join(ends)
         else:
             self.hidden = {"model_agreement"}
         if report.camps is not None:
@@ -98,36 +98,36 @@ class ClassPage(KindPage):
         if report.agreements is not None:
             models = {test.model for test in report.replacements}
             self.annotators["source"] = ["model" if name in models else "person" for name in self.names]
-            self.changed = {"reliability": {"help": _BY_PEOPLE}}
+            self.overrides = {"reliability": {"help": _BY_PEOPLE}}
         # the most divided first, then the least certain label
         entropy = np.array([value or 0.0 for value in self.tasks["entropy"]])
         order: list[int] = np.lexsort((np.array(self.tasks["probability"]), -entropy)).tolist()
-        also = self.against.listed if len(order) > asked.most else []
-        first = order[: asked.most - len(also)]
-        self.shown = first + sorted({*also} - {*first}, key=also.index)
+        also = self.against.listed if len(order) > settings.most else []
+        first = order[: settings.most - len(also)]
+        self.rows = first + sorted({*also} - {*first}, key=also.index)
         few = counts is not None and len(self.classes) <= MOST_CLASSES
-        self.more = {
+        self.extras = {
             "classes": self.classes,
             "coincidences": np.rint(counts).astype(int).tolist() if few else None,
             "model": self.against.model,
             "calibration": self.against.calibration,
-            "curve": learning_curve(table, asked.gold, draws=asked.curve, seed=asked.seed),
+            "curve": learning_curve(table, settings.gold, draws=settings.curve, seed=settings.seed),
         }
 
     def tables(self) -> dict[str, PageTable]:
         """See `KindPage.tables`."""
-        found, models = super().tables(), {}
+        tables, models = super().tables(), {}
         camps = self.report.camps
         if self.report.agreements is not None:
             tests = self.report.replacements
+            figures = ("winning_rate", "advantage", "epsilon")
             values: dict[str, Any] = {
                 "model": [test.model for test in tests],
                 "people": [test.people.num_rows for test in tests],
                 "tasks": [round(tasks_a_person(test)) for test in tests],
-                **{name: plain(np.array([getattr(test, name) for test in tests]))
-                   for name in ("winning_rate", "advantage", "epsilon")},
+                **{name: plain(np.array([getattr(test, name) for test in tests])) for name in figures},
                 "verdict": [replaces(test) for test in tests],
-            }  # fmt: skip
+            }
             of_classes = parts.plain_columns(self.report.agreements)
             models = {
                 "models": self.table_of("models", values),
@@ -136,11 +136,11 @@ class ClassPage(KindPage):
         return {
             "classes": self.table_of("classes", parts.plain_columns(self.report.classes)),
             "pairs": self.table_of("pairs", self.pairs),
-            "annotators": found["annotators"],
+            "annotators": tables["annotators"],
             **({} if camps is None else {"camps": self.table_of("camps", parts.plain_columns(camps))}),
             **self.over_time(),
             **models,
-            "tasks": found["tasks"],
+            "tasks": tables["tasks"],
             **{name: self.table_of(name, *table) for name, table in self.against.tables.items()},
         }
 
@@ -149,50 +149,48 @@ class ClassPage(KindPage):
         table = drift(self.table)
         if not table.num_rows:
             return {}
-        found = parts.plain_columns(table)
-        found["annotator"] = [self.names[place] for place in found["annotator"]]
+        columns = parts.plain_columns(table)
+        columns["annotator"] = [self.names[place] for place in columns["annotator"]]
         for name in ("start", "end"):
-            days = np.array(found[name]).astype("datetime64[s]").astype("datetime64[D]")
-            found[name] = days.astype(str).tolist()
-        order = np.argsort(~np.array(found["changes"]), kind="stable").tolist()[: self.asked.most]
-        return {"periods": self.table_of("periods", found, order)}
+            days = np.array(columns[name]).astype("datetime64[s]").astype("datetime64[D]")
+            columns[name] = days.astype(str).tolist()
+        order = np.argsort(~np.array(columns["changes"]), kind="stable").tolist()[: self.settings.most]
+        return {"periods": self.table_of("periods", columns, order)}
 
     def summary(self) -> dict[str, Any]:
         """See `KindPage.summary`."""
         return self.report.summary()
 
-    def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
+    def annotator_details(self, codes: list[int]) -> Details:
         """What they say where the aggregate says something."""
-        size, who = self.table.num_classes, self.table.annotator_ids
-        cell = (who * size + self.aggregation.labels[self.table.task_ids]) * size + self.table.labels
-        cells, counts = np.unique(cell[np.isin(who, shown)], return_counts=True)
-        found: dict[int, list[list[int]]] = {each: [] for each in shown}
+        size, annotators = self.table.num_classes, self.table.annotator_ids
+        cell = (annotators * size + self.aggregation.labels[self.table.task_ids]) * size + self.table.labels
+        cells, counts = np.unique(cell[np.isin(annotators, codes)], return_counts=True)
+        confusions: dict[int, list[list[int]]] = {code: [] for code in codes}
         for place in np.argsort(-counts, kind="stable").tolist():
-            one, pair = divmod(int(cells[place]), size * size)
-            found[one].append([*divmod(pair, size), int(counts[place])])
-        return [{"confusion": each[:MOST_CELLS]} for each in found.values()]
+            owner, pair = divmod(int(cells[place]), size * size)
+            confusions[owner].append([*divmod(pair, size), int(counts[place])])
+        return [{"confusion": cells[:MOST_CELLS]} for cells in confusions.values()]
 
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """Who said what, and the probabilities of the classes."""
-        _, said = self.table.padded(self.shown)
-        details = []
-        for task, row, voters in zip(self.shown, said, self.voters(int), strict=True):
+        _, labels = self.table.padded(self.rows)
+        details = Details()
+        for task, row, voters in zip(self.rows, labels, self.voters(int), strict=True):
             codes, counts = np.unique(row[row >= 0], return_counts=True)
             votes = zip(codes.tolist(), counts.tolist(), strict=True)
             posterior = self.aggregation.posteriors[task]
             likely = [code for code in np.argsort(-posterior, kind="stable")[:5].tolist() if posterior[code] >= 0.005]
-            details.append({
-                "votes": sorted(map(list, votes), key=lambda vote: -vote[1])[:MOST_VOTES],
-                "voters": voters,
-                "posterior": [[code, round(float(posterior[code]), 3)] for code in likely],
-            })  # fmt: skip
+            most = sorted(map(list, votes), key=lambda vote: -vote[1])[:MOST_VOTES]
+            shares = [[code, round(float(posterior[code]), 3)] for code in likely]
+            details.append({"votes": most, "voters": voters, "posterior": shares})
         return details
 
     # === Words ===
 
     def opening(self) -> list[str]:
         """See `KindPage.opening`."""
-        return opening(self.overall, self.asked.source)
+        return opening(self.overall, self.settings.source)
 
     def first(self) -> str:
         """See `KindPage.first`."""
@@ -203,72 +201,72 @@ class ClassPage(KindPage):
     def second(self) -> str:
         """See `KindPage.second`."""
         mean, worth = self.overall["annotations_per_task"] or 0, self.overall["effective_votes"]
-        found = f"A task has {mean:.3g} annotation{'' if mean == 1 else 's'} on average"
+        text = f"A task has {mean:.3g} annotation{'' if mean == 1 else 's'} on average"
         if worth is not None and worth < mean:
-            found += f", which are worth {worth:.3g} independent ones"
-        return found
+            text += f", which are worth {worth:.3g} independent ones"
+        return text
 
     def standing_out(self) -> list[str]:
         """The pair of classes that is confused most, of those that are warned of."""
-        unclear = {each.about for each in self.unclear}
+        unclear = {item.about for item in self.unclear}
         rows = [row for row in rows_confused(self.pairs) if f"{row[0]} / {row[1]}" in unclear]
         return [f"the classes {row[0]} and {row[1]}, with {percent(row[3])} of all disagreement" for row in rows[:1]]
 
-    def of_notes(self) -> list[Warned]:
+    def of_notes(self) -> list[PageWarning]:
         """See `KindPage.of_notes`."""
-        return [parts.noted(note) for note in dict.fromkeys((*self.aggregation.notes, *self.report.notes))]
+        return [parts.note_warning(note) for note in dict.fromkeys((*self.aggregation.notes, *self.report.notes))]
 
-    def own_warnings(self) -> list[Warned]:
+    def own_warnings(self) -> list[PageWarning]:
         """Pairs of classes whose definition is unclear, classes that the model never gives, and a crowd of a few."""
         self.unclear = self.of_definitions()
-        camps = camp_warning(self.report, self.asked.hashed)
-        found, gini = [*camps, *self.unclear], self.report.redundancy.annotators.gini
+        camps = camp_warning(self.report, self.settings.hashed)
+        warnings, gini = [*camps, *self.unclear], self.report.redundancy.annotators.gini
         if gini is not None and gini > UNEVEN:
-            found.append(warning("uneven", gini=gini))
-        if (predictions := self.asked.predictions) is not None:
-            said = predictions.labels[(self.table.redundancy > 0) & (predictions.labels >= 0)]
-            lost = lost_classes(said, self.table.labels, self.table.num_classes)
-            found += [warning("lost-class", about=self.classes[code]) for code in lost]
-        return found
+            warnings.append(warning("uneven", gini=gini))
+        if (predictions := self.settings.predictions) is not None:
+            predicted = predictions.labels[(self.table.redundancy > 0) & (predictions.labels >= 0)]
+            lost = lost_classes(predicted, self.table.labels, self.table.num_classes)
+            warnings += [warning("lost-class", about=self.classes[code]) for code in lost]
+        return warnings
 
-    def of_definitions(self) -> list[Warned]:
+    def of_definitions(self) -> list[PageWarning]:
         """Pairs of classes that the crowd confuses: not one annotator alone, nor those who are named."""
-        rows, found = rows_confused(self.pairs), list[Warned]()
+        rows, warnings = rows_confused(self.pairs), list[PageWarning]()
         if len(self.classes) < 3 or not rows:  # two classes are confused or not: that is what agreement says
-            return found
+            return warnings
         shares = dict(zip(self.classes, self.report.classes["agreement"].to_pylist(), strict=True))
         named = np.array(parts.serious_notes(self.annotators), bool)
-        others = self.table.select_rows(~named[self.table.annotator_ids])
+        rest = self.table.select_rows(~named[self.table.annotator_ids])
         for first, second, agreement, _ in rows:
             codes = self.classes.index(first), self.classes.index(second)
-            if len(found) < MOST_WARNED and _shared(others, *codes):
+            if len(warnings) < MOST_WARNED and _is_shared(rest, *codes):
                 least = min((first, second), key=lambda name: shares[name])
                 about, on_least = f"{first} / {second}", f"{percent(shares[least])} on {least}"
-                found.append(warning("definition", about=about, agreement=percent(agreement), least=on_least))
-        return found
+                warnings.append(warning("definition", about=about, agreement=percent(agreement), least=on_least))
+        return warnings
 
 
-def _shared(annotations: Annotations, one: int, other: int) -> bool:
+def _is_shared(annotations: Annotations, first: int, second: int) -> bool:
     """Whether a pair of classes is confused more than others are, also without the annotator who confuses it most."""
-    tasks, who, labels = annotations.task_ids, annotations.annotator_ids, annotations.labels
-    votes = [np.bincount(tasks, labels == code, annotations.num_tasks)[tasks] for code in (one, other)]
-    confused = np.bincount(who, np.select([labels == one, labels == other], votes[::-1], 0.0))
-    without = annotations.select_rows(who != confused.argmax()) if len(confused) else annotations
+    tasks, annotators, labels = annotations.task_ids, annotations.annotator_ids, annotations.labels
+    votes = [np.bincount(tasks, labels == code, annotations.num_tasks)[tasks] for code in (first, second)]
+    confused = np.bincount(annotators, np.select([labels == first, labels == second], votes[::-1], 0.0))
+    without = annotations.select_rows(annotators != confused.argmax()) if len(confused) else annotations
     for part in (annotations, without):
         if not (part.redundancy > 1).any():
             return False
         matrix = coincidence_matrix(part)
         margins = matrix.sum(axis=1)
-        same, apart = matrix[one, one] + matrix[other, other], 2 * matrix[one, other]
+        same, apart = matrix[first, first] + matrix[second, second], 2 * matrix[first, second]
         # of all disagreement, the pair's part if disagreements were drawn by the classes' shares
-        part_of_pair = 2 * margins[one] * margins[other] / max(margins.sum() ** 2 - (margins**2).sum(), 1e-12)
+        part_of_pair = 2 * margins[first] * margins[second] / max(margins.sum() ** 2 - (margins**2).sum(), 1e-12)
         usual = part_of_pair * (matrix.sum() - np.trace(matrix))
         if apart <= 0 or same / (same + apart) >= UNCLEAR or apart < STANDS_OUT * usual:
             return False
     return True
 
 
-def camp_warning(report: QualityReport, hashed: bool = False) -> list[Warned]:
+def camp_warning(report: QualityReport, hashed: bool = False) -> list[PageWarning]:
     """The warning that a crowd has two camps, with options that leave one of them out; none without camps.
 
     Args:
@@ -278,12 +276,12 @@ def camp_warning(report: QualityReport, hashed: bool = False) -> list[Warned]:
     if report.camps is None:
         return []
     names = report.annotators.select(["annotator", "camp"]).to_pylist()
-    camps = [[str(each["annotator"]) for each in names if each["camp"] == camp] for camp in (1, 2)]
+    camps = [[str(row["annotator"]) for row in names if row["camp"] == camp] for camp in (1, 2)]
     pairs = Counter(zip(*(report.camps[name].to_pylist() for name in ("camp_1", "camp_2")), strict=True)).most_common()
-    told = [each for each in pairs[:MOST_WARNED] if each[1] >= LEAST_OF_DISPUTED * report.camps.num_rows]
-    which = [f"{len(camps[1]):,} say {other} where {len(camps[0]):,} say {one}, on {number:,} tasks"
-             for (one, other), number in told]  # fmt: skip
-    if rest := report.camps.num_rows - sum(number for _, number in told):
+    frequent = [row for row in pairs[:MOST_WARNED] if row[1] >= LEAST_OF_DISPUTED * report.camps.num_rows]
+    left, right = (f"{len(camp):,} say" for camp in camps)
+    which = [f"{right} {second} where {left} {first}, on {number:,} tasks" for (first, second), number in frequent]
+    if rest := report.camps.num_rows - sum(number for _, number in frequent):
         which.append(f"other classes on {rest:,}")
     leave = ""
     if not hashed:

@@ -13,9 +13,9 @@ from crowdzoo.aggregation.free_texts.tokens import UNITS, Tokens
 from crowdzoo.data.label_kinds import FREE_TEXT
 from crowdzoo.kinds.answer_page import AnswerPage
 from crowdzoo.kinds.kind_page import MOST_VOTES
-from crowdzoo.kinds.page_parts import listed, rows_of
+from crowdzoo.kinds.page_parts import Details, as_lists, rows_of
 from crowdzoo.quality.columns import ratio
-from crowdzoo.quality.krippendorff import Alpha, drawn, with_interval
+from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 
 DRAWN = 100_000  # pairs of texts of any tasks, for the error rate by chance
 MOST_TOKENS = 200  # of a text that is aligned
@@ -25,7 +25,7 @@ FORMS = {"equal": "{0}", "replace": "[{0} ← {1}]", "insert": "[+ {0}]", "delet
 class TextPage(AnswerPage):
     """What the page of a report says of free texts."""
 
-    kind, labels, given = "free-text", FREE_TEXT, "free texts"
+    kind, labels, subject = "free-text", FREE_TEXT, "free texts"
     metrics = ("edits",)
     not_metric = "the distance of two texts is their error rate; leave it out."
     own_values = ("error_rate",)
@@ -33,26 +33,26 @@ class TextPage(AnswerPage):
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
-        found = self.aggregation
-        self.texts = texts = TextTable.of(self.table, "A page of a report", found.unit, found.normalize)
+        result = self.aggregation
+        self.texts = texts = TextTable.of(self.table, "A page of a report", result.unit, result.normalize)
         sizes, far = texts.sizes, texts.sums(texts.distances)
         means = ratio(texts.of_tasks(far), sizes * (sizes - 1))
         self.alpha = self._alpha(means)
-        longer = np.max([texts.tokens.lengths[texts.said[each]] for each in texts.pairs], axis=0)
-        near = 1 - texts.distances / getattr(self.alpha, "expected", 1.0)
+        longer = np.max([texts.tokens.lengths[texts.said[side]] for side in texts.pairs], axis=0)
+        near = 1.0 - texts.distances / getattr(self.alpha, "expected", 1.0)
         self.compare(texts.tasks, texts.who, texts.pairs, near, longer)
         self.measure_annotators()
         rate = float(texts.distances.mean()) if len(texts.distances) else None
-        self.count(sizes, error_rate=rate, aggregation=found.method, unit=found.unit, normalize=found.normalize)
-        self.tasks = listed({
-            "task": self.table.tasks,
-            "annotations": sizes,
-            "text": found.texts,
-            "confidence": found.confidence,
-            "error_rate": means,
-            "redo": self.redo,
-        })  # fmt: skip
-        self.shown = self.most("error_rate")
+        self.count(sizes, error_rate=rate, aggregation=result.method, unit=result.unit, normalize=result.normalize)
+        self.tasks = as_lists(
+            task=self.table.tasks,
+            annotations=sizes,
+            text=result.texts,
+            confidence=result.confidence,
+            error_rate=means,
+            redo=self.redo,
+        )
+        self.rows = self.largest("error_rate")
 
     def _alpha(self, means: Any) -> Alpha | None:
         """Krippendorff's alpha with the error rate of two texts as distance; None where it is not defined.
@@ -62,55 +62,56 @@ class TextPage(AnswerPage):
         Args:
             means: of the distances of each task, [N].
         """
-        texts, asked, several = self.texts, self.asked, self.texts.sizes > 1
+        texts, settings, several = self.texts, self.settings, self.texts.sizes > 1
         rows = np.flatnonzero(several[texts.tasks])
         if not len(rows):
             return None
-        pair = np.random.default_rng(asked.seed).choice(rows, (2, DRAWN))
+        pair = np.random.default_rng(settings.seed).choice(rows, (2, DRAWN))
         expected = float(error_rates(texts.tokens, *texts.said[pair[:, pair[0] != pair[1]]]).mean())
         sizes, means = texts.sizes[several], means[several]
         observed = float(sizes @ means / sizes.sum())
         if expected == 0:
             return None
         alpha = Alpha(1 - observed / expected, "edits", observed, expected, len(sizes), len(rows))
-        samples = drawn(len(sizes), asked.bootstrap if len(sizes) > 1 else 0, asked.seed, asked.on_sample)
-        return with_interval(alpha, [1 - float(each * sizes @ means / (each @ sizes)) / expected for each in samples])
+        samples = draw_tasks(len(sizes), settings.bootstrap if len(sizes) > 1 else 0, settings.seed, settings.on_sample)
+        return with_interval(alpha, [1 - float(part * sizes @ means / (part @ sizes)) / expected for part in samples])
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators; errors are those against the text that is nearest to the others of the task."""
         texts, number = self.texts, self.table.num_annotators
         (left, right), far = texts.pairs, texts.distances
-        rows, others, apart = np.r_[left, right], np.r_[right, left], np.r_[far, far]
+        rows, partners, apart = np.r_[left, right], np.r_[right, left], np.r_[far, far]
         weights = self.skill[texts.who] ** 2
-        rest = texts.sums(far, weights)[others] - apart * weights[rows]  # how far the other text is from the rest
-        order = np.lexsort((others, np.round(rest, 12), rows))
+        rest = texts.sums(far, weights)[partners] - apart * weights[rows]  # how far the other text is from the rest
+        order = np.lexsort((partners, np.round(rest, 12), rows))
         rows, firsts = np.unique(rows[order], return_index=True)
-        true = texts.said[others[order][firsts]]
-        wrong, who = edits(texts.tokens, texts.said[rows], true), texts.who[rows]
-        tokens = np.bincount(who, texts.tokens.lengths[true], number)
-        kinds = [ratio(np.bincount(who, each, number), tokens) for each in wrong.T]
+        true = texts.said[partners[order][firsts]]
+        wrong, annotators = edits(texts.tokens, texts.said[rows], true), texts.who[rows]
+        tokens = np.bincount(annotators, texts.tokens.lengths[true], number)
+        kinds = [ratio(np.bincount(annotators, errors, number), tokens) for errors in wrong.T]
         differs = [f"error rate {rate:.2f}" for rate in np.sum(kinds, axis=0)]
-        self.note(differs, **dict(zip(ERRORS, kinds, strict=True)))
+        rates: dict[str, Any] = dict(zip(ERRORS, kinds, strict=True))
+        self.note(differs, **rates)
 
     def aligned(self, task: int, code: int) -> str:
-        """A text beside that of its task: [one ← other] where it says one for the other, [+ more], [− less]."""
-        found, values = self.aggregation, np.asarray(self.table.values)
-        tokens = Tokens.of([found.texts[task], values[code]], found.unit, found.normalize)
+        """A text next to that of its task: [one ← other] where it says one for the other, [+ more], [− less]."""
+        result, values = self.aggregation, np.asarray(self.table.values)
+        tokens = Tokens.of([result.texts[task], values[code]], result.unit, result.normalize)
         codes = np.split(tokens.codes, tokens.starts[1:-1])
-        true, said = ([tokens.names[each] for each in part[:MOST_TOKENS].tolist()] for part in codes)
-        blank = UNITS[found.unit]
+        true, answer = ([tokens.names[token] for token in part[:MOST_TOKENS].tolist()] for part in codes)
+        blank = UNITS[result.unit]
         return blank.join(
-            FORMS[what].format(blank.join(said[first:last]), blank.join(true[start:end]))
-            for what, start, end, first, last in SequenceMatcher(None, true, said, False).get_opcodes()
+            FORMS[what].format(blank.join(answer[first:last]), blank.join(true[start:end]))
+            for what, start, end, first, last in SequenceMatcher(None, true, answer, False).get_opcodes()
         )
 
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """Who wrote what, aligned with the text of the task."""
         table = self.table
-        rows = rows_of(table.task_ids, np.arange(len(table)), self.shown, MOST_VOTES)
+        rows = rows_of(table.task_ids, np.arange(len(table)), self.rows, MOST_VOTES)
         return [
             {"voters": [[self.names[table.annotator_ids[row]], self.aligned(task, table.labels[row])] for row in of]}
-            for task, of in zip(self.shown, rows, strict=True)
+            for task, of in zip(self.rows, rows, strict=True)
         ]
 
     def second(self) -> str:

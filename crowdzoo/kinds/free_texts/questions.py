@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
@@ -15,6 +14,6 @@ NAMES = None
 known, sure = known_agreement, sure_answers
 
 
-def gains(result: TextAggregation, agreement: NDArray[Any], crowd: Annotations) -> Gains:
+def gains(result: TextAggregation, agreement: NDArray[np.float64], crowd: Annotations) -> Gains:
     """How much nearer a further text is expected to bring the task's, as an error rate; confidence lacks the spread."""
     return agreement_gains(1 - result.confidence, result, agreement, crowd)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.columns import ratio
-from crowdzoo.quality.krippendorff import Alpha, drawn, with_interval
+from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
 LEFT, EQUAL = 0, 2
-ONE_SIDE = 0.1  # share of the judgments whose better task stands on a side, below which a bias cannot be told
+ONE_SIDE = 0.1  # share of the judgments whose better task is on one side, below which a bias cannot be told
 LEVEL = 1e-9  # difference of two scores, in log odds, up to which neither task is ahead
 TURNED = [1, 0, 2]  # the answers, if the two tasks change places
 
@@ -29,8 +29,8 @@ class JudgedPairs:
         of_rows: pair of each judgment, [A].
         answers: 0 the lower is better, 1 the higher, 2 equal, [A].
         counts: how often each answer was given, [P, 3].
-        who: annotator of each judgment, [A].
-        swapped: whether the higher task stood on the left, bool [A].
+        annotators: annotator of each judgment, [A].
+        swapped: whether the higher task was on the left, bool [A].
     """
 
     lower: NDArray[np.int64]
@@ -38,7 +38,7 @@ class JudgedPairs:
     of_rows: NDArray[np.int64]
     answers: NDArray[np.int64]
     counts: NDArray[np.int64]
-    who: NDArray[np.int64]
+    annotators: NDArray[np.int64]
     swapped: NDArray[np.bool_]
 
     @classmethod
@@ -48,8 +48,8 @@ class JudgedPairs:
         assert right is not None
         low, high = np.minimum(left, right), np.maximum(left, right)
         keys, of_rows = np.unique(low * annotations.num_tasks + high, return_inverse=True)
-        said = annotations.labels
-        answers = np.where((left > right) & (said != EQUAL), 1 - said, said)
+        labels = annotations.labels
+        answers = np.where((left > right) & (labels != EQUAL), 1 - labels, labels)
         counts = np.bincount(of_rows * 3 + answers, minlength=3 * len(keys)).reshape(-1, 3)
         pairs = keys // annotations.num_tasks, keys % annotations.num_tasks
         return cls(*pairs, of_rows, answers, counts, annotations.annotator_ids, left > right)
@@ -58,7 +58,7 @@ class JudgedPairs:
     def agreement(self) -> float | None:
         """How often two annotators give a pair the same answer, mean over the pairs; None where no pair has two.
 
-        Of several judgments of a pair by one annotator, one is drawn at random: this is the mean over all draws.
+        If an annotator judged a pair several times, one judgment is drawn at random: this is the mean over all draws.
         """
         together, sizes = self._coincidences()
         return float((together[:, range(3), range(3)].sum(axis=1) / sizes).mean()) if len(sizes) else None
@@ -69,8 +69,8 @@ class JudgedPairs:
         """Krippendorff's alpha of the answers to pairs; None where it is not defined.
 
         Each pair counts in both orders, so that it does not matter which task is called the first: with answers in one
-        order, a table whose better task always stands on the left would have one answer, and no agreement beyond
-        chance. Of several judgments of a pair by one annotator, one is drawn at random; coincidences are the means over
+        order, a table whose better task is always on the left would have one answer, and no agreement beyond
+        chance. If an annotator judged a pair several times, one is drawn at random; coincidences are the means over
         all draws. An annotator who answers by the side agrees with nobody more than by chance.
 
         Args:
@@ -95,24 +95,24 @@ class JudgedPairs:
         if not expected > 0:
             return None
         alpha = Alpha(1 - observed / expected, metric, observed, expected, 2 * len(sizes), int(2 * sizes.sum()))
-        found = map(disagreements, drawn(len(sizes), bootstrap, seed, on_sample))
-        return with_interval(alpha, [1 - above / below for above, below in found if below > 0])
+        samples = map(disagreements, draw_tasks(len(sizes), bootstrap, seed, on_sample))
+        return with_interval(alpha, [1 - above / below for above, below in samples if below > 0])
 
     def _coincidences(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """How often two answers of different annotators meet, [n, 3, 3], and how many annotators there are, [n].
 
         Of the pairs that two annotators judged or more. The cells of a pair sum to the number of its annotators.
         """
-        number = self.who.max(initial=0) + 1
-        keys, shares = self._shares(self.of_rows * number + self.who, np.ones(len(self.who), bool))
+        number = self.annotators.max(initial=0) + 1
+        keys, shares = self._shares(self.of_rows * number + self.annotators, np.ones(len(self.annotators), bool))
         pairs = keys // number
         sizes = np.bincount(pairs, minlength=len(self.lower))
-        sums, own = np.zeros((len(sizes), 3)), np.zeros((len(sizes), 3, 3))
+        sums, same = np.zeros((len(sizes), 3)), np.zeros((len(sizes), 3, 3))
         np.add.at(sums, pairs, shares)
-        np.add.at(own, pairs, shares[:, :, None] * shares[:, None, :])
+        np.add.at(same, pairs, shares[:, :, None] * shares[:, None, :])
         several = sizes > 1
-        sums, own, sizes = sums[several], own[several], sizes[several]
-        return (sums[:, :, None] * sums[:, None, :] - own) / (sizes - 1)[:, None, None], sizes
+        sums, same, sizes = sums[several], same[several], sizes[several]
+        return (sums[:, :, None] * sums[:, None, :] - same) / (sizes - 1)[:, None, None], sizes
 
     def _shares(
         self, keys: NDArray[np.int64], rows: NDArray[np.bool_]
@@ -133,13 +133,13 @@ class JudgedPairs:
         Returns:
             The share of each annotator, [R], NaN where there are no such pairs; and how many there are, [R].
         """
-        keys, swapped = self.of_rows * max(number, 1) + self.who, self.swapped
-        (found, shares), (turned, others) = self._shares(keys, ~swapped), self._shares(keys, swapped)
-        both, one, other = np.intersect1d(found, turned, assume_unique=True, return_indices=True)
-        who = both % max(number, 1)
-        same = (shares[one] * others[other]).sum(axis=1)
-        sizes = np.bincount(who, minlength=number)
-        return ratio(np.bincount(who, same, number), sizes), sizes
+        keys, swapped = self.of_rows * max(number, 1) + self.annotators, self.swapped
+        (straight, shares), (turned, turned_shares) = self._shares(keys, ~swapped), self._shares(keys, swapped)
+        both, first, second = np.intersect1d(straight, turned, assume_unique=True, return_indices=True)
+        annotators = both % max(number, 1)
+        same = (shares[first] * turned_shares[second]).sum(axis=1)
+        sizes = np.bincount(annotators, minlength=number)
+        return ratio(np.bincount(annotators, same, number), sizes), sizes
 
 
 def _apart(counts: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
@@ -162,10 +162,10 @@ class JudgedSides:
     Attributes:
         linked: whether the others' judgments compare the two tasks, bool [A].
         named: whether the judgment is for one side, too, bool [A].
-        usable: whether, besides, the others have one task ahead, bool [A].
+        usable: whether the others have one task ahead as well, bool [A].
         left_ahead: whether the others have the left task ahead, bool [A].
         right: whether the judgment agrees, bool [A].
-        who: annotators of the judgments, [A].
+        annotators: annotators of the judgments, [A].
         said_left: bool [A].
     """
 
@@ -174,7 +174,7 @@ class JudgedSides:
     usable: NDArray[np.bool_]
     left_ahead: NDArray[np.bool_]
     right: NDArray[np.bool_]
-    who: NDArray[np.int64]
+    annotators: NDArray[np.int64]
     said_left: NDArray[np.bool_]
 
     @classmethod
@@ -193,7 +193,7 @@ class JudgedSides:
     def leaning(
         self, groups: NDArray[np.int64], number: int, deviations: float = NORMAL_975
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Share of left where the better task stands on either side equally often, and the ends of its interval.
+        """Share of left where the better task is on either side equally often, and the ends of its interval.
 
         Where the others have neither task ahead, a judgment counts one half as if they had the left one ahead, and one
         half as if the right one.
@@ -226,11 +226,11 @@ def one_sided(annotations: Annotations, judged: JudgedSides, pairs: JudgedPairs)
     That is where annotators did not judge pairs in both orders, and judgments agree with the order by the others: a
     crowd that answers by the side, and a file that names the preferred task first, look the same. None elsewhere.
     """
-    said = annotations.labels[annotations.labels != EQUAL]
-    share = float((said == LEFT).mean()) if len(said) else 0.5
+    labels = annotations.labels[annotations.labels != EQUAL]
+    share = float((labels == LEFT).mean()) if len(labels) else 0.5
     if abs(share - 0.5) <= 0.5 - ONE_SIDE:
         return None
-    judgments = len(np.unique(pairs.of_rows * max(annotations.num_annotators, 1) + pairs.who))
+    judgments = len(np.unique(pairs.of_rows * max(annotations.num_annotators, 1) + pairs.annotators))
     twice = int(pairs.consistent(annotations.num_annotators)[1].sum())
     number = int(judged.usable.sum())
     low, _ = wilson([judged.right.sum() / max(number, 1)], [number])

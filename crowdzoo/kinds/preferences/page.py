@@ -11,7 +11,16 @@ from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAg
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval, scale_of
-from crowdzoo.kinds.page_parts import DIGITS, PageTable, Warned, alpha_sentence, listed, percent, rows_of
+from crowdzoo.kinds.page_parts import (
+    DIGITS,
+    Details,
+    PageTable,
+    PageWarning,
+    alpha_sentence,
+    as_lists,
+    percent,
+    rows_of,
+)
 from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_order, of_sides
 from crowdzoo.quality import circular_triads, order_of_others
@@ -38,7 +47,7 @@ class PreferencePage(KindPage):
     By the metrics "ordinal" and "interval" left and right are farther apart than either is from equal.
     """
 
-    kind, labels, given = "preference", PREFERENCE, "preferences"
+    kind, labels, subject = "preference", PREFERENCE, "preferences"
     metrics = ("nominal", "ordinal", "interval")
     not_metric = "answers to a pair are no quantities; give nominal, ordinal or interval."
     own_values = (
@@ -49,54 +58,54 @@ class PreferencePage(KindPage):
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
-        table, found, asked = self.table, self.aggregation, self.asked
-        self.errors = found.standard_errors(table)
+        table, result, settings = self.table, self.aggregation, self.settings
+        self.errors = result.standard_errors(table)
         self.pairs = JudgedPairs.of(table)
-        self.by_others = JudgedSides.of(table, order_of_others(table, seed=asked.seed))
+        self.by_others = JudgedSides.of(table, order_of_others(table, seed=settings.seed))
         self.triads = circular_triads(table)
-        self.alpha = self.pairs.alpha(self.metric, asked.bootstrap, asked.seed, asked.on_sample)
+        self.alpha = self.pairs.alpha(self.metric, **settings.sampling)
         self.one_sided = one_sided(table, self.by_others, self.pairs)
         self.task_names = [str(name) for name in table.tasks.tolist()]
         self.measure_annotators()
         self.measure_tasks()
         self.measure_crowd()
-        self.changed = {"score": {"scale": scale_of(self.tasks, "score")}}
-        if found.slopes is not None:
-            self.changed["strength"] = {"title": "slope", "help": _SLOPE}
-        order = np.lexsort((found.groups, found.ranks, found.annotations_per_task == 0))
-        self.shown = order[: asked.most].tolist()
+        self.overrides = {"score": {"scale": scale_of(self.tasks, "score")}}
+        if result.slopes is not None:
+            self.overrides["strength"] = {"title": "slope", "help": _SLOPE}
+        order = np.lexsort((result.groups, result.ranks, result.annotations_per_task == 0))
+        self.rows = order[: settings.most].tolist()
 
     # === Tables ===
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators."""
-        table, found, judged, pairs = self.table, self.aggregation, self.by_others, self.pairs
-        who, number, said = table.annotator_ids, table.num_annotators, table.labels
-        counts = np.bincount(who, minlength=number)
+        table, result, judged, pairs = self.table, self.aggregation, self.by_others, self.pairs
+        annotators, number, labels = table.annotator_ids, table.num_annotators, table.labels
+        counts = np.bincount(annotators, minlength=number)
         some, any_of = counts > 0, np.maximum(counts, 1)
-        answers = np.bincount(who * 3 + said, minlength=3 * number).reshape(number, 3)
-        shared = np.bincount(who[judged.usable], minlength=number)
-        reliability = ratio(np.bincount(who, judged.right, number), shared)
+        answers = np.bincount(annotators * 3 + labels, minlength=3 * number).reshape(number, 3)
+        shared = np.bincount(annotators[judged.usable], minlength=number)
+        reliability = ratio(np.bincount(annotators, judged.right, number), shared)
         low, high = wilson(reliability, shared)
-        left = judged.leaning(who, number)
-        columns = {
+        left = judged.leaning(annotators, number)
+        columns: dict[str, Any] = {
             **interval("reliability", reliability, low, high),
             **interval("left", *left),
             "left_share": ratio(answers[:, LEFT], counts),
             "equal": ratio(answers[:, EQUAL], counts),
         }
-        if found.skills is not None:
-            columns["strength"] = np.where(some, found.skills, np.nan)
-        if (biases := found.position_biases()) is not None:
+        if result.skills is not None:
+            columns["strength"] = np.where(some, result.skills, np.nan)
+        if (biases := result.position_biases()) is not None:
             columns["position_bias"] = np.where(some, biases, np.nan)
         consistent, both_orders = pairs.consistent(number)
         if both_orders.any():
             columns |= interval("consistent", consistent, *wilson(consistent, both_orders))
             columns["both_orders"] = both_orders
         against, random = below_and_at_chance(reliability, low, high, shared >= FEW, 0.5)
-        _, surely_low, surely_high = judged.leaning(who, number, SURELY)
-        linked = np.bincount(who[judged.linked], minlength=number)
-        several = np.bincount(who[judged.named], minlength=number) >= FEW
+        _, surely_low, surely_high = judged.leaning(annotators, number, SURELY)
+        linked = np.bincount(annotators[judged.linked], minlength=number)
+        several = np.bincount(annotators[judged.named], minlength=number) >= FEW
         several &= self.one_sided is None  # else nobody can be told to answer by the side
         to_left = several & (surely_low > 0.5) & (left[0] >= 0.5 + LEANS)
         to_right = several & (surely_high < 0.5) & (left[0] <= 0.5 - LEANS)
@@ -106,9 +115,9 @@ class PreferencePage(KindPage):
         equal = answers[:, EQUAL]
         of_others = (equal.sum() - equal) / np.maximum(len(table) - counts, 1)
         surely_equal = wilson(equal / any_of, counts, SURELY)[0] > of_others + MORE_EQUAL
-        first = np.unique(pairs.of_rows * number + who, return_index=True)[1]  # of the judgments in both orders
-        first = first[~(to_left | to_right | (top >= ONE_ANSWER))[who[first]]]
-        copied = copies(table.annotators, pairs.of_rows[first], who[first], pairs.answers[first])
+        first = np.unique(pairs.of_rows * number + annotators, return_index=True)[1]  # of the judgments in both orders
+        first = first[~(to_left | to_right | (top >= ONE_ANSWER))[annotators[first]]]
+        copied = copies(table.annotators, pairs.of_rows[first], annotators[first], pairs.answers[first])
         marks = {
             "against": against,
             "random": random,
@@ -121,22 +130,22 @@ class PreferencePage(KindPage):
 
     def measure_tasks(self) -> None:
         """Sets the table of tasks."""
-        found, counts, scores = self.aggregation, self.aggregation.annotations_per_task, self.aggregation.scores
+        result, counts, scores = self.aggregation, self.aggregation.annotations_per_task, self.aggregation.scores
         some, width = counts > 0, NORMAL_975 * self.errors
         self.won = _won(self.table)
-        ends = (np.where(some, each, np.nan) for each in (scores, scores - width, scores + width))
+        ends = (np.where(some, values, np.nan) for values in (scores, scores - width, scores + width))
         columns: dict[str, Any] = {
             "task": self.table.tasks,
             "annotations": counts,
             **interval("score", *ends),
             "standard_error": self.errors,
-            "rank": [int(rank) if compared else None for rank, compared in zip(found.ranks, some, strict=True)],
-            "group": found.groups,
+            "rank": [int(rank) if compared else None for rank, compared in zip(result.ranks, some, strict=True)],
+            "group": result.groups,
             "won": ratio(self.won, counts),
         }
         if self.triads is not None and self.triads.total:
             columns["circular"] = self.triads.of_tasks
-        self.tasks = listed(columns)
+        self.tasks = as_lists(**columns)
 
     def sides(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The task that more prefer (of a tie: the higher score), the other one, and 0 if the lower code is first."""
@@ -155,81 +164,83 @@ class PreferencePage(KindPage):
         places = places[np.lexsort((-sizes[places], -np.round(entropy[places], 9)))]
         first, second, front = self.sides(places)
         rows = np.arange(len(places))
-        values = listed({
-            "pair": [f"{names[one]} / {names[two]}" for one, two in zip(first, second, strict=True)],
-            "first": [names[one] for one in first],
-            "second": [names[two] for two in second],
-            "annotations": sizes[places],
-            "first_better": counts[places][rows, front],
-            "equal": counts[places][:, EQUAL],
-            "second_better": counts[places][rows, 1 - front],
-            "entropy": entropy[places],
-            "probability": self.aggregation.probabilities(first, second)[:, 0],
-        })  # fmt: skip
-        most = [*range(min(self.asked.most, len(places)))]
+        values = as_lists(
+            pair=[f"{names[left]} / {names[right]}" for left, right in zip(first, second, strict=True)],
+            first=[names[left] for left in first],
+            second=[names[right] for right in second],
+            annotations=sizes[places],
+            first_better=counts[places][rows, front],
+            equal=counts[places][:, EQUAL],
+            second_better=counts[places][rows, 1 - front],
+            entropy=entropy[places],
+            probability=self.aggregation.probabilities(first, second)[:, 0],
+        )
+        most = [*range(min(self.settings.most, len(places)))]
         divided = self.table_of("divided", values, most, self.pair_details(places[: len(most)]))
         return {**super().tables(), "divided": divided}
 
     # === What opens under a row ===
 
-    def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
+    def annotator_details(self, codes: list[int]) -> Details:
         """Answers by the side that the others have ahead, and the least expected judgments."""
         table, judged, names = self.table, self.by_others, self.task_names
-        who, said, right = table.annotator_ids, table.labels, np.asarray(table.right_ids)
-        cells = ((who * 2 + ~judged.left_ahead) * 3 + said)[judged.linked]
+        annotators, labels, right = table.annotator_ids, table.labels, np.asarray(table.right_ids)
+        cells = ((annotators * 2 + ~judged.left_ahead) * 3 + labels)[judged.linked]
         answers = np.bincount(cells, minlength=6 * table.num_annotators).reshape(-1, 2, 3).tolist()
         chances = self.aggregation.answer_probabilities(table)
         chances = np.pad(chances, [(0, 0), (0, 3 - chances.shape[1])], constant_values=np.nan)
-        chance = chances[np.arange(len(said)), said]
+        chance = chances[np.arange(len(labels)), labels]
         order = np.argsort(chance, kind="stable")
-        unlikely = rows_of(who, order[chance[order] < 0.5], shown, MOST_UNEXPECTED)
+        unlikely = rows_of(annotators, order[chance[order] < 0.5], codes, MOST_UNEXPECTED)
         likely = np.round(chance, DIGITS).tolist()
-        details = []
-        for each, rows in zip(shown, unlikely, strict=True):
-            found = [[names[table.task_ids[row]], names[right[row]], int(said[row]), likely[row]] for row in rows]
-            details.append({"answers": answers[each], "unexpected": found})
+        details = Details()
+        left = table.task_ids
+        for code, rows in zip(codes, unlikely, strict=True):
+            unexpected = [[names[left[row]], names[right[row]], int(labels[row]), likely[row]] for row in rows]
+            details.append({"answers": answers[code], "unexpected": unexpected})
         return details
 
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """The tasks that they were compared with most often, and how that went."""
         pairs, names, scores = self.pairs, self.task_names, np.round(self.aggregation.scores, DIGITS).tolist()
         sides = np.stack([pairs.lower, pairs.higher], axis=1)  # each pair from either side
         order, counts = np.argsort(-pairs.counts.sum(axis=1).repeat(2), kind="stable"), pairs.counts.tolist()
-        details = []
-        for rows in rows_of(sides.ravel(), order, self.shown, MOST_VOTES):
+        details = Details()
+        for rows in rows_of(sides.ravel(), order, self.rows, MOST_VOTES):
             opponents = []
             for pair, mine in (divmod(row, 2) for row in rows):
-                other, said = int(sides[pair, 1 - mine]), counts[pair]
-                opponents.append([names[other], said[mine], said[EQUAL], said[1 - mine], scores[other]])
+                other, votes = int(sides[pair, 1 - mine]), counts[pair]
+                opponents.append([names[other], votes[mine], votes[EQUAL], votes[1 - mine], scores[other]])
             details.append({"opponents": opponents})
         return details
 
-    def pair_details(self, places: NDArray[np.int64]) -> list[dict[str, Any]]:
+    def pair_details(self, places: NDArray[np.int64]) -> Details:
         """The two tasks, and who said what: 0 for the first, 1 for the second, 2 equal; whether the first was left."""
-        table, pairs, details = self.table, self.pairs, []
+        table, pairs, details = self.table, self.pairs, Details()
         judges = rows_of(pairs.of_rows, np.arange(len(table)), places.tolist(), MOST_VOTES)
-        for one, two, front, rows in zip(*(each.tolist() for each in self.sides(places)), judges, strict=True):
-            said = [answer if answer == EQUAL or not front else 1 - answer for answer in pairs.answers[rows].tolist()]
-            details.append({
-                "tasks": [self.task_names[one], self.task_names[two]],
-                "judges": [[self.names[pairs.who[row]], answer, bool(table.task_ids[row] == one)]
-                           for row, answer in zip(rows, said, strict=True)],
-            })  # fmt: skip
+        for left, right, front, rows in zip(*(side.tolist() for side in self.sides(places)), judges, strict=True):
+            answers = pairs.answers[rows]
+            if front:
+                answers = np.where(answers == EQUAL, EQUAL, 1 - answers)
+            sides = (table.task_ids[rows] == left).tolist()
+            votes = zip(pairs.annotators[rows], answers.tolist(), sides, strict=True)
+            judges = [[self.names[code], answer, first_left] for code, answer, first_left in votes]
+            details.append({"tasks": [self.task_names[left], self.task_names[right]], "judges": judges})
         return details
 
     # === Figures and verdict ===
 
     def measure_crowd(self) -> None:
         """Sets the figures of the whole crowd."""
-        table, found, pairs, judged, triads = self.table, self.aggregation, self.pairs, self.by_others, self.triads
-        counts, sizes, said = found.annotations_per_task, pairs.counts.sum(axis=1), table.labels
+        table, result, pairs, judged, triads = self.table, self.aggregation, self.pairs, self.by_others, self.triads
+        counts, sizes, labels = result.annotations_per_task, pairs.counts.sum(axis=1), table.labels
         some, usable = counts > 0, int(judged.usable.sum())
         agreement = judged.right.sum() / usable if usable else np.nan
-        left = [float(each[0]) for each in judged.leaning(np.zeros(len(said), np.int64), 1)]
+        left = [float(end[0]) for end in judged.leaning(np.zeros(len(labels), np.int64), 1)]
         by_side = np.array([bool({"left", "right"} & {*notes}) for notes in self.annotators["notes"]], bool)
-        rest = [float(each[0]) for each in judged.leaning(by_side[table.annotator_ids].astype(np.int64), 2)]
-        gap = found.scores[table.task_ids] - found.scores[np.asarray(table.right_ids)]
-        named = (said != EQUAL) & (gap != 0)
+        rest = [float(end[0]) for end in judged.leaning(by_side[table.annotator_ids].astype(np.int64), 2)]
+        gap = result.scores[table.task_ids] - result.scores[np.asarray(table.right_ids)]
+        named = (labels != EQUAL) & (gap != 0)
         consistent, both_orders = pairs.consistent(table.num_annotators)
         twice = int(both_orders.sum())
         same = float((np.nan_to_num(consistent) * both_orders).sum()) / twice if twice else np.nan
@@ -245,15 +256,15 @@ class PreferencePage(KindPage):
             "linked_by_others": int(judged.linked.sum()),
             "judged_by_others": usable,
             **interval("order_agreement", float(agreement), *_ends(agreement, usable)),
-            "fitted_agreement": float(((gap > 0) == (said == LEFT))[named].mean()) if named.any() else None,
+            "fitted_agreement": float(((gap > 0) == (labels == LEFT))[named].mean()) if named.any() else None,
             "left_ahead": float(judged.left_ahead[judged.usable].mean()) if usable else None,
             **interval("left_share", *left),
             "answer_by_side": int(by_side.sum()),
             **interval("left_share_of_others", *rest),
             "both_orders": twice,
             **interval("consistent_share", same, *_ends(same, twice)),
-            "separation": _separation(found, self.errors),
-            "groups": len(np.unique(found.groups[some])),
+            "separation": _separation(result, self.errors),
+            "groups": len(np.unique(result.groups[some])),
             "circular_triads": None if triads is None else triads.circular,
             "triads": None if triads is None else triads.total,
             "circular_share": None if triads is None else triads.share,
@@ -263,12 +274,12 @@ class PreferencePage(KindPage):
         self.add_facts()
 
     def add_facts(self) -> None:
-        """Which facts say something, and what stands beside them."""
+        """Which facts have a meaning here, and remarks on them."""
         overall = self.overall
-        there = {"circular_share": overall["triads"], "consistent_share": overall["both_orders"]}
-        there |= dict.fromkeys(("groups", "group"), overall["groups"] > 1)
-        self.hidden = {name for name, says in there.items() if not says}
-        self.beside |= {
+        counts = {"circular_share": overall["triads"], "consistent_share": overall["both_orders"]}
+        counts |= dict.fromkeys(("groups", "group"), overall["groups"] > 1)
+        self.hidden = {name for name, says in counts.items() if not says}
+        self.remarks |= {
             "agreement": "two annotators",
             "fitted_agreement": "their own judgments in it",
             "separation": "of their variance is no error",
@@ -299,28 +310,28 @@ class PreferencePage(KindPage):
             why = "these did not compare the same tasks" if overall["annotators"] > 1 else "there are none"
             if overall["linked_by_others"]:
                 why = "the judgments of these put no task ahead of another, or all answers are equal"
-            found = f"Annotators cannot be judged by the others, because {why}"
+            text = f"Annotators cannot be judged by the others, because {why}"
         else:
-            found = (
+            text = (
                 f"Of the judgments that prefer one side, {100 * share:.1f} % ({self.ends('order_agreement')}) agree "
                 "with the order that the other annotators' judgments give, where chance has 50 %"
             )
         if overall["separation"] is not None and overall["one_sided"] is None:
-            found += f"; {percent(1 - overall['separation'])} of the variance of the scores is error"
-        return found
+            text += f"; {percent(1 - overall['separation'])} of the variance of the scores is error"
+        return text
 
     @property
     def labelled(self) -> int:
         """Tasks that were compared; one at least."""
         return max(int(self.overall["tasks_compared"]), 1)
 
-    def of_agreement(self) -> list[Warned]:
+    def of_agreement(self) -> list[PageWarning]:
         """See `KindPage.of_agreement`; also of the order, the graph of pairs, and the sides."""
-        overall, found = self.overall, self.aggregation
-        return [*of_order(self.alpha, overall, found), *of_graph(overall), *of_sides(overall, found)]
+        overall, result = self.overall, self.aggregation
+        return [*of_order(self.alpha, overall, result), *of_graph(overall), *of_sides(overall, result)]
 
-    def of_notes(self) -> list[Warned]:
-        """See `KindPage.of_notes`; of several groups a warning tells more than the note."""
+    def of_notes(self) -> list[PageWarning]:
+        """See `KindPage.of_notes`; for several groups a warning tells more than the note."""
         return super().of_notes() if self.overall["groups"] < 2 else []
 
 
@@ -332,10 +343,10 @@ def _ends(share: float, number: int) -> tuple[float, float]:
 
 def _won(annotations: Annotations) -> NDArray[np.float64]:
     """Judgments that prefer a task, and half of those that call it equal, [N]."""
-    left, right, said, number = annotations.task_ids, annotations.right_ids, annotations.labels, annotations.num_tasks
+    left, right, labels, number = annotations.task_ids, annotations.right_ids, annotations.labels, annotations.num_tasks
     assert right is not None
-    half = np.where(said == EQUAL, 0.5, 0.0)
-    mine, other = half + (said == LEFT), half + (said == RIGHT)
+    half = np.where(labels == EQUAL, 0.5, 0.0)
+    mine, other = half + (labels == LEFT), half + (labels == RIGHT)
     return np.asarray(np.bincount(left, mine, number) + np.bincount(right, other, number), np.float64)
 
 

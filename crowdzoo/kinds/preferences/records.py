@@ -47,7 +47,7 @@ def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> Labelle
     Args:
         options: settings of AnnotationExampleGen.
         rejects: path of the file of rejected rows.
-        folder: an empty one, where instances stand until their Examples are made.
+        folder: an empty one, which holds instances until their Examples are made.
 
     Raises:
         DataError: as the readers; or tasks without instances, or nothing to learn from.
@@ -61,25 +61,25 @@ def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> Labelle
     held = split == "eval"
 
     known = _known_pairs(options, instances, crowd)
-    there = {frozenset(pair) for pair in rows.tolist()}
-    unjudged = [pair for pair in known if held[[*pair]].any() and frozenset(pair) not in there]
+    seen = {frozenset(pair) for pair in rows.tolist()}
+    unjudged = [pair for pair in known if held[[*pair]].any() and frozenset(pair) not in seen]
     rows = np.concatenate([rows, np.array(unjudged, np.int64).reshape(-1, 2)])
     scores = instances.gold_ratings(options["instances"], "true scores")
     better = [_better(pair, known, scores) for pair in map(tuple, rows.tolist())]
     texts = [_pair_name(names[left], names[right]) for left, right in rows.tolist()]
 
     def example(pair: int) -> tf.train.Example:
-        made = tf.train.Example()
-        feature = made.features.feature
+        record = tf.train.Example()
+        feature = record.features.feature
         feature["task"].bytes_list.value.append(texts[pair].encode())
         for side, row in zip(SIDES, rows[pair].tolist(), strict=True):
-            add_instance(made, instances, row, side)
-        ids, said = ((), ()) if pair >= len(judged) else (own[0] for own in table.padded(np.array([pair])))
+            add_instance(record, instances, row, side)
+        ids, labels = ((), ()) if pair >= len(judged) else (column[0] for column in table.padded(np.array([pair])))
         feature["annotator_ids"].int64_list.value.extend(ids)
-        feature["annotator_labels"].int64_list.value.extend(said)
+        feature["annotator_labels"].int64_list.value.extend(labels)
         if better[pair] >= 0:
             feature["gold"].int64_list.value.append(better[pair])
-        return made
+        return record
 
     classes = [str(name) for name in np.asarray(crowd.classes)]
     pair_split = np.where(held[rows].any(axis=1), "eval", "train")
@@ -152,11 +152,11 @@ def read_pairs(patterns: Sequence[str], info: dict[str, Any]) -> ReadPairs:
     Raises:
         FileNotFoundError: no file fits.
     """
-    others = {"task": tf.io.FixedLenFeature([], tf.string), **SAID}
+    features = {"task": tf.io.FixedLenFeature([], tf.string), **SAID}
     row_of: dict[str, int] = {}
     values, posteriors, pairs = [], [], []
-    said: list[tuple[np.ndarray, ...]] = []  # left, right, annotator, label
-    for batch in read_batches(patterns, info, "train", _READ, instances=SIDES, others=others, posterior=3):
+    answers: list[tuple[np.ndarray, ...]] = []  # left, right, annotator, label
+    for batch in read_batches(patterns, info, "train", _READ, instances=SIDES, others=features, posterior=3):
         names = [json.loads(name) for name in batch["task"].tolist()]
         for place, side in enumerate(SIDES):
             new = {name: row for row, name in enumerate(pair[place] for pair in names) if name not in row_of}
@@ -164,10 +164,10 @@ def read_pairs(patterns: Sequence[str], info: dict[str, Any]) -> ReadPairs:
             values.append(take_rows(parsed_instances(batch, side), np.array([*new.values()], np.int64)))
         left, right = np.array([[row_of[name] for name in pair] for pair in names], np.int64).T
         pair_of, annotator, label = said_of(batch)
-        said.append((left[pair_of], right[pair_of], annotator, label))
+        answers.append((left[pair_of], right[pair_of], annotator, label))
         pairs.append(np.stack([left, right]))
         posteriors.append(batch["posterior"])
-    left, right, annotator, label = map(np.concatenate, zip(*said, strict=True))
+    left, right, annotator, label = map(np.concatenate, zip(*answers, strict=True))
     annotations = Annotations(
         "preference", left, annotator, label, np.array([*row_of], object), np.array(info["annotators"], object),
         np.array(info["classes"], object), right_ids=right,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
-from crowdzoo.kinds.page_parts import Warned, above_chance, percent, warning
+from crowdzoo.kinds.page_parts import PageWarning, above_chance, percent, warning
 from crowdzoo.kinds.preferences.judged import ONE_SIDE
 from crowdzoo.quality.krippendorff import Alpha
 
@@ -15,78 +15,78 @@ CIRCLES, MANY_CIRCLES = 0.15, 0.2  # share of circular triads from which the pag
 LEANS, CROWD_LEANS = 0.1, 0.05  # distance of the crowd's share of left from one half: serious, and to check
 MIXED = 0.1  # distance of that share from one half, up to which the sides are mixed
 CONSISTENT = 0.8  # share of pairs with the same answer in both orders, below which the page warns
-SEPARATE, HALF = 0.7, 0.5  # share of the variance of the scores that is no error, below which the page warns
+SEPARATE, HALF = 0.7, 0.5  # share of the variance of the scores that is not error, below which the page warns
 
 
-def of_order(alpha: Alpha | None, overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[Warned]:
+def of_order(alpha: Alpha | None, overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[PageWarning]:
     """Agreement on pairs, with the order by the others, and what error is in the scores."""
-    found, low = [], overall["order_agreement_low"]
+    warnings, low = [], overall["order_agreement_low"]
     if alpha is None and overall["agreement"] is not None:
-        found.append(warning("pairs-equal", True))
+        warnings.append(warning("pairs-equal", True))
     elif alpha is None and low is None:
-        found.append(warning("pairs-once", True))
+        warnings.append(warning("pairs-once", True))
     elif alpha is not None and not above_chance(alpha):
-        found.append(warning("pairs-by-chance", True))
+        warnings.append(warning("pairs-by-chance", True))
     if low is not None and overall["order_agreement_high"] < 0.5:
         fix = "sort the annotators by the method's slope: ask those below 0, and those above it, what they go by"
         if aggregation.slopes is None:
             fix = "take --method annotator-bradley-terry, which says by its slopes who contradicts whom"
-        found.append(warning("order-contradicted", True, fix=fix))
+        warnings.append(warning("order-contradicted", True, fix=fix))
     elif low is not None and low <= 0.5:
-        found.append(warning("order-by-chance", True))
+        warnings.append(warning("order-by-chance", True))
     separation = overall["separation"]
     one_sided = overall["one_sided"] is not None and aggregation.position_biases() is not None
     if separation is not None and separation < SEPARATE and not one_sided:  # that warning says why
-        found.append(warning("scores", separation < HALF, share=percent(1 - separation)))
+        warnings.append(warning("scores", separation < HALF, share=percent(1 - separation)))
     share, triads = overall["circular_share"], overall["triads"]
     if share is not None and triads >= LEAST_TRIADS and share >= CIRCLES:
-        found.append(warning("circles", share >= MANY_CIRCLES, share=percent(share), triads=triads))
-    return found
+        warnings.append(warning("circles", share >= MANY_CIRCLES, share=percent(share), triads=triads))
+    return warnings
 
 
-def of_graph(overall: dict[str, Any]) -> list[Warned]:
+def of_graph(overall: dict[str, Any]) -> list[PageWarning]:
     """Groups that nothing links, and tasks with few comparisons."""
-    found, compared = [], max(overall["tasks_compared"], 1)
+    warnings, compared = [], max(overall["tasks_compared"], 1)
     if overall["groups"] > 1:
-        found.append(warning("groups", True, groups=overall["groups"]))
+        warnings.append(warning("groups", True, groups=overall["groups"]))
     if few := overall["tasks_with_few"]:
         share = few / compared
-        found.append(warning("few-compared", share > 0.5, few=few, share=percent(share), least=LEAST_COMPARED))
+        warnings.append(warning("few-compared", share > 0.5, few=few, share=percent(share), least=LEAST_COMPARED))
     if one_way := overall["tasks_all_one_way"]:
         fix = "compare them with the best and the worst of the others" if compared > one_way else "compare more tasks"
-        found.append(warning("one-way", number=one_way, fix=fix))
-    return found
+        warnings.append(warning("one-way", number=one_way, fix=fix))
+    return warnings
 
 
-def of_sides(overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[Warned]:
+def of_sides(overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[PageWarning]:
     """A crowd that prefers a side, and annotators who answer by it."""
-    found, ahead = [], overall["left_ahead"]
+    warnings, ahead = [], overall["left_ahead"]
     fix = "show each pair in both orders, or put the sides of half of the pairs the other way round at random"
     if (share := overall["one_sided"]) is not None:
         side, other, part = ("left", "right", share) if share > 0.5 else ("right", "left", 1 - share)
         return [warning("one-side", True, side=side, other=other, share=percent(part))]
     if ahead is not None and not ONE_SIDE <= ahead <= 1 - ONE_SIDE:
         side, share = ("left", ahead) if ahead > 0.5 else ("right", 1 - ahead)
-        found.append(warning("better-on-a-side", True, side=side, share=percent(share), fix=fix))
+        warnings.append(warning("better-on-a-side", True, side=side, share=percent(share), fix=fix))
     # Annotators who answer by the side have a warning of their own: where there are others, these decide
     deciding = "left_share" if overall["left_share_of_others"] is None else "left_share_of_others"
     if _leans(overall, "left_share") and _leans(overall, deciding):
-        left, others = overall["left_share"], overall[deciding]
-        side = "left" if others > 0.5 else "right"
-        part, of_others = (left, others) if others > 0.5 else (1 - left, 1 - others)
-        more = ""
+        left, rest = overall["left_share"], overall[deciding]
+        side = "left" if rest > 0.5 else "right"
+        part, of_others = (left, rest) if rest > 0.5 else (1 - left, 1 - rest)
+        remark = ""
         if overall["answer_by_side"] and deciding != "left_share":
-            more = f", and in {percent(of_others)} without the {overall['answer_by_side']:,} who answer by the side"
+            remark = f", and in {percent(of_others)} without the {overall['answer_by_side']:,} who answer by the side"
         if ahead is None or abs(ahead - 0.5) <= MIXED:
             fix = "ask annotators to read both before they answer; scores are corrected for it"
             if aggregation.position_biases() is None:
                 fix = "ask annotators to read both before they answer, and take --method annotator-bradley-terry"
-        serious = abs(others - 0.5) >= LEANS
-        found.append(warning("leaning", serious, side=side, share=percent(part), others=more, fix=fix))
+        serious = abs(rest - 0.5) >= LEANS
+        warnings.append(warning("leaning", serious, side=side, share=percent(part), others=remark, fix=fix))
     same = overall["consistent_share"]
     if same is not None and overall["consistent_share_high"] < CONSISTENT:
-        found.append(warning("inconsistent", same < 0.5, number=overall["both_orders"], share=percent(1 - same)))
-    return found
+        warnings.append(warning("inconsistent", same < 0.5, number=overall["both_orders"], share=percent(1 - same)))
+    return warnings
 
 
 def _leans(overall: dict[str, Any], name: str) -> bool:

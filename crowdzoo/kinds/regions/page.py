@@ -6,7 +6,6 @@ import base64
 import io
 from collections import Counter
 from itertools import chain, cycle
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,9 @@ from crowdzoo.aggregation.regions.objects import Objects
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage, mask_tools
-from crowdzoo.kinds.answer_page import AnswerPage
+from crowdzoo.kinds.answer_page import AnswerPage, Codes, Flags, Floats
 from crowdzoo.kinds.kind_page import MOST_VOTES, interval
-from crowdzoo.kinds.page_parts import Warned, listed, percent, warning
+from crowdzoo.kinds.page_parts import Details, PageWarning, as_lists, percent, warning
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.wilson import NORMAL_975, wilson
@@ -31,34 +30,34 @@ COLOURS = {"blue": (40, 90, 200), "red": (200, 40, 40), "orange": (230, 140, 20)
 class RegionPage(AnswerPage):
     """What the page of a report says of regions of images."""
 
-    kind, labels, given = "region", REGION, "regions of images"
+    kind, labels, subject = "region", REGION, "regions of images"
     not_metric = "objects are there or not; leave it out."
     own_values = ("dice", "iou")
     compared = "regions"
-    by_alpha = False  # objects may be there for all, and edges are no part of it
+    by_alpha = False  # objects may be there for all, and edges do not count in it
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
         sizes = self.table.redundancy
         self.regions = regions = RegionTable.of(self.table, "A page of a report")
         objects, self.marked = Objects.of(regions), self.aggregation.marked.tolist()
-        self.alpha, said = self.alpha_of(objects.answers), objects.answers
-        self.said = said.labels[(said.redundancy > 1)[said.task_ids]] > 0
+        self.alpha, answers = self.alpha_of(objects.answers), objects.answers
+        self.marks = answers.labels[(answers.redundancy > 1)[answers.task_ids]] > 0
         *pairs, dice = regions.pairs()
         self.compare(regions.tasks, regions.who, pairs, dice, np.ones(len(dice)))
         near = {"dice": self.of_tasks(dice), "iou": self.of_tasks(dice / (2 - dice))}
-        found = {name: float(np.nanmean(each)) if len(dice) else None for name, each in near.items()}
+        means = {name: float(np.nanmean(values)) if len(dice) else None for name, values in near.items()}
         self.measure_annotators()
-        self.count(sizes, objects=len(objects.tasks), aggregation=self.aggregation.method, **found)
-        self.tasks = listed({
-            "task": self.table.tasks,
-            "annotations": sizes,
-            "regions": [_by_class(image) if image else "" for image in self.marked],
-            "confidence": self.aggregation.confidence,
+        self.count(sizes, objects=len(objects.tasks), aggregation=self.aggregation.method, **means)
+        self.tasks = as_lists(
+            task=self.table.tasks,
+            annotations=sizes,
+            regions=[_by_class(image) if image else "" for image in self.marked],
+            confidence=self.aggregation.confidence,
             **near,
-            "redo": self.redo,
-        })  # fmt: skip
-        self.shown = np.argsort(near["dice"], kind="stable")[: self.asked.most].tolist()
+            redo=self.redo,
+        )
+        self.rows = np.argsort(near["dice"], kind="stable")[: self.settings.most].tolist()
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators: how often they miss and invent objects, and how their boxes differ, [R] each.
@@ -67,62 +66,65 @@ class RegionPage(AnswerPage):
         where half of the others say so, who weigh by the square of their skills.
         """
         regions, number = self.regions, self.table.num_annotators
-        said = (objects := Objects.of(regions, OVERLAP)).answers
-        who, marked, seen = said.annotator_ids, said.labels > 0, said.redundancy[said.task_ids]
-        votes = self.skill[who] ** 2 * np.where(marked, 1, -1)
-        there = np.bincount(said.task_ids, votes, said.num_tasks)[said.task_ids] >= votes
+        answers = (objects := Objects.of(regions, OVERLAP)).answers
+        annotators, marked, seen = answers.annotator_ids, answers.labels > 0, answers.redundancy[answers.task_ids]
+        weights = self.skill[annotators] ** 2
+        votes = weights * np.where(marked, 1, -1)
+        present = np.bincount(answers.task_ids, votes, answers.num_tasks)[answers.task_ids] >= votes
 
-        def mean(rows: Any, values: Any) -> Any:
+        def mean(rows: Codes, values: Floats | Flags) -> Floats:
             return ratio(np.bincount(rows, values, number), np.bincount(rows, minlength=number))
 
-        one_of = (seen > 1) & there, (seen > 1) & marked
-        misses, invents = mean(who[one_of[0]], ~marked[one_of[0]]), mean(who[one_of[1]], ~there[one_of[1]])
-        classes = said.num_classes
-        for_class = np.bincount(said.task_ids * classes + said.labels, self.skill[who] ** 2, said.num_tasks * classes)
-        for_class = for_class.reshape(-1, classes)[said.task_ids].astype(np.float64)
-        for_class[np.arange(len(who)), said.labels] -= self.skill[who] ** 2
+        one_of = (seen > 1) & present, (seen > 1) & marked
+        misses = mean(annotators[one_of[0]], ~marked[one_of[0]])
+        invents = mean(annotators[one_of[1]], ~present[one_of[1]])
+        size = answers.num_classes
+        for_class = np.bincount(answers.task_ids * size + answers.labels, weights, answers.num_tasks * size)
+        for_class = for_class.reshape(-1, size)[answers.task_ids].astype(np.float64)
+        for_class[np.arange(len(annotators)), answers.labels] -= weights
         for_class[:, 0] = 0  # who did not mark it
         named = marked & (for_class.sum(axis=1) > 0)
-        renames = mean(who[named], for_class[named].argmax(axis=1) != said.labels[named])
+        renames = mean(annotators[named], for_class[named].argmax(axis=1) != answers.labels[named])
         owners, apart = np.empty(0, np.int64), np.empty((0, 3))
-        fewest = 3 if 2 * len(said) > 5 * len(objects.tasks) else 2  # of two it is not known whose extent is another
+        fewest = 3 if 2 * len(answers) > 5 * len(objects.tasks) else 2  # of two it is not known whose extent is another
         for members in (members for members in objects.members if len(members) >= fewest):
             boxes = np.array([regions.marked[row].boxes[place] for row, place in members])
             boxes[:, :2] += boxes[:, 2:] / 2
-            others = np.array([np.median(np.delete(boxes, place, axis=0), axis=0) for place in range(len(boxes))])
-            shifts, sides = (boxes - others)[:, :2] / others[:, 2:], np.log(boxes / others)[:, 2:]
+            medians = np.array([np.median(np.delete(boxes, place, axis=0), axis=0) for place in range(len(boxes))])
+            shifts, sides = (boxes - medians)[:, :2] / medians[:, 2:], np.log(boxes / medians)[:, 2:]
             owners = np.r_[owners, regions.who[[row for row, _ in members]]]
             apart = np.r_[apart, np.c_[sides.sum(axis=1), shifts]]
-        means = np.array([mean(owners, each) for each in apart.T])
+        means = np.array([mean(owners, column) for column in apart.T])
         count = np.bincount(owners, minlength=number)
-        squares = [np.bincount(owners, each**2, number) for each in (apart - means.T[owners]).T]
-        half = NORMAL_975 * np.sqrt([ratio(each, count * (count - 1)) for each in squares])
+        squares = [np.bincount(owners, column**2, number) for column in (apart - means.T[owners]).T]
+        half = NORMAL_975 * np.sqrt([ratio(column, count * (count - 1)) for column in squares])
         wider, shifted = means[0], np.hypot(*means[1:])
         extent = (count >= FEW) & (misses < 0.5) & (invents < 0.5)
         extent &= (np.abs(wider) - half[0] > WIDER) | (shifted - np.hypot(*half[1:]) > SHIFTED)
-        worse = [wilson(rate, np.bincount(who[rows], minlength=number))[0] > self.usual_of(rate) + FAR
-                 for rate, rows in zip((misses, invents, renames), (*one_of, named), strict=True)]  # fmt: skip
+        counts = [np.bincount(annotators[rows], minlength=number) for rows in (*one_of, named)]
+        rates = zip((misses, invents, renames), counts, strict=True)
+        worse = [wilson(rate, numbers)[0] > self.usual_of(rate) + FAR for rate, numbers in rates]
         words = "other class {:.0%}", "misses {:.0%}", "invents {:.0%}", "area {:+.0%}", "shifted by {:.0%} of a side"
         area = np.where(np.abs(wider) > half[0], np.expm1(wider), 0.0)  # where it is not by chance
-        rows = zip(renames, misses, invents, area, shifted, strict=True)
-        differs = [", ".join(word.format(one).replace("%", " %") for word, one in zip(words, row, strict=True)
-                   if abs(one) > SOME) or "edges" for row in rows]  # fmt: skip
+        rows = (zip(words, row, strict=True) for row in zip(renames, misses, invents, area, shifted, strict=True))
+        differs = [", ".join(word.format(x).replace("%", " %") for word, x in row if abs(x) > SOME) for row in rows]
+        differs = [text or "edges" for text in differs]
         sides = interval("wider", *np.expm1([wider, wider - half[0], wider + half[0]]))
         self.note(differs, np.any(worse, axis=0), extent, misses=misses, invents=invents, shifted=shifted, **sides)
 
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """Who marked what, and a picture: the aggregated regions filled, and the annotators' outlines."""
-        rows_of, found = dict(self.regions.images()), []
-        for place, task in enumerate(self.shown):
+        rows_of, details = dict(self.regions.images()), Details()
+        for place, task in enumerate(self.rows):
             rows = rows_of.get(task, [])[:MOST_VOTES]
             marked = [self.regions.marked[row] for row in rows]
-            said = map("{}: {}".format, cycle(COLOURS), map(_by_class, marked))
-            voters = [[self.names[self.regions.who[row]], text] for row, text in zip(rows, said, strict=True)]
+            texts = map("{}: {}".format, cycle(COLOURS), map(_by_class, marked))
+            voters = [[self.names[self.regions.who[row]], text] for row, text in zip(rows, texts, strict=True)]
             picture = {"image": _picture(self.marked[task], marked)} if rows and place < DRAWN else None
-            found.append({"voters": voters, "instance": picture})
-        return found
+            details.append({"voters": voters, "instance": picture})
+        return details
 
-    def own_warnings(self) -> list[Warned]:
+    def own_warnings(self) -> list[PageWarning]:
         """See `KindPage.own_warnings`."""
         return super().own_warnings() if self.overall["objects"] else [warning("no-regions", True)]
 
@@ -133,9 +135,9 @@ class RegionPage(AnswerPage):
 
     def second(self) -> str:
         """See `KindPage.second`."""
-        if not len(self.said):
+        if not len(self.marks):
             return "No object can be compared"
-        return f"Of those who saw an object's image, {percent(self.said.mean())} marked it"
+        return f"Of those who saw an object's image, {percent(self.marks.mean())} marked it"
 
 
 def _by_class(image: MarkedImage) -> str:
@@ -143,17 +145,17 @@ def _by_class(image: MarkedImage) -> str:
     return ", ".join(f"{count} {label}" for label, count in counts.items()) or "nothing"
 
 
-def _picture(found: MarkedImage, marked: list[MarkedImage]) -> str:
+def _picture(result: MarkedImage, marked: list[MarkedImage]) -> str:
     """A PNG file as a data URL."""
     from PIL import Image
     from scipy.ndimage import binary_erosion
 
-    step, file = 1 + max(found.height, found.width) // SIDE, io.BytesIO()
-    pixels = np.full((found.height, found.width, 3), 255, np.uint8)[::step, ::step]
-    for colour, image in zip(chain([(205, 225, 205)], cycle(COLOURS.values())), [found, *marked], strict=False):
+    step, file = 1 + max(result.height, result.width) // SIDE, io.BytesIO()
+    pixels = np.full((result.height, result.width, 3), 255, np.uint8)[::step, ::step]
+    for colour, image in zip(chain([(205, 225, 205)], cycle(COLOURS.values())), [result, *marked], strict=False):
         for mask in image.masks:
             inside = mask_tools().decode(mask)[::step, ::step] > 0
-            pixels[inside if image is found else inside & ~binary_erosion(inside)] = colour
+            pixels[inside if image is result else inside & ~binary_erosion(inside)] = colour
     Image.fromarray(pixels).save(file, "PNG")
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,13 +16,13 @@ NAMES = None
 known = known_agreement
 
 
-def gains(result: RegionAggregation, agreement: NDArray[Any], crowd: Annotations) -> Gains:
+def gains(result: RegionAggregation, agreement: NDArray[np.float64], crowd: Annotations) -> Gains:
     """How much nearer a further answer is expected to bring an image's regions, as a Dice coefficient.
 
     The spread is what the Dice coefficient of two answers to the image lacks, a mean with one usual pair more.
     """
-    one, _, near = (table := RegionTable.of(crowd, "crowdzoo next")).pairs()
-    of, number = table.tasks[one], crowd.num_tasks
+    first, _, near = (table := RegionTable.of(crowd, "crowdzoo next")).pairs()
+    of, number = table.tasks[first], crowd.num_tasks
     usual = 1 - near.mean() if len(near) else 1.0
     spread = (np.bincount(of, 1 - near, number) + usual) / (np.bincount(of, minlength=number) + 1)
     return agreement_gains(spread, result, agreement, crowd)
@@ -32,7 +30,7 @@ def gains(result: RegionAggregation, agreement: NDArray[Any], crowd: Annotations
 
 def sure(result: RegionAggregation, least: float, crowd: Annotations) -> NDArray[np.bool_]:
     """Images with two answers or more, of this mean Dice coefficient, and this confidence."""
-    one, _, near = (table := RegionTable.of(crowd, "crowdzoo next")).pairs()
-    of, number = table.tasks[one], crowd.num_tasks
+    first, _, near = (table := RegionTable.of(crowd, "crowdzoo next")).pairs()
+    of, number = table.tasks[first], crowd.num_tasks
     means = ratio(np.bincount(of, near, number), np.bincount(of, minlength=number), 0.0)
     return sure_answers(result, least) & (means >= least)

@@ -14,11 +14,14 @@ from crowdzoo.data.label_kinds import SEQUENCE
 from crowdzoo.kinds.confused_pairs import MUCH, confused_pairs, rows_confused
 from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
 from crowdzoo.kinds.page_parts import (
+    Columns,
+    Details,
     PageTable,
-    Warned,
+    PageWarning,
     alpha_sentence,
-    listed,
+    as_lists,
     percent,
+    plain,
     rows_of,
     serious_notes,
     warning,
@@ -45,7 +48,7 @@ ERRORS = ("missed", "wrong_edges", "wrong_type")
 class SpanPage(KindPage):
     """What the page of a report says of sentences with marked spans."""
 
-    kind, labels, given = "sequence", SEQUENCE, "sentences"
+    kind, labels, subject = "sequence", SEQUENCE, "sentences"
     not_metric = "tags of sentences are equal or not; leave it out, or give nominal."
     own_values = ("spans", "span_agreement", "sure_share")
     compared = "spans"
@@ -53,25 +56,25 @@ class SpanPage(KindPage):
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
-        crowd, found, asked = self.crowd, self.aggregation, self.asked
-        self.marked = marked = marked_spans(crowd, found)
+        crowd, result, settings = self.crowd, self.aggregation, self.settings
+        self.marked = marked = marked_spans(crowd, result)
         tokens = SequenceTable.of(crowd, "A page of a report").as_classification()
         self.alpha = self.alpha_of(tokens, groups=np.repeat(np.arange(len(crowd)), crowd.lengths))  # draws sentences
         self.measure_annotators()
         self.measure_sentences()
         order = np.lexsort((self.tasks["probability"], -np.nan_to_num(marked.differing_of_tasks)))
-        self.shown = order[: asked.most].tolist()
+        self.rows = order[: settings.most].tolist()
         # what those confuse who have no note is unclear to the crowd
-        named, who = np.array(serious_notes(self.annotators), bool), self.table.annotator_ids
+        named, annotators = np.array(serious_notes(self.annotators), bool), self.table.annotator_ids
         self.others = marked
-        if named.any() and not named[who].all():
-            rest = replace(crowd, annotations=self.table.select_rows(~named[who]))
-            self.others = marked_spans(rest, found)
+        if named.any() and not named[annotators].all():
+            rest = replace(crowd, annotations=self.table.select_rows(~named[annotators]))
+            self.others = marked_spans(rest, result)
         self.unclear = _pairs(self.others)
-        weights = marked.said.sum(axis=0)
+        weights = marked.marks.sum(axis=0)
         edges = marked.edges_of_types
         known = np.isfinite(edges) & (weights > 0)
-        sure = [each >= SURE for each, number in zip(self.tasks["probability"], marked.heads, strict=True) if number]
+        sure = [value >= SURE for value, number in zip(self.tasks["probability"], marked.heads, strict=True) if number]
         self.count(
             marked.heads,
             tokens=int(crowd.starts[-1]),
@@ -82,31 +85,31 @@ class SpanPage(KindPage):
             span_agreement=marked.overall,
             other_edges=float(np.average(edges[known], weights=weights[known])) if known.any() else None,
             sure_share=sum(sure) / len(sure) if sure else None,
-            aggregation=found.method,
+            aggregation=result.method,
         )
         if crowd.drawn is None:
             self.hidden = {"near_agreement", "drawn_spans"}
         else:
             near = float(2 * marked.near.sum() / max(marked.compared.sum(), 1))
             self.overall |= {"near_agreement": near, "drawn_spans": int(marked.spans_of_tasks.sum())}
-            self.annotators["near_agreement"] = listed({"": ratio(2 * marked.near, marked.compared)})[""]
+            self.annotators["near_agreement"] = plain(ratio(2 * marked.near, marked.compared))
         counts = np.rint(marked.coincidences).astype(int).tolist() if len(marked.types) <= MOST_TYPES else None
-        self.more = {"classes": [*marked.types, NO_SPAN], "coincidences": counts}
+        self.extras = {"classes": [*marked.types, NO_SPAN], "coincidences": counts}
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators."""
         marked = self.marked
-        right, expected, said = (each.sum(axis=1) for each in (marked.right, marked.expected, marked.said))
+        right, expected, number = (counts.sum(axis=1) for counts in (marked.right, marked.expected, marked.marks))
         shared, agreement = marked.shared, marked.agreement
-        others = np.zeros(len(shared))
-        np.add.at(others, marked.annotators, (marked.heads - 1)[marked.sentences])
+        peers = np.zeros(len(shared))
+        np.add.at(peers, marked.annotators, (marked.heads - 1)[marked.sentences])
         # each pair of annotators counts in `compared`: as many independent spans as an annotator has with one other
-        each = np.maximum(ratio(others, said, 1.0), 1.0)
-        high = _f1_interval(marked.same / each, marked.compared / each)[1]
-        silent = (said == 0) & (expected >= FEW) & (shared > 0)
+        repeats = np.maximum(ratio(peers, number, 1.0), 1.0)
+        high = _f1_interval(marked.same / repeats, marked.compared / repeats)[1]
+        silent = (number == 0) & (expected >= FEW) & (shared > 0)
         apart = (shared >= FEW) & ~silent & (high < (marked.overall or 0.0) / 2) & (agreement >= 0)
-        taken = marked.right + marked.wrong_edges + marked.wrong_type
-        exchanged = (marked.wrong_type >= FEW) & (wilson(ratio(marked.wrong_type, taken), taken)[0] > 0.5)
+        matched = marked.right + marked.wrong_edges + marked.wrong_type
+        exchanged = (marked.wrong_type >= FEW) & (wilson(ratio(marked.wrong_type, matched), matched)[0] > 0.5)
         wrong, touched = marked.wrong_edges.sum(axis=1), (marked.right + marked.wrong_edges).sum(axis=1)
         often = ratio(wrong, touched, 0.0)
         usual = np.median(often[touched >= FEW]) if (touched >= FEW).any() else 0.0
@@ -114,93 +117,92 @@ class SpanPage(KindPage):
         exchange = (exchanged & (marked.wrong_type > marked.missed)).any(axis=1)  # not at random
         errors, known = _errors(marked, 1), (shared >= FEW) & (expected >= FEW)
         far = np.zeros(len(shared), bool)
-        for name, of in (("missed", expected), ("wrong_type", expected), ("invented", said)):
+        for name, of in (("missed", expected), ("wrong_type", expected), ("invented", number)):
             if known.any():
                 far |= known & (wilson(errors[name], of)[0] > np.nanmedian(errors[name][known]) + FAR)
         far &= ~(edges | silent | apart | exchange)
         shares = [(name.replace("_", " "), errors[name].tolist()) for name in errors]
         differs = [
-            ", ".join(f"{name} {percent(of[who])}" for name, of in shares if of[who] > SOME) if far[who] else None
-            for who in range(len(shared))
+            ", ".join(f"{name} {percent(of[place])}" for name, of in shares if of[place] > SOME) if far[place] else None
+            for place in range(len(shared))
         ]
         marks = {"edges": edges, "silent": silent, "apart": apart, "exchange": exchange, "far": far}
         tags = SequenceTable.of(self.crowd, "A page of a report")
-        self.annotators = self.of_annotators(
-            marked.tasks_of, shared, marks, spans=said, agreement=agreement,
-            **interval("reliability", ratio(2 * right, expected + said), *_f1_interval(right, expected + said)),
-            **errors, differs=differs,
-            copies=copies(self.table.annotators, tags.tokens, tags.annotators, tags.labels),
-        )  # fmt: skip
+        total = expected + number
+        reliability = interval("reliability", ratio(2 * right, total), *_f1_interval(right, total))
+        copied = copies(self.table.annotators, tags.tokens, tags.annotators, tags.labels)
+        columns = {"spans": number, "agreement": agreement, **reliability, **errors, "differs": differs}
+        self.annotators = self.of_annotators(marked.tasks_of, shared, marks, **columns, copies=copied)
 
     def measure_sentences(self) -> None:
         """Sets the table of sentences."""
-        crowd, marked, found = self.crowd, self.marked, self.aggregation
-        probability = found.posteriors[np.arange(len(found.labels)), found.labels]
+        crowd, marked, result = self.crowd, self.marked, self.aggregation
+        probability = result.posteriors[np.arange(len(result.labels)), result.labels]
         spans: list[list[list[int]]] = [[] for _ in range(len(crowd))]
         firsts = crowd.starts[marked.aggregated_sentences]
         parts = marked.aggregated.types, marked.aggregated.starts - firsts, marked.aggregated.ends - firsts
         for sentence, *span in np.stack([marked.aggregated_sentences, *parts], axis=1).tolist():
             spans[sentence].append(span)
-        self.tasks = listed({
-            "task": self.table.tasks,
-            "annotations": marked.heads,
-            "tokens": crowd.lengths,
-            "label": [_label(tokens, said, marked.types) for tokens, said in zip(crowd.tokens, spans, strict=True)],
-            "spans": spans,
-            "probability": np.minimum.reduceat(probability, crowd.starts[:-1]) if len(probability) else np.zeros(0),
-            "agreement": marked.agreement_of_tasks,
-            "differing": marked.differing_of_tasks,
-        })  # fmt: skip
+        self.tasks = as_lists(
+            task=self.table.tasks,
+            annotations=marked.heads,
+            tokens=crowd.lengths,
+            label=[_label(tokens, marks, marked.types) for tokens, marks in zip(crowd.tokens, spans, strict=True)],
+            spans=spans,
+            probability=np.minimum.reduceat(probability, crowd.starts[:-1]) if len(probability) else np.zeros(0),
+            agreement=marked.agreement_of_tasks,
+            differing=marked.differing_of_tasks,
+        )
 
     def tables(self) -> dict[str, PageTable]:
         """See `KindPage.tables`."""
         types, pairs = _types(self.marked), _pairs(self.marked)
         return {"classes": self.table_of("classes", types), "pairs": self.table_of("pairs", pairs), **super().tables()}
 
-    def annotator_details(self, shown: list[int]) -> list[dict[str, Any]]:
+    def annotator_details(self, codes: list[int]) -> Details:
         """Errors by type, and what they say where the aggregate says something."""
         marked, none = self.marked, len(self.marked.types)
-        counts = (marked.expected, marked.right, marked.missed, marked.wrong_type, marked.wrong_edges, marked.said,
-                  marked.invented)  # fmt: skip
-        cells: dict[int, list[list[int]]] = {row: [] for row in shown}
-        for row in shown:
+        counts = [marked.expected, marked.right, marked.missed, marked.wrong_type, marked.wrong_edges]
+        counts += [marked.marks, marked.invented]
+        cells: dict[int, list[list[int]]] = {row: [] for row in codes}
+        for row in codes:
             cells[row] += [[code, none, number] for code, number in enumerate(marked.missed[row].tolist()) if number]
             cells[row] += [[none, code, number] for code, number in enumerate(marked.invented[row].tolist()) if number]
-        for who, *cell in marked.confusion.tolist():
-            if who in cells:
-                cells[who].append(cell)
-        details = []
-        for row in shown:
-            errors = [[code, *(int(each[row, code]) for each in counts)] for code in range(none)]
+        for annotator, *cell in marked.confusion.tolist():
+            if annotator in cells:
+                cells[annotator].append(cell)
+        details = Details()
+        for row in codes:
+            errors = [[code, *(int(line[row, code]) for line in counts)] for code in range(none)]
             confusion = sorted(cells[row], key=lambda cell: -cell[2])[:MOST_CELLS]
-            details.append({"types": [each for each in errors if each[1] or each[6]], "confusion": confusion})
+            details.append({"types": [line for line in errors if line[1] or line[6]], "confusion": confusion})
         return details
 
-    def task_details(self) -> list[dict[str, Any]]:
+    def task_details(self) -> Details:
         """Words, and who marked which spans."""
         crowd, marked = self.crowd, self.marked
         heads = np.flatnonzero(np.asarray(self.table.positions) == 0)
         tasks, annotators = self.table.task_ids[heads], self.table.annotator_ids[heads]
-        people = rows_of(tasks, np.lexsort((annotators, tasks)), self.shown, MOST_VOTES)
+        people = rows_of(tasks, np.lexsort((annotators, tasks)), self.rows, MOST_VOTES)
         number = len(marked.sentences)
-        spans_of = rows_of(marked.sentences, np.arange(number), self.shown, number)
-        details = []
-        for task, heads_of, rows in zip(self.shown, people, spans_of, strict=True):
-            said: dict[int, list[tuple[int, ...]]] = {who: [] for who in annotators[heads_of].tolist()}
+        spans_of = rows_of(marked.sentences, np.arange(number), self.rows, number)
+        details = Details()
+        for task, heads_of, rows in zip(self.rows, people, spans_of, strict=True):
+            answers: dict[int, list[tuple[int, ...]]] = {annotator: [] for annotator in annotators[heads_of].tolist()}
             for row in rows:
-                start, end = (int(each[row] - crowd.starts[task]) for each in (marked.spans.starts, marked.spans.ends))
-                said.get(int(marked.annotators[row]), []).append((int(marked.spans.types[row]), start, end))
+                start, end = (int(edge[row] - crowd.starts[task]) for edge in (marked.spans.starts, marked.spans.ends))
+                answers.get(int(marked.annotators[row]), []).append((int(marked.spans.types[row]), start, end))
             groups: dict[tuple[tuple[int, ...], ...], list[str]] = {}
-            for who, spans in said.items():
-                groups.setdefault(tuple(spans), []).append(self.names[who])
+            for annotator, spans in answers.items():
+                groups.setdefault(tuple(spans), []).append(self.names[annotator])
             marks: list[dict[str, Any]] = [{"who": None, "spans": self.tasks["spans"][task]}]
             same = sorted(groups.items(), key=lambda group: -len(group[1]))
-            marks += [{"who": who, "spans": [list(span) for span in spans]} for spans, who in same]
+            marks += [{"who": names, "spans": [list(span) for span in spans]} for spans, names in same]
             details.append({"pieces": self.pieces(task, marks), "marks": marks})
         return details
 
     def pieces(self, task: int, marks: list[dict[str, Any]]) -> list[list[Any]]:
-        """What is shown of a sentence: [first token, tokens with what follows them]; of a long one a part."""
+        """What is shown of a sentence: [first token, tokens with what follows them]; for a long one a part."""
         crowd, number = self.crowd, len(self.crowd.tokens[task])
         begin = 0
         if number > MOST_TOKENS:
@@ -223,11 +225,11 @@ class SpanPage(KindPage):
 
     def second(self) -> str:
         """See `KindPage.second`."""
-        found = f"A sentence has {self.overall['annotations_per_task'] or 0:.3g} annotators on average"
+        text = f"A sentence has {self.overall['annotations_per_task'] or 0:.3g} annotators on average"
         if (sure := self.overall["sure_share"]) is not None:
-            found += f"; {self.aggregation.method} is sure ({percent(SURE)} or more) of every tag of {percent(sure)} "
-            found += "of the sentences"
-        return found
+            text += f"; {self.aggregation.method} is sure ({percent(SURE)} or more) of every tag of {percent(sure)} "
+            text += "of the sentences"
+        return text
 
     def standing_out(self) -> list[str]:
         """The types that are confused most."""
@@ -240,60 +242,60 @@ class SpanPage(KindPage):
             what = f"spans of type {first} that others do not mark"
         return [f"{what}, with {percent(share)} of all disagreement on types"]
 
-    def of_agreement(self) -> list[Warned]:
+    def of_agreement(self) -> list[PageWarning]:
         """See `KindPage.of_agreement`; also that nobody marked anything."""
         if self.overall["spans"]:
             return super().of_agreement()
         return [
             warning("no-spans", True),
-            *(warned for warned in super().of_agreement() if warned.about != "agreement"),
+            *(item for item in super().of_agreement() if item.about != "agreement"),
         ]
 
-    def own_warnings(self) -> list[Warned]:
+    def own_warnings(self) -> list[PageWarning]:
         """Tags that were corrected, types that are confused, what some mark and others do not, and unclear edges."""
-        found: list[Warned] = []
+        warnings: list[PageWarning] = []
         if corrected := self.overall["tags_mended"]:
-            found.append(warning("tags", number=corrected))
+            warnings.append(warning("tags", number=corrected))
         if self.crowd.drawn is not None:
             lost = self.overall["drawn_spans"] - self.overall["spans"]
-            found.append(warning("drawn", number=lost, share=percent(lost / self.overall["drawn_spans"])))
+            warnings.append(warning("drawn", number=lost, share=percent(lost / self.overall["drawn_spans"])))
         rows = rows_confused(self.unclear)
         if seen := [(first, agreement) for first, second, agreement, _ in rows if second == NO_SPAN]:
             shares = [agreement for _, agreement in seen]
             ends = percent(shares[0]) if len(seen) == 1 else f"{percent(min(shares))} to {percent(max(shares))}"
             about = ", ".join(first for first, _ in seen[:MOST_WARNED])
-            found.append(warning("what-to-mark", about=about, ends=ends))
+            warnings.append(warning("what-to-mark", about=about, ends=ends))
         for first, second, agreement, _ in [row for row in rows if row[1] != NO_SPAN][:MOST_WARNED]:
-            found.append(warning("types", about=f"{first} / {second}", agreement=percent(agreement)))
+            warnings.append(warning("types", about=f"{first} / {second}", agreement=percent(agreement)))
         types = _types(self.others)
         for name, share, number in zip(types["class"], types["other_edges"], types["annotations"], strict=True):
             if share is not None and share >= EDGES and number >= FEW:
-                found.append(warning("edges", about=name, share=percent(share)))
-        return found
+                warnings.append(warning("edges", about=name, share=percent(share)))
+        return warnings
 
 
-def _types(marked: MarkedSpans) -> dict[str, list[Any]]:
+def _types(marked: MarkedSpans) -> Columns:
     """Values of the table of types."""
-    said = marked.said.sum(axis=0)
-    return listed({
-        "class": list(marked.types),
-        "annotations": said,
-        "share": ratio(said, np.full(len(said), said.sum())),
-        "agreement": marked.same_of_types,
-        "other_edges": marked.edges_of_types,
-        "aggregated": marked.expected.sum(axis=0),
+    counts = marked.marks.sum(axis=0)
+    return as_lists(
+        **{"class": list(marked.types)},
+        annotations=counts,
+        share=ratio(counts, np.full(len(counts), counts.sum())),
+        agreement=marked.same_of_types,
+        other_edges=marked.edges_of_types,
+        aggregated=marked.expected.sum(axis=0),
         **_errors(marked, 0),
-    })  # fmt: skip
+    )
 
 
 def _errors(marked: MarkedSpans, axis: int) -> dict[str, Any]:
     """Shares of the aggregated spans, and of the marked ones, that are errors: of annotators (axis 1) or types (0)."""
-    expected, said = marked.expected.sum(axis=axis), marked.said.sum(axis=axis)
-    found = {name: ratio(getattr(marked, name).sum(axis=axis), expected) for name in ERRORS}
-    return {**found, "invented": ratio(marked.invented.sum(axis=axis), said)}
+    expected, marks = marked.expected.sum(axis=axis), marked.marks.sum(axis=axis)
+    shares = {name: ratio(getattr(marked, name).sum(axis=axis), expected) for name in ERRORS}
+    return {**shares, "invented": ratio(marked.invented.sum(axis=axis), marks)}
 
 
-def _pairs(marked: MarkedSpans) -> dict[str, list[Any]]:
+def _pairs(marked: MarkedSpans) -> Columns:
     """Pairs of types, and of a type and no span, the largest share of the disagreement first."""
     return confused_pairs(marked.coincidences, [*marked.types, NO_SPAN], nothing=True)
 

@@ -125,8 +125,8 @@ def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadSentence
         example = tf.train.Example.FromString(record)
         feature, tokens = example.features.feature, _tokens(example)
         ids = feature["annotator_ids"].int64_list.value
-        said = np.array(feature["annotator_labels"].int64_list.value, np.int64).reshape(-1, len(tokens))
-        answers += [(task, annotator, tags) for annotator, tags in zip(ids, said, strict=True)]
+        labels = np.array(feature["annotator_labels"].int64_list.value, np.int64).reshape(-1, len(tokens))
+        answers += [(task, annotator, tags) for annotator, tags in zip(ids, labels, strict=True)]
         posterior = np.array(feature["posterior"].float_list.value, np.float32)
         texts.append(feature["instances"].bytes_list.value[0].decode())
         sentences.append(tokens)
@@ -142,11 +142,11 @@ def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadSentence
 
 def read_tokens(pattern: str) -> dict[str, list[str]]:
     """The tokens of the sentences in a split, by task."""
-    found = {}
+    tokens = {}
     for record in _records(sorted(tf.io.gfile.glob(pattern))):
         task, example = task_and_example(record)
-        found[task] = _tokens(example)
-    return found
+        tokens[task] = _tokens(example)
+    return tokens
 
 
 def _tokens(example: tf.train.Example) -> list[str]:

@@ -1,1 +1,1 @@
-"""Several labels a task: one question for each."""
+"""Several labels per task: one question for each."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.quality.krippendorff import Alpha, drawn, with_interval
+from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
 EXCHANGED = 0.75  # share of the cases in which labels are told apart, that are the other way round
@@ -22,37 +22,37 @@ class LabelAnswers:
 
     Attributes:
         tasks: task of each answer, ascending, int64 [A].
-        who: its annotator, int64 [A].
-        said: whether it has each label, bool [A, J].
+        annotators: its annotator, int64 [A].
+        labels: whether it has each label, bool [A, J].
         sizes: answers to each task, int64 [N].
         yes: how many of these have the label, int64 [N, J].
         num_annotators: R.
     """
 
     tasks: NDArray[np.int64]
-    who: NDArray[np.int64]
-    said: NDArray[np.bool_]
+    annotators: NDArray[np.int64]
+    labels: NDArray[np.bool_]
     sizes: NDArray[np.int64]
     yes: NDArray[np.int64]
     num_annotators: int
 
     @classmethod
     def of(cls, annotations: Annotations, codes: NDArray[np.int64]) -> LabelAnswers:
-        """The answers of a table in which the labels of an answer stand in rows of their own.
+        """The answers of a table in which each label of an answer has a row of its own.
 
         Args:
             annotations: kind classification.
-            codes: classes that are labels, [J]; another one stands for no label.
+            codes: classes that are labels, [J]; another one means no label.
         """
         number = max(annotations.num_annotators, 1)
         answers, answer_of = np.unique(annotations.task_ids * number + annotations.annotator_ids, return_inverse=True)
         every = np.zeros((len(answers), annotations.num_classes), bool)
         every[answer_of, annotations.labels] = True
-        tasks, said = answers // number, every[:, codes]
+        tasks, labels = answers // number, every[:, codes]
         yes = np.zeros((annotations.num_tasks, len(codes)), np.int64)
-        np.add.at(yes, tasks, said)
+        np.add.at(yes, tasks, labels)
         sizes = np.bincount(tasks, minlength=annotations.num_tasks)
-        return cls(tasks, answers % number, said, sizes, yes, annotations.num_annotators)
+        return cls(tasks, answers % number, labels, sizes, yes, annotations.num_annotators)
 
     def alphas(
         self, bootstrap: int, seed: int, on_sample: Callable[[], None] | None = None
@@ -81,26 +81,27 @@ class LabelAnswers:
 
         seen, chance = disagreements(np.ones(len(sizes)))
         bootstrap = bootstrap if len(sizes) > 1 else 0  # one task has no interval
-        samples = [disagreements(weights) for weights in drawn(len(sizes), bootstrap, seed, on_sample)]
+        samples = [disagreements(weights) for weights in draw_tasks(len(sizes), bootstrap, seed, on_sample)]
 
         def alpha(places: slice) -> Alpha | None:
             above, below = float(seen[places].sum()), float(chance[places].sum())
             if not below > 0:
                 return None
-            found = [1 - one[places].sum() / two[places].sum() for one, two in samples if two[places].sum() > 0]
-            return with_interval(Alpha(1 - above / below, "nominal", above, below, len(sizes), int(sizes.sum())), found)
+            result = Alpha(1 - above / below, "nominal", above, below, len(sizes), int(sizes.sum()))
+            sums = ((first[places].sum(), second[places].sum()) for first, second in samples)
+            return with_interval(result, [1 - first / second for first, second in sums if second > 0])
 
-        number = self.said.shape[1]
+        number = self.labels.shape[1]
         return alpha(slice(0, number)), [alpha(slice(label, label + 1)) for label in range(number)]
 
     @cached_property
     def _others(self) -> NDArray[np.float64]:
         """Of each answer and label the share of the others who give it, [A, J]; 0 where nobody else answered."""
         several = (self.sizes[self.tasks] > 1)[:, None]
-        others = np.maximum(self.sizes[self.tasks] - 1, 1)[:, None]
-        return np.where(several, (self.yes[self.tasks] - self.said) / others, 0.0)
+        peers = np.maximum(self.sizes[self.tasks] - 1, 1)[:, None]
+        return np.where(several, (self.yes[self.tasks] - self.labels) / peers, 0.0)
 
-    def exchanged(self, wanted: NDArray[np.bool_]) -> dict[int, list[tuple[int, int]]]:
+    def exchanges(self, wanted: NDArray[np.bool_]) -> dict[int, list[tuple[int, int]]]:
         """Pairs of labels that an annotator gives one for the other, by annotator; most have none.
 
         Where the others tell the two labels apart, the annotator nearly always tells them apart the other way round:
@@ -110,20 +111,20 @@ class LabelAnswers:
         Args:
             wanted: annotators who are looked at, bool [R].
         """
-        found: dict[int, list[tuple[int, int]]] = {}
-        for who in np.flatnonzero(wanted).tolist():
-            mine = self.who == who
-            said, others = self.said[mine].astype(np.float64), self._others[mine]
-            both, seen = said.T @ others, others.T @ others
-            own, weight = both.diagonal(), seen.diagonal()
+        pairs: dict[int, list[tuple[int, int]]] = {}
+        for annotator in np.flatnonzero(wanted).tolist():
+            mine = self.annotators == annotator
+            labels, rest = self.labels[mine].astype(np.float64), self._others[mine]
+            both, seen = labels.T @ rest, rest.T @ rest
+            diagonal, weight = both.diagonal(), seen.diagonal()
             apart = weight[:, None] + weight - 2 * seen
-            turned = (both + both.T - own[:, None] - own) / np.maximum(apart, 1e-12)
-            sums = said.sum(axis=0) + others.sum(axis=0)
-            together = both + both.T + own[:, None] + own - sums[:, None] - sums + len(said)
+            turned = (both + both.T - diagonal[:, None] - diagonal) / np.maximum(apart, 1e-12)
+            sums = labels.sum(axis=0) + rest.sum(axis=0)
+            together = both + both.T + diagonal[:, None] + diagonal - sums[:, None] - sums + len(labels)
             low = wilson(np.clip((1 + turned) / 2, 0, 1), apart)[0]
-            for one, other in np.argwhere(np.triu((np.nan_to_num(low) > EXCHANGED) & (together > 0), 1)).tolist():
-                found.setdefault(who, []).append((one, other))
-        return found
+            for first, second in np.argwhere(np.triu((np.nan_to_num(low) > EXCHANGED) & (together > 0), 1)).tolist():
+                pairs.setdefault(annotator, []).append((first, second))
+        return pairs
 
     @cached_property
     def _disagreements(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -133,12 +134,12 @@ class LabelAnswers:
         answered the task.
         """
         several, rest = (self.sizes[self.tasks] > 1)[:, None], self._others
-        shared = np.bincount(self.who[several[:, 0]], minlength=self.num_annotators)
-        share = np.zeros((self.num_annotators, self.said.shape[1]))
-        np.add.at(share, self.who, rest)
-        share = (share / np.maximum(shared, 1)[:, None])[self.who]
-        found = np.where(self.said, 1 - rest, rest), np.where(self.said, 1 - share, share)
-        return found[0] * several, found[1] * several
+        shared = np.bincount(self.annotators[several[:, 0]], minlength=self.num_annotators)
+        share = np.zeros((self.num_annotators, self.labels.shape[1]))
+        np.add.at(share, self.annotators, rest)
+        share = (share / np.maximum(shared, 1)[:, None])[self.annotators]
+        shares = np.where(self.labels, 1 - rest, rest), np.where(self.labels, 1 - share, share)
+        return shares[0] * several, shares[1] * several
 
     def agreement(self, label: int | None = None) -> NDArray[np.float64]:
         """Agreement of each annotator with the others beyond chance, [4, R]: value, ends of its interval, and weight.
@@ -154,12 +155,12 @@ class LabelAnswers:
         seen, chance = self._disagreements
         labels = slice(None) if label is None else slice(label, label + 1)
         rows = self.sizes[self.tasks] > 1
-        who, number = self.who[rows], self.num_annotators
+        annotators, number = self.annotators[rows], self.num_annotators
         seen, chance = seen[rows, labels].sum(axis=1), chance[rows, labels].sum(axis=1)
-        counts, total = np.bincount(who, minlength=number), np.bincount(who, chance, number)
+        counts, total = np.bincount(annotators, minlength=number), np.bincount(annotators, chance, number)
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = 1 - np.bincount(who, seen, number) / total
-            residues = np.bincount(who, (chance - seen - value[who] * chance) ** 2, number)
+            value = 1 - np.bincount(annotators, seen, number) / total
+            residues = np.bincount(annotators, (chance - seen - value[annotators] * chance) ** 2, number)
             width = NORMAL_975 * np.sqrt(residues * counts / (counts - 1.0)) / total
         known = (total > 0) & (counts > 1)
         value = np.where(total > 0, value, np.nan)

@@ -24,13 +24,13 @@ def gains(result: MultiLabelAggregation, rates: NDArray[np.float64], crowd: Anno
     right[:, :, 1] = right[:, :, 1, ::-1]
     beliefs = np.stack([1 - result.probabilities, result.probabilities], axis=2)
 
-    def told(tasks: NDArray[np.int64], annotators: NDArray[np.int64]) -> NDArray[np.float64]:
-        found = np.zeros(annotators.shape)
+    def gain(tasks: NDArray[np.int64], annotators: NDArray[np.int64]) -> NDArray[np.float64]:
+        total = np.zeros(annotators.shape)
         for label in range(beliefs.shape[1]):
-            found += information_gain(beliefs[tasks, None, label], right[annotators, label])
-        return found
+            total += information_gain(beliefs[tasks, None, label], right[annotators, label])
+        return total
 
-    return told
+    return gain
 
 
 def sure(result: MultiLabelAggregation, least: float, crowd: Annotations) -> NDArray[np.bool_]:
