@@ -21,6 +21,7 @@ from crowdzoo.errors import ConfigError, CrowdzooError, DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.compared import Scores
 from crowdzoo.kinds.parts import compared_by
+from crowdzoo.kinds.scoring import linearised
 
 if TYPE_CHECKING:
     import keras
@@ -284,15 +285,8 @@ class _Scored:
         return scores
 
     def resampling_scores(self, num_tasks: int) -> Scores:
-        """Scores with the same mean, whose spread is that of the measure when tasks are resampled, [S, n].
-
-        The measure is a sum of scores divided by a sum of weights, so a task counts by its contribution beyond its
-        share (the ratio estimator of survey sampling), times the number of tasks that a score is about.
-        """
-        score = self.by_task.mean(axis=1, keepdims=True)
-        share = self.weights / self.weights.mean(axis=1, keepdims=True)
-        scores: Scores = score + num_tasks * (self.by_task - score * share)
-        return scores
+        """Scores with the same mean, whose spread is that of the measure when tasks are resampled, [S, n]."""
+        return linearised(self.totals, self.weights, num_tasks)
 
 
 def _score_method(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Scored:
@@ -307,11 +301,11 @@ def _score_method(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> 
         if not notes:
             notes |= dict.fromkeys(measure.faults(answers, tasks))
         for run in seed_runs:
-            score = measure.right if setup.gold is not None else setup.evidence(seed, run.part)
+            score = measure.sums if setup.gold is not None else setup.evidence(seed, run.part)
             for sums, values in zip((totals, weights), score(run.answers, run.tasks), strict=True):
                 sums[place, run.tasks] += values
         if setup.gold is not None:
-            figures.append(measure.figures(answers, tasks))
+            figures.append(measure.further(answers, tasks))
             counted[tasks] = measure.known[tasks]
     counted |= weights.any(axis=0)
     if not weights.any(axis=1).all():

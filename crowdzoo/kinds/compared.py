@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.errors import DataError
+from crowdzoo.kinds.scoring import Scoring, Sums
 from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.training_loop import pair_with_tasks
 
 Scores = NDArray[np.float64]
-Summed = tuple[Scores, Scores]
 LINE = "compare(annotations, x, tasks={})"
 
 
@@ -30,6 +30,7 @@ class Compared(ABC):
         gold: what is known of the tasks; None.
 
     Attributes:
+        scoring: how answers are compared with gold.
         title: of the score against gold; higher is better.
         hidden_title: of the score without gold.
         baseline: the aggregation that all others are compared with.
@@ -42,6 +43,7 @@ class Compared(ABC):
         scale: settings that all methods share, such as the ends of ratings; see `Kind.scale`.
     """
 
+    scoring: Scoring
     title: str
     hidden_title: ClassVar[str] = "nats per hidden annotation"
     baseline: ClassVar[str]
@@ -69,7 +71,7 @@ class Compared(ABC):
     @classmethod
     def gold_of(cls, gold: Any) -> Any:
         """Gold of a `TrainingSet`, as it is compared with; None where nothing is known."""
-        return gold
+        return None if gold is None or not cls.scoring.known(gold).any() else gold
 
     def checked(self, gold: Any) -> Any:
         """Gold of each task, [N]; texts, empty where unknown, unless the kind has others.
@@ -98,21 +100,44 @@ class Compared(ABC):
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Which tasks have gold, bool [N]; texts that are not empty, unless the kind has others."""
-        return np.asarray(self.gold != "", bool)
+        """Which tasks have gold, bool [N]."""
+        return self.scoring.known(self.gold)
 
-    @abstractmethod
-    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
+    def sums(self, answers: Scores, tasks: NDArray[Any]) -> Sums:
         """What each of these tasks adds to the sum of scores against gold, and to that of weights, [n] each."""
+        known, both = self.known[tasks], np.zeros((2, len(tasks)))
+        both[:, known] = self.scoring.sums(self.gold[tasks[known]], self.answers_with_gold(answers, tasks))
+        return both[0], both[1]
 
-    @abstractmethod
-    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
-        """Further measures against gold."""
+    def further(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+        """Further numbers against gold, by their titles."""
+        scores = self.scoring.score(self.gold[tasks[self.known[tasks]]], self.answers_with_gold(answers, tasks))
+        return {title: scores[name] for name, title in self.scoring.titles.items()}
+
+    def answers_with_gold(self, answers: Scores, tasks: NDArray[Any]) -> Any:
+        """Answers to those of these tasks that have gold, as `scoring` takes them."""
+        return answers[self.known[tasks]]
+
+    def references(self, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """What answers to tasks are compared with, where annotators' labels are of gold's form.
+
+        Args:
+            tasks: codes of the tasks.
+            rows: annotations that are asked for, bool [A]; None: gold.
+
+        Returns:
+            Places among the tasks, and the true answer to each.
+        """
+        if rows is None:
+            places = np.flatnonzero(self.known[tasks])
+            return places, self.gold[tasks[places]]
+        places = np.searchsorted(tasks, self.annotations.task_ids[rows])
+        return places, np.asarray(self.annotations.classes)[self.annotations.labels[rows]]
 
     # === Without gold ===
 
     def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
-        """A function like `right`, by what answers say of annotations; by their log-probability, nats, for most kinds.
+        """A function like `sums`, by what answers say of annotations; by their log-probability, nats, for most kinds.
 
         Args:
             rows: those that are asked for, bool [A]; None is all of the tasks.

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.kinds.compared import Scores, Summed
-from crowdzoo.kinds.preferences.kind import rank_correlations
+from crowdzoo.kinds.compared import Scores
+from crowdzoo.kinds.preferences.scoring import ORDER_SCORING
 from crowdzoo.kinds.ratings.compared import ComparedRatings
+from crowdzoo.kinds.scoring import Sums
 from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.held_out_annotations import scores
 
 CERTAIN = np.log(np.maximum(np.eye(3), 1e-300))  # an answer is what it is
-AT_ONCE = 1 << 24  # pairs
 
 
 class ComparedPreferences(ComparedRatings):
@@ -22,10 +22,16 @@ class ComparedPreferences(ComparedRatings):
     it a row has the probabilities of left, right and equal of an annotation that was asked for.
     """
 
+    scoring = ORDER_SCORING
     title = "share of pairs in order"
     baseline = "bradley-terry"
     quick = ("bradley-terry", "noisy-bradley-terry", "crowd-bt", "annotator-bradley-terry")
     drawn = 2
+
+    @classmethod
+    def gold_of(cls, gold: Any) -> Any:
+        """True scores."""
+        return super().gold_of(gold.scores)
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Scores; without gold how likely each annotator gives each answer."""
@@ -34,27 +40,10 @@ class ComparedPreferences(ComparedRatings):
         found = result.answer_probabilities(self.annotations.select_rows(rows))
         return np.pad(found, [(0, 0), (0, 3 - found.shape[1])])
 
-    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
-        """Of each task the other ones in its group that are on the right side of it, and that gold tells apart."""
-        (found, groups), gold = answers.T, self.gold[tasks]
-        sums = []
-        for some in np.array_split(np.arange(len(tasks)), 1 + len(tasks) ** 2 // AT_ONCE):
-            order = np.sign(gold[some, None] - gold)
-            there = (np.abs(order) == 1) & (groups[some, None] == groups)
-            shares = (1 + order * np.sign(found[some, None] - found)) / 2
-            sums.append((shares.sum(axis=1, where=there), there.sum(axis=1)))
-        totals, weights = (np.concatenate(each).astype(float) for each in zip(*sums, strict=True))
-        return totals, weights
-
-    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
-        """Spearman's rho, the mean of groups."""
-        found = rank_correlations(self.gold[tasks], *answers.T)
-        return {"Spearman's rho": float(np.mean(found)) if found else np.nan}
-
     def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
         """See `held_out_annotations.scores`; an annotation counts for both of its tasks."""
 
-        def summed(answers: Scores, tasks: NDArray[Any]) -> Summed:
+        def summed(answers: Scores, tasks: NDArray[Any]) -> Sums:
             asked = self.annotations.select_rows(self._between(tasks) if rows is None else rows)
             logs = scores(answers, CERTAIN[asked.labels])
             both = np.concatenate([asked.task_ids, asked.right_ids])

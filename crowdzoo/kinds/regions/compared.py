@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.data.regions import MarkedImage, dice
-from crowdzoo.kinds.compared import Compared, Scores, Summed
+from crowdzoo.data.regions import MarkedImage
+from crowdzoo.kinds.compared import Compared, Scores
 from crowdzoo.kinds.regions.kind import KIND
-from crowdzoo.kinds.regions.masks import texts_of
+from crowdzoo.kinds.regions.scoring import SCORING, intersection_over_union
+from crowdzoo.kinds.scoring import Sums
 from crowdzoo.training.encode_rows import encode_rows
 
 
@@ -19,6 +20,7 @@ class ComparedRegions(Compared):
     A row of answers has the sum of an image's coefficients, their number, and the sum of intersections over unions.
     """
 
+    scoring = SCORING
     title = "Dice coefficient"
     answers_hold_gold = True
     hidden_title = "Dice coefficient with hidden answers"
@@ -29,7 +31,7 @@ class ComparedRegions(Compared):
     @property
     def known(self) -> NDArray[np.bool_]:
         """Those that are not empty, of images with answers."""
-        return np.asarray((self.gold != "") & (self.annotations.redundancy > 0), bool)
+        return super().known & (self.annotations.redundancy > 0)
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Sums of Dice coefficients, how many there are, and sums of intersections over unions."""
@@ -44,34 +46,28 @@ class ComparedRegions(Compared):
     def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
         """As `answers`, of masks in the size of their image; without gold with all answers to it."""
         said, asked = self.annotations, np.isin(np.arange(self.num_tasks), tasks)
-        masks = model.predict(encode_rows(x, asked, encoder), verbose=0).argmax(axis=-1)
         answer = np.zeros(self.num_tasks, np.int64)
         answer[said.task_ids] = said.labels
         like = np.asarray(said.classes)[answer[tasks]]
         rows = asked[said.task_ids] if self.gold is None else None
-        return self._near(texts_of(masks, KIND.class_names(said), like), tasks, rows)
+        return self._near(KIND.model_answers(model, encode_rows(x, asked, encoder), said, like), tasks, rows)
 
     def _near(self, regions: NDArray[Any], tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """See `answers`."""
-        if rows is None:
-            places = np.flatnonzero(self.known[tasks])
-            true = self.gold[tasks[places]]
-        else:
-            places = np.searchsorted(tasks, self.annotations.task_ids[rows])
-            true = np.asarray(self.annotations.classes)[self.annotations.labels[rows]]
-        near = np.array([dice(*map(MarkedImage.parse, pair)) for pair in zip(true, regions[places], strict=True)])
-        columns = near, np.ones(len(near)), near / (2 - near)
-        return np.stack([np.bincount(places, each, len(tasks)) for each in columns], axis=1)
+        places, true = self.references(tasks, rows)
+        near, ones = self.scoring.sums(true, regions[places])
+        columns = near, ones, intersection_over_union(near)
+        return np.stack([np.bincount(places, column, len(tasks)) for column in columns], axis=1)
 
-    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
+    def sums(self, answers: Scores, tasks: NDArray[Any]) -> Sums:
         """Dice coefficients."""
         return answers[:, 0], answers[:, 1]
 
     def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
         """Dice coefficients with hidden answers."""
-        return self.right
+        return self.sums
 
-    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+    def further(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
         """Intersection over union."""
         return {"IoU": float(answers[:, 2].sum() / answers[:, 1].sum())}
 

@@ -1,13 +1,17 @@
 """Images and annotators' regions as tf.Examples."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
+from crowdzoo.kinds.model_answers import instance_scores
 from crowdzoo.kinds.regions.kind import KIND
-from crowdzoo.kinds.regions.masks import check_sizes
+from crowdzoo.kinds.regions.masks import check_sizes, texts_of
+from crowdzoo.kinds.regions.scoring import SCORING
 from crowdzoo.records.instance_examples import read_labelled_instances
 from crowdzoo.records.instance_features import INSTANCES
 from crowdzoo.records.labelled_tasks import LabelledTasks
@@ -38,3 +42,12 @@ def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> Labelle
 
     info = {**found.info, "classes": KIND.class_names(crowd)}
     return replace(found, annotations=crowd, gold=known, info=info, example=example, unit="image")
+
+
+def model_scores(models: Mapping[str, str], files: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Scores of networks for masks; see `crowdzoo.kinds.parts`."""
+
+    def texts(masks: np.ndarray, gold: np.ndarray) -> np.ndarray:
+        return texts_of(masks, info["classes"], gold)
+
+    return instance_scores(SCORING, models, files, info, "label", tf.string, texts, batch_size=32)

@@ -11,9 +11,10 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.drawn_spans import DrawnSpan, side_by_side
 from crowdzoo.data.tags import spans_of
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.kinds.compared import Compared, Scores, Summed
-from crowdzoo.kinds.sentences.kind import DRAWN_F1, TAGS_F1
-from crowdzoo.quality.span_scores import SpanScores, drawn_scores, span_scores
+from crowdzoo.kinds.compared import Compared, Scores
+from crowdzoo.kinds.scoring import Sums
+from crowdzoo.kinds.sentences.scoring import DRAWN_F1, SCORING, TAGS_F1, SpanScoring
+from crowdzoo.quality.span_scores import TypeScores, drawn_scores
 
 
 class ComparedSentences(Compared):
@@ -27,6 +28,7 @@ class ComparedSentences(Compared):
         gold: tags of each sentence or their codes, None where unknown; None takes the sentences' own.
     """
 
+    scoring = SCORING
     title = TAGS_F1
     baseline = "majority-vote"
     quick = ("majority-vote", "span-majority-vote", "dawid-skene", "hmm-crowd", "bsc-seq")
@@ -37,6 +39,7 @@ class ComparedSentences(Compared):
         if not isinstance(crowd, CrowdSequences):
             raise DataError("compare: give the CrowdSequences, whose tokens the methods see, not their annotations.")
         super().__init__(replace(crowd, gold=None), crowd.gold if gold is None else gold)
+        self.scoring = SpanScoring(crowd.scheme, crowd.classes)
         self.drawn_gold: list[Any] = []
         if crowd.drawn is not None and self.gold is not None:
             self.title, self.answers_hold_gold = DRAWN_F1, True
@@ -52,11 +55,6 @@ class ComparedSentences(Compared):
         found[:] = replace(self.crowd, gold=codes).gold or [None] * self.num_tasks
         return found
 
-    @property
-    def known(self) -> NDArray[np.bool_]:
-        """Those that have tags."""
-        return np.array([codes is not None for codes in self.gold], bool)
-
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Tags, or counts of spans."""
         if self.drawn_gold:
@@ -64,34 +62,26 @@ class ComparedSentences(Compared):
         codes = result.codes()
         return _rows([codes[task] for task in tasks])
 
-    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
-        """Twice the spans that are right, and the spans that are there and those that were found."""
-        if self.drawn_gold:
-            return 2.0 * answers[:, 0], answers[:, 1] + answers[:, 2]
-        said = self._said(answers, tasks)
-        each = [self._scores([self.gold[task]], [tags]) for task, tags in zip(tasks, said, strict=True)]
-        return (
-            np.array([2.0 * one.num_correct for one in each]),
-            np.array([float(one.num_gold + one.num_predicted) for one in each]),
-        )
+    def sums(self, answers: Scores, tasks: NDArray[Any]) -> Sums:
+        """See `Compared.sums`; of spans as they were drawn answers are the counts."""
+        return (2 * answers[:, 0], answers[:, 1] + answers[:, 2]) if self.drawn_gold else super().sums(answers, tasks)
 
-    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
-        """Precision and recall of spans, and of tags the share of tokens with the right one."""
-        if self.drawn_gold:
-            right, there, said = answers.sum(axis=0)
-            return {"precision": right / max(said, 1.0), "recall": right / max(there, 1.0)}
-        found = self._scores(self.gold[tasks], self._said(answers, tasks))
-        return {"precision": found.precision, "recall": found.recall, "token accuracy": found.token_accuracy}
+    def further(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+        """Precision and recall of spans, and of tags the share of tokens with the correct one."""
+        if not self.drawn_gold:
+            return super().further(answers, tasks)
+        num_correct, num_gold, num_predicted = answers.sum(axis=0).astype(int).tolist()
+        counts = TypeScores(num_gold, num_predicted, num_correct)
+        return {"precision": counts.precision, "recall": counts.recall}
+
+    def answers_with_gold(self, answers: Scores, tasks: NDArray[Any]) -> list[NDArray[np.int64]]:
+        """Codes of the tags of the sentences with gold."""
+        tags = np.split(answers[:, 0].astype(int), np.cumsum(self.crowd.lengths[tasks])[:-1])
+        return [codes for codes, known in zip(tags, self.known[tasks], strict=True) if known]
 
     def _counted(self, tasks: NDArray[Any], found: Sequence[Sequence[DrawnSpan]]) -> Scores:
         each = [drawn_scores([self.drawn_gold[task]], [said]) for task, said in zip(tasks, found, strict=True)]
         return np.array([[one.num_correct, one.num_gold, one.num_predicted] for one in each], float)
-
-    def _said(self, answers: Scores, tasks: NDArray[Any]) -> list[NDArray[np.int64]]:
-        return np.split(answers[:, 0].astype(int), np.cumsum(self.crowd.lengths[tasks])[:-1])
-
-    def _scores(self, gold: Any, said: Any) -> SpanScores:
-        return span_scores(list(gold), said, self.crowd.scheme, classes=self.crowd.classes)
 
     @classmethod
     def paired(cls, settings: Any, x: Any, crowd: Any, tasks: Any) -> tuple[Any, Any]:

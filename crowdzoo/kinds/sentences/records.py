@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.errors import DataError
+from crowdzoo.export.predict import load_and_predict
+from crowdzoo.kinds.scoring import scored_models
+from crowdzoo.kinds.sentences.scoring import SpanScoring
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.records.example_dataset import files_of
@@ -138,6 +141,32 @@ def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadSentence
     annotators = np.array(info["annotators"], object)
     annotations = sentence_annotations(answers, np.arange(len(texts)), annotators, info["classes"])
     return ReadSentences(texts, sentences, annotations, posteriors, evaluation_labels, np.array(weights))
+
+
+def model_scores(models: Mapping[str, str], files: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Scores of taggers on the sentences whose tags are known, asked as a server asks them: with text.
+
+    Args and Returns: see `crowdzoo.kinds.parts`.
+
+    Raises:
+        ValueError: a model cuts a text into other tokens than it was tagged by.
+    """
+    sentences = read_examples([files], dict(info))
+    known = np.flatnonzero(sentences.evaluation_weights > 0)
+    # sentences of like length are asked together
+    order = known[np.argsort([len(sentences.tokens[task]) for task in known], kind="stable")]
+    gold = [[info["classes"][code] for code in sentences.evaluation_labels[task]] for task in order]
+    answers = {}
+    for name, folder in models.items():
+        outputs = load_and_predict(folder, [sentences.texts[task] for task in order], batch_size=128)
+        for task, cut, length in zip(order, outputs["tokens"], outputs["lengths"], strict=True):
+            tokens, own = cut[:length].tolist(), sentences.tokens[task]
+            if tokens != own:
+                raise ValueError(f"{folder}: cuts {sentences.texts[task]!r} into {tokens}, not {own}")
+        answers[name] = [
+            tags[:length].tolist() for tags, length in zip(outputs["tags"], outputs["lengths"], strict=True)
+        ]
+    return scored_models(SpanScoring(info["scheme"]), models, gold, answers)
 
 
 def read_tokens(pattern: str) -> dict[str, list[str]]:
