@@ -181,7 +181,7 @@ answers = np.array([[0.9, 0.1], [0.8, 0.2]])
 assert kind.scoring.score(np.array([0, 1]), answers) == {"right": 0.5}
 assert "yes" in VALUES["verdict"]
 assert [column.title for column in COLUMNS["verdict", "facts"]] == ["verdicts"]
-for part, name in (("records", "read_labelled"), ("aggregated", "aggregated")):
+for part, name in (("records", "read_labelled"), ("training", "train_from_files")):
     assert getattr(parts.part_of("verdict", part), name)(1, 2, 3) == (part, 1, 2, 3)
 assert cli.main(["aggregate", "a.csv", "--task", "verdict", "--out", "labels.csv"]) == 0
 """
@@ -333,8 +333,7 @@ def test_a_new_kind_of_label_is_a_line_a_folder_and_its_methods(copy):
     for made in (folder, own):
         made.mkdir()
         (made / "__init__.py").touch()
-    parts = {"records": "read_labelled", "aggregated": "aggregated"}
-    for part, name in {**parts, "training": "train_from_files"}.items():
+    for part, name in {"records": "read_labelled", "training": "train_from_files"}.items():
         add(folder / f"{part}.py", KIND_PART.format(part=part, name=name))
     add(folder / "kind.py", KIND)
     add(folder / "page.py", KIND_PAGE)

@@ -68,11 +68,6 @@ class Compared(ABC):
 
     # === Gold ===
 
-    @classmethod
-    def gold_of(cls, gold: Any) -> Any:
-        """Gold of a `TrainingSet`, as it is compared with; None where nothing is known."""
-        return None if gold is None or not cls.scoring.known(gold).any() else gold
-
     def checked(self, gold: Any) -> Any:
         """Gold of each task, [N]; texts, empty where unknown, unless the kind has others.
 

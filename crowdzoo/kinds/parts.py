@@ -8,9 +8,9 @@ The pipeline's parts:
   as CrowdAggregator writes them, and `info` the result of `read_dataset_info`. It gives what
   `crowdzoo.kinds.scoring.scored_models` gives, and raises FileNotFoundError where no file fits, ServingError of a model
   that does not load or does not take these instances, and ValueError of answers that cannot be scored.
-- `aggregated`: `aggregated(method, crowds, fit, examples)` fits a method of aggregation, and asks it about the tasks of
-  both splits (`CrowdAnswers`). `crowds` are the annotations by split, and of `BOTH`; `fit` fits the method, on Beam
-  where it has that form; `examples` is the folder of the Examples.
+  `aggregate(method, crowds, fit, examples)` fits a method of aggregation, and asks it about the tasks of both splits
+  (`CrowdAnswers`). `crowds` are the annotations by split, and of `BOTH`; `fit` fits the method, on Beam where it has
+  that form; `examples` is the folder of the Examples.
 - `training`: `train_from_files(settings, files, info, checkpoint, start=...)`, which gives `Trained`; see
   `crowdzoo.records.training.train_on_instances`. `start` is given where the training begins with another's weights.
 """

@@ -270,7 +270,7 @@ def test_examples_hold_regions_and_each_split_is_aggregated(files, tasks, tmp_pa
     assert read.info["classes"] == ["background", "255"]
     parts = {name: read.annotations.select_tasks(read.split == name) for name in ("train", "eval")}
     method = kind_of("region").create_aggregator("staple")
-    found = part_of("region", "aggregated").aggregated(method, {**parts, BOTH: read.annotations}, method.fit, "")
+    found = part_of("region", "records").aggregate(method, {**parts, BOTH: read.annotations}, method.fit, "")
     tables = {name: table["task"].to_pylist() for name, table in found.tables.items()}
     assert sorted(tables["train"] + tables["eval"]) == [f"{n:02}" for n in range(N - 2)]
     first = MarkedImage.parse(

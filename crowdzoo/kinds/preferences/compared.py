@@ -28,11 +28,6 @@ class ComparedPreferences(ComparedRatings):
     quick = ("bradley-terry", "noisy-bradley-terry", "crowd-bt", "annotator-bradley-terry")
     drawn = 2
 
-    @classmethod
-    def gold_of(cls, gold: Any) -> Any:
-        """True scores."""
-        return super().gold_of(gold.scores)
-
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Scores; without gold how likely each annotator gives each answer."""
         if rows is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,18 +19,6 @@ from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.encode_rows import encode_rows
-
-
-class _Gold(NamedTuple):
-    """What is known of the tasks that are compared.
-
-    Attributes:
-        scores: true scores or ranks from the worst, float64 [N], NaN where unknown.
-        pairs: preferences that are true, by one annotator; None where no file has them.
-    """
-
-    scores: np.ndarray
-    pairs: Annotations | None = None
 
 
 class Preferences(Kind):
@@ -130,11 +118,11 @@ class Preferences(Kind):
             raise DataError(f"{annotations}: no preference is between two tasks of the split 'train' in {instances}.")
         if gold is None:
             return data
-        return replace(data, gold=data.gold._replace(pairs=read_gold_pairs(gold, data.crowd.tasks, data.crowd.classes)))
+        return replace(data, gold_pairs=read_gold_pairs(gold, data.crowd.tasks, data.crowd.classes))
 
-    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> _Gold:
-        """True scores."""
-        return _Gold(table.gold_ratings(path, "true scores"))
+    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> np.ndarray:
+        """True scores, float64 [N], NaN where the table does not know."""
+        return table.gold_ratings(path, "true scores")
 
     # === Evaluation ===
 
@@ -145,16 +133,16 @@ class Preferences(Kind):
         everything = np.ones(len(data.training), bool)
         outputs = CrowdModel(model.base.scorer).predict(encode_rows(data.x, everything, encoder), verbose=0)
         scores, held, rows = outputs[:, 0].astype(np.float64), ~data.training, Rows()
-        if (pairs := data.gold.pairs) is not None:
+        if (pairs := data.gold_pairs) is not None:
             of_held = held[pairs.task_ids] | held[pairs.right_ids]
             for split, chosen in (("training", ~of_held), ("held-out", of_held)):
                 rows += SCORING.rows(pairs.select_rows(chosen), scores, f"{split} pairs right, against gold")
         preferences = data.crowd.select_rows(held[data.crowd.task_ids] & held[data.crowd.right_ids])
         rows += SCORING.rows(preferences, scores, "held-out preferences right")
         for split, tasks in (("training", data.training), ("held-out", held)):
-            known = tasks & ORDER_SCORING.known(data.gold.scores)
+            known = tasks & ORDER_SCORING.known(data.gold)
             in_one_group = np.stack([scores, np.zeros(len(scores))], axis=1)
-            rows += ORDER_SCORING.rows(data.gold.scores[known], in_one_group[known], split)
+            rows += ORDER_SCORING.rows(data.gold[known], in_one_group[known], split)
         return rows
 
 

@@ -1,12 +1,13 @@
 """Pairs of tasks that annotators compared, as tf.Examples: from their files, and back into arrays for training."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import keras
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
@@ -18,6 +19,7 @@ from crowdzoo.kinds.scoring import scored_models
 from crowdzoo.networks.reward_model import SIDES, input_name
 from crowdzoo.reading.instances.gold import EQUAL, TURNED, read_gold_pairs
 from crowdzoo.reading.instances.instances import Instances, take_rows
+from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
 from crowdzoo.records.example_files import SPLITS
 from crowdzoo.records.instance_examples import read_annotations, read_instances_of, split_of
@@ -242,3 +244,22 @@ def _named(sides: Mapping[str, Any]) -> dict[str, Any]:
         for side, part in sides.items()
         for name, values in (part if isinstance(part, Mapping) else {"instances": part}).items()
     }
+
+
+def aggregate(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
+    """Each split by its own preferences alone; the answers are those to the pairs that were compared.
+
+    A pair without preferences has equal probabilities.
+
+    Args: see `crowdzoo.kinds.parts`.
+    """
+    fitted, tables = {}, {}
+    for split in ("train", "eval"):
+        crowd = crowds[split]
+        names, posteriors = pair_names(crowd), np.zeros((0, crowd.num_classes))
+        if names:
+            found = fitted[split] = fit(crowd)
+            posteriors = found.of_pairs(crowd)
+        tables[split] = answers_table(pa.array(names, pa.string()), posteriors.argmax(axis=1), posteriors)
+    num_classes = crowds["train"].num_classes
+    return CrowdAnswers(fitted["train"], tables, [1 / num_classes] * num_classes, 0)

@@ -1,6 +1,6 @@
 """Images and annotators' regions as tf.Examples."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from crowdzoo.data.vocabulary import is_among
 from crowdzoo.kinds.model_answers import instance_scores
 from crowdzoo.kinds.regions.kind import KIND
 from crowdzoo.kinds.regions.masks import check_sizes, texts_of
 from crowdzoo.kinds.regions.scoring import SCORING
+from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, answers_table
 from crowdzoo.records.instance_examples import read_labelled_instances
 from crowdzoo.records.instance_features import INSTANCES
 from crowdzoo.records.labelled_tasks import LabelledTasks
@@ -51,3 +53,16 @@ def model_scores(models: Mapping[str, str], files: str, info: Mapping[str, Any])
         return texts_of(masks, info["classes"], gold)
 
     return instance_scores(SCORING, models, files, info, "label", tf.string, texts, batch_size=32)
+
+
+def aggregate(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
+    """Fits to train; eval's regions are those of a fit to both splits.
+
+    Args: see `crowdzoo.kinds.parts`.
+    """
+    fitted, tables = fit(crowds["train"]), dict[str, Any]()
+    for split, found in (("train", fitted), ("eval", fit(crowds[BOTH]))):
+        own = is_among(found.tasks, crowds[split].tasks) & (found.regions != "")
+        texts = [text.encode() for text in found.regions[own].tolist()]
+        tables[split] = answers_table(found.tasks[own], np.array(texts, object))
+    return CrowdAnswers(fitted, tables, [], b"")

@@ -3,10 +3,11 @@
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
@@ -18,8 +19,9 @@ from crowdzoo.kinds.scoring import scored_models
 from crowdzoo.kinds.sentences.scoring import SpanScoring
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import files_of
-from crowdzoo.records.example_files import split_by_hash, task_and_example
+from crowdzoo.records.example_files import read_dataset_info, split_by_hash, split_files, task_and_example
 from crowdzoo.records.labelled_tasks import LabelledTasks
 
 
@@ -184,3 +186,23 @@ def _tokens(example: tf.train.Example) -> list[str]:
 
 def _records(files: Iterable[str]) -> Iterator[bytes]:
     return tf.data.TFRecordDataset(list(files), "GZIP").as_numpy_iterator()
+
+
+def aggregate(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
+    """Each split by its own annotations alone; tokens of sentences without annotations have "O".
+
+    Args: see `crowdzoo.kinds.parts`.
+    """
+    info = read_dataset_info(examples)
+    fitted, tables = {}, {}
+    for split, annotations in crowds.items():
+        tokens = read_tokens(split_files(examples, split))
+        crowd = annotations.select_tasks(np.array([str(name) in tokens for name in annotations.tasks], bool))
+        if len(crowd) == 0:
+            tables[split] = answers_table(crowd.tasks[:0], np.zeros(0, np.int64))
+            continue
+        sentences = CrowdSequences([tokens[str(name)] for name in crowd.tasks], crowd, scheme=info["scheme"])
+        found = fitted[split] = fit(sentences)
+        table = answers_table(crowd.tasks, found.labels, found.posteriors, found.starts)
+        tables[split] = table.filter(pa.array(crowd.redundancy > 0))
+    return CrowdAnswers(fitted["train"], tables, [], info["classes"].index("O"))
