@@ -284,10 +284,6 @@ class _Scored:
         scores: Scores = self.totals / self.weights.mean(axis=1, keepdims=True)
         return scores
 
-    def resampling_scores(self, num_tasks: int) -> Scores:
-        """Scores with the same mean, whose spread is that of the measure when tasks are resampled, [S, n]."""
-        return linearised(self.totals, self.weights, num_tasks)
-
 
 def _score_method(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Scored:
     """Scores of one method whose runs, by seed and part, have not failed."""
@@ -337,7 +333,8 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
     for title in order:
         score, row = scored[title], dict[str, Any]()
         for name, other in (("against_baseline", baseline), ("behind_best", best)):
-            both = [scores.resampling_scores(setup.measure.drawn) for scores in (score, scored.get(other)) if scores]
+            pair = [method_scores for method_scores in (score, scored.get(other)) if method_scores]
+            both = [linearised(one.totals, one.weights, setup.measure.drawn) for one in pair]
             ends = bootstrap(*both) if other in scored else (np.nan,) * 3
             row |= dict(zip([name, f"{name}_low", f"{name}_high"], ends, strict=True))
         method_runs = [run for seed_runs in score.runs for run in seed_runs]

@@ -78,20 +78,20 @@ class Compared(ABC):
 
     def array_of(self, gold: Any) -> NDArray[Any]:
         """Gold as an array with a value a task."""
-        found = np.asarray(gold)
+        values = np.asarray(gold)
         if hasattr(gold, "reindex") and gold.index.tolist() not in (
             self.annotations.tasks.tolist(),
-            [*range(len(found))],
+            [*range(len(values))],
         ):
             raise DataError(
                 "compare: gold is a Series whose index is neither annotations.tasks nor 0, 1, 2, …. Write "
                 "gold.reindex(annotations.tasks), or gold.to_numpy() where its rows are in the right order."
             )
-        if found.shape != (self.num_tasks,):
+        if values.shape != (self.num_tasks,):
             raise DataError(
-                f"compare: gold must have a value for each of the {self.num_tasks:,} tasks, got shape {found.shape}."
+                f"compare: gold must have a value for each of the {self.num_tasks:,} tasks, got shape {values.shape}."
             )
-        return found
+        return values
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -131,7 +131,7 @@ class Compared(ABC):
 
     # === Without gold ===
 
-    def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
         """A function like `sums`, by what answers say of annotations; by their log-probability, nats, for most kinds.
 
         Args:
@@ -146,10 +146,15 @@ class Compared(ABC):
         """Sentences on what is wrong with answers, by the annotations alone."""
         return []
 
+    def num_hidden(self, rows: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+        """How many of some annotations are about each task, [N]; None is all of them."""
+        tasks = self.annotations.task_ids
+        return np.bincount(tasks if rows is None else tasks[rows], minlength=self.num_tasks)
+
     # === Aggregations ===
 
-    def made(self, name: str, aggregator: Any) -> Any:
-        """What is fitted, by an aggregator of that name."""
+    def fitted_by(self, name: str, aggregator: Any) -> Any:
+        """What fits the labels: the aggregator of that name, or what asks it label by label."""
         return aggregator
 
     @abstractmethod
@@ -174,8 +179,8 @@ class Compared(ABC):
         """The crowd of some tasks, by their codes."""
         return self.crowd.select_tasks(tasks)
 
-    def told(self, tasks: NDArray[Any]) -> Any:
-        """What a base learns from gold of these tasks, which all have it; see `Kind.targets`.
+    def gold_targets(self, tasks: NDArray[Any]) -> Any:
+        """Training targets built from the gold labels of these tasks, which all have one; see `Kind.targets`.
 
         A kind whose `paired` refuses deep methods has none.
         """

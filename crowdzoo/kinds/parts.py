@@ -71,5 +71,5 @@ def compared_by(crowd: Any, gold: Any) -> type[Compared]:
     annotations = getattr(crowd, "annotations", crowd)
     require_annotations(annotations, "compare")
     kind = "multi-label" if isinstance(gold, Mapping) else annotations.kind
-    found: type[Compared] = part_of(kind, "compared").COMPARED
-    return found
+    comparison: type[Compared] = part_of(kind, "compared").COMPARED
+    return comparison

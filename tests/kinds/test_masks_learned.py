@@ -196,8 +196,9 @@ def test_networks_for_masks_are_compared_by_the_answers_to_hidden_images(files, 
     held_out = np.char.startswith(tasks.astype(str), "b")
     found = compare(data.crowd, data.x, methods=["ccem"], tasks=tasks, held_out=held_out, settings=small)
     strange = MarkedImage(H, W, (Region("strange", mask_of_pixels(np.ones((H, W), bool))),)).text
-    told = part_of("region", "compared").COMPARED(data.crowd, np.full(len(tasks), strange)).told(np.array([0]))
-    assert MarkedImage.parse(told[0]).regions == ()  # nobody marked that class
+    compared = part_of("region", "compared").COMPARED(data.crowd, np.full(len(tasks), strange))
+    targets = compared.gold_targets(np.array([0]))
+    assert MarkedImage.parse(targets[0]).regions == ()  # nobody marked that class
     assert found.measure == "Dice coefficient with hidden answers"
     assert (found.num_tasks, found.frame["score"].min() > 0.7) == (N - 2, True), found.frame
 

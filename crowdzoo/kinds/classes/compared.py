@@ -24,26 +24,25 @@ class ComparedClasses(Compared):
 
     def checked(self, gold: Any) -> NDArray[Any]:
         """Class codes, -1 where unknown."""
-        found, number = self.array_of(gold), self.annotations.num_classes
-        if found.dtype.kind not in "iu" or found.max(initial=-1) >= number or found.min(initial=-1) < -1:
+        codes, number = self.array_of(gold), self.annotations.num_classes
+        if codes.dtype.kind not in "iu" or codes.max(initial=-1) >= number or codes.min(initial=-1) < -1:
             raise DataError(
                 f"compare: gold must be class codes, whole numbers from 0 to {number - 1}, -1 where it is unknown. Of "
                 "names make codes: annotations.classes.tolist().index(name)."
             )
-        return found
+        return codes
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Posteriors."""
         return np.asarray(result.posteriors[tasks])
 
-    def told(self, tasks: NDArray[Any]) -> Scores:
+    def gold_targets(self, tasks: NDArray[Any]) -> Scores:
         """One-hot."""
         return np.eye(self.annotations.num_classes)[self.gold[tasks]]
 
-    def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
         """See `held_out_annotations.scores`."""
-        likelihoods, asked = log_likelihoods(self.annotations, rows), self.annotations.task_ids
-        counts = np.bincount(asked if rows is None else asked[rows], minlength=self.num_tasks)
+        likelihoods, counts = log_likelihoods(self.annotations, rows), self.num_hidden(rows)
         return lambda answers, tasks: (scores(answers, likelihoods[tasks]), counts[tasks])
 
     def faults(self, answers: Scores, tasks: NDArray[Any]) -> list[str]:

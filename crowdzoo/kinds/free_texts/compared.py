@@ -35,7 +35,7 @@ class ComparedTexts(Compared):
         known = self.known[tasks]
         return np.where(known, -answers[:, 0], 0.0), np.where(known, answers[:, 1], 0.0)
 
-    def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
         """Negative edits, and tokens, of the hidden texts."""
         return lambda answers, tasks: (-answers[:, 0], answers[:, 1])
 

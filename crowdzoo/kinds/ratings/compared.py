@@ -22,23 +22,22 @@ class ComparedRatings(Compared):
 
     def checked(self, gold: Any) -> NDArray[Any]:
         """Numbers, NaN where unknown."""
-        found = self.array_of(gold)
-        if found.dtype.kind not in "iuf":
-            raise DataError(f"compare: gold must be numbers, NaN where unknown, got values of type {found.dtype}.")
-        return found.astype(float)
+        ratings = self.array_of(gold)
+        if ratings.dtype.kind not in "iuf":
+            raise DataError(f"compare: gold must be numbers, NaN where unknown, got values of type {ratings.dtype}.")
+        return ratings.astype(float)
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Estimates."""
         return np.asarray(result.estimates[tasks, None])
 
-    def told(self, tasks: NDArray[Any]) -> Scores:
+    def gold_targets(self, tasks: NDArray[Any]) -> Scores:
         """Gold itself."""
         return np.asarray(self.gold[tasks])
 
-    def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
         """See `held_out_ratings.rating_scores`."""
-        evidence, asked = rating_evidence(self.annotations, rows), self.annotations.task_ids
-        counts = np.bincount(asked if rows is None else asked[rows], minlength=self.num_tasks)
+        evidence, counts = rating_evidence(self.annotations, rows), self.num_hidden(rows)
         return lambda answers, tasks: (rating_scores(answers[:, 0], evidence.of(tasks)), counts[tasks])
 
 

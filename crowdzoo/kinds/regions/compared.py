@@ -37,20 +37,20 @@ class ComparedRegions(Compared):
         """Sums of Dice coefficients, how many there are, and sums of intersections over unions."""
         return self._near(result.regions[tasks], tasks, rows)
 
-    def told(self, tasks: NDArray[Any]) -> Any:
+    def gold_targets(self, tasks: NDArray[Any]) -> Any:
         """Texts of true regions, without classes that nobody marked."""
         names, images = KIND.class_names(self.annotations), map(MarkedImage.parse, self.gold[tasks])
-        known = ((image, tuple(each for each in image.regions if each.label in names)) for image in images)
+        known = ((image, tuple(region for region in image.regions if region.label in names)) for image in images)
         return np.array([replace(image, regions=regions).text for image, regions in known], object)
 
     def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
         """As `answers`, of masks in the size of their image; without gold with all answers to it."""
-        said, asked = self.annotations, np.isin(np.arange(self.num_tasks), tasks)
-        answer = np.zeros(self.num_tasks, np.int64)
-        answer[said.task_ids] = said.labels
-        like = np.asarray(said.classes)[answer[tasks]]
-        rows = asked[said.task_ids] if self.gold is None else None
-        return self._near(KIND.model_answers(model, encode_rows(x, asked, encoder), said, like), tasks, rows)
+        crowd, wanted = self.annotations, np.isin(np.arange(self.num_tasks), tasks)
+        codes = np.zeros(self.num_tasks, np.int64)
+        codes[crowd.task_ids] = crowd.labels
+        like = np.asarray(crowd.classes)[codes[tasks]]
+        rows = wanted[crowd.task_ids] if self.gold is None else None
+        return self._near(KIND.model_answers(model, encode_rows(x, wanted, encoder), crowd, like), tasks, rows)
 
     def _near(self, regions: NDArray[Any], tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """See `answers`."""
@@ -63,7 +63,7 @@ class ComparedRegions(Compared):
         """Dice coefficients."""
         return answers[:, 0], answers[:, 1]
 
-    def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
         """Dice coefficients with hidden answers."""
         return self.sums
 

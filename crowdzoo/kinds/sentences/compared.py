@@ -44,16 +44,16 @@ class ComparedSentences(Compared):
         if crowd.drawn is not None and self.gold is not None:
             self.title, self.answers_hold_gold = DRAWN_F1, True
             own: Any = crowd.gold or [None] * len(crowd)
-            kept = {key: each for key, each in crowd.drawn.items() if np.array_equal(own[key[0]], self.gold[key[0]])}
+            kept = {key: spans for key, spans in crowd.drawn.items() if np.array_equal(own[key[0]], self.gold[key[0]])}
             self.drawn_gold = replace(crowd, gold=list(self.gold), drawn=kept).gold_drawn()
 
     def checked(self, gold: Any) -> NDArray[Any]:
         """Codes of the tags of each sentence, None where unknown."""
         named = self.crowd.tag_set.codes
         codes = [named(tags) if tags is not None and isinstance(tags[0], str) else tags for tags in gold]
-        found = np.empty(self.num_tasks, object)
-        found[:] = replace(self.crowd, gold=codes).gold or [None] * self.num_tasks
-        return found
+        tags_of_tasks = np.empty(self.num_tasks, object)
+        tags_of_tasks[:] = replace(self.crowd, gold=codes).gold or [None] * self.num_tasks
+        return tags_of_tasks
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Tags, or counts of spans."""
@@ -79,9 +79,10 @@ class ComparedSentences(Compared):
         tags = np.split(answers[:, 0].astype(int), np.cumsum(self.crowd.lengths[tasks])[:-1])
         return [codes for codes, known in zip(tags, self.known[tasks], strict=True) if known]
 
-    def _counted(self, tasks: NDArray[Any], found: Sequence[Sequence[DrawnSpan]]) -> Scores:
-        each = [drawn_scores([self.drawn_gold[task]], [said]) for task, said in zip(tasks, found, strict=True)]
-        return np.array([[one.num_correct, one.num_gold, one.num_predicted] for one in each], float)
+    def _counted(self, tasks: NDArray[Any], spans: Sequence[Sequence[DrawnSpan]]) -> Scores:
+        pairs = zip(tasks, spans, strict=True)
+        counts = [drawn_scores([self.drawn_gold[task]], [drawn]) for task, drawn in pairs]
+        return np.array([[one.num_correct, one.num_gold, one.num_predicted] for one in counts], float)
 
     @classmethod
     def paired(cls, settings: Any, x: Any, crowd: Any, tasks: Any) -> tuple[Any, Any]:
@@ -94,10 +95,10 @@ class ComparedSentences(Compared):
 
     def of_tasks(self, tasks: NDArray[Any]) -> CrowdSequences:
         """Some sentences."""
-        found: CrowdSequences = self.crowd.select(tasks)
-        return found
+        sentences: CrowdSequences = self.crowd.select(tasks)
+        return sentences
 
-    def told(self, tasks: NDArray[Any]) -> list[Scores]:
+    def gold_targets(self, tasks: NDArray[Any]) -> list[Scores]:
         """One-hot tags of each token."""
         return [np.eye(self.annotations.num_classes)[codes] for codes in self.gold[tasks]]
 
@@ -111,7 +112,7 @@ class ComparedSentences(Compared):
             tags = np.split(codes, np.cumsum(self.crowd.lengths[tasks])[:-1])
         if self.drawn_gold:
             tag_set = self.crowd.tag_set
-            return self._counted(tasks, [side_by_side(spans_of(tag_set.tags(each), tag_set.scheme)) for each in tags])
+            return self._counted(tasks, [side_by_side(spans_of(tag_set.tags(codes), tag_set.scheme)) for codes in tags])
         return _rows(tags)
 
 

@@ -44,7 +44,7 @@ class ComparedLabels(Compared):
         unknown = np.full(self.num_tasks, -1)
         return np.stack([np.asarray(gold.get(label, unknown)) for label in labels], axis=1)
 
-    def made(self, name: str, aggregator: Any) -> MultiLabel:
+    def fitted_by(self, name: str, aggregator: Any) -> MultiLabel:
         """The method, label by label."""
         return MultiLabel(name, settings=getattr(aggregator, "get_params", dict)())
 
