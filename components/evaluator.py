@@ -65,12 +65,12 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         examples: the Examples from CrowdAggregator; the split eval is used.
         model: the new model.
         evaluation: receives `evaluation.json`: `truth` (`gold` or `aggregated`), `candidate` and
-            `baseline` (each with `model`, `tasks`, `accuracy`, `cross_entropy`, of a tagger `f1`, `precision`,
-            `recall`, `token_accuracy` and `types`, of a regressor `r2`, `mae` and `rmse`, of a reward model
-            `pair_accuracy` and `log_likelihood`; compared by annotations also what `annotation_scores` gives; baseline
-            null where nothing was pushed before), `compared_by` (`labels` or `annotations`), `metric`, `outcome`
-            (`pushed`, `not pushed` or `undecided`), `blessed` and `reason`; compared by labels also `loss`, its `mean`,
-            the bounds `lower` and `upper`, and the `tolerance`.
+            `baseline` (each with `model`, `tasks`, of a classifier `accuracy`, `cross_entropy`, `balanced_accuracy` and
+            `calibration_error`, of a tagger `f1`, `precision`, `recall`, `token_accuracy` and `types`, of a regressor
+            `r2`, `mae` and `rmse`, of a reward model `pair_accuracy` and `log_likelihood`; compared by annotations also
+            what `annotation_scores` gives; baseline null where nothing was pushed before), `compared_by` (`labels` or
+            `annotations`), `metric`, `outcome` (`pushed`, `not pushed` or `undecided`), `blessed` and `reason`;
+            compared by labels also `loss`, its `mean`, the bounds `lower` and `upper`, and the `tolerance`.
         blessing: receives the verdict in TFX's form, as TFX's Pusher reads it, and the summary as `evaluated`, JSON.
         settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models (a path or a URI). It may
             have `undecided`, `keep` (the served model stays; so too where it is missing) or `push`; and `compare`,
