@@ -7,14 +7,10 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.export.predict import load_predictor
-from crowdzoo.reading.instances.instances import take_rows
+from crowdzoo.kinds.model_answers import BATCH, answered_batches
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
 from crowdzoo.records.example_files import SPLITS, split_files
-from crowdzoo.records.instance_features import parsed_instances
 from crowdzoo.training.held_out_annotations import log_likelihoods, scores
-
-BATCH = 256  # most instances that are held in memory at a time
 
 
 def annotation_scores(
@@ -49,16 +45,12 @@ def annotation_scores(
             "to labels, or hold out annotated tasks."
         )
     likelihoods = log_likelihoods(annotations)[first:][counts > 0]
-    predictors = {name: load_predictor(folder) for name, folder in models.items()}
     answers: dict[str, list[np.ndarray]] = {name: [] for name in models}
-    row = 0
-    for batch in read_batches([split_files(examples, "eval")], dict(info), "eval", BATCH, others=SAID):
-        labelled = counts[row : row + len(batch["annotator_ids"])] > 0
-        row += len(labelled)
-        if labelled.any():
-            instances = take_rows(parsed_instances(batch), labelled)
-            for name, predict in predictors.items():
-                answers[name].append(predict(instances, BATCH)["probabilities"])
+    for *_, probabilities in answered_batches(
+        models, split_files(examples, "eval"), info, "probabilities", SAID, _labelled
+    ):
+        for name, values in probabilities.items():
+            answers[name].append(values)
     task_scores = {
         name: scores(np.concatenate(parts).astype(np.float64), likelihoods) for name, parts in answers.items()
     }
@@ -72,6 +64,11 @@ def annotation_scores(
         error = float(gain.std(ddof=1) * np.sqrt(len(gain)) / number) if len(gain) > 1 else None
         summary["candidate"] |= {"gain": float(gain.sum() / number), "gain_error": error}
     return summary
+
+
+def _labelled(batch: Mapping[str, Any]) -> np.ndarray:
+    """Which tasks of a batch have annotations."""
+    return np.array([len(ids) > 0 for ids in batch["annotator_ids"]], bool)
 
 
 def _annotations(examples: str, info: Mapping[str, Any]) -> tuple[Annotations, int]:

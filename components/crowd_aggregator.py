@@ -115,7 +115,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         return fitted
 
     crowds = _annotations(annotations.uri)
-    aggregated = part_of(info["kind"], "aggregated").aggregated(method, crowds, fit, examples.uri)
+    aggregated = part_of(info["kind"], "records").aggregate(method, crowds, fit, examples.uri)
     facts = label_kind(info["kind"])
     labels = "bytes_list" if facts.values else "float_list" if facts.has_numbers else "int64_list"
     for split, table in aggregated.tables.items():

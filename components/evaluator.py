@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import numpy as np
 
 from crowdzoo.comparison.intervals import loss_bounds, tasks_needed
@@ -19,7 +18,6 @@ from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.tfx_internals import (
     EVALUATED,
     SERVING_MODEL,
-    BeamComponentParameter,
     InputArtifact,
     OutputArtifact,
     Parameter,
@@ -42,7 +40,7 @@ PUSHED, NOT_PUSHED, UNDECIDED = "pushed", "not pushed", "undecided"
 
 
 # No `from __future__ import annotations` in files of components: TFX reads them at run time.
-@component(use_beam=True)
+@component
 def Evaluator(  # noqa: N802, the function's name is the component's
     examples: InputArtifact[standard_artifacts.Examples],
     model: InputArtifact[standard_artifacts.Model],
@@ -51,14 +49,12 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     settings: Parameter[str],
     code_version: Parameter[str],
     baseline: Parameter[str] = "",
-    beam_pipeline: BeamComponentParameter[beam.Pipeline] = None,
 ) -> None:
-    """Runs TensorFlow Model Analysis on both models, and blesses the new one or not.
+    """Scores both models, and blesses the new one or not.
 
     It is blessed if its metric (accuracy; for a tagger the spans' F1, for a regressor R², for a model of masks the Dice
-    coefficient and of a reward model the share of pairs whose better side has the higher score, which TensorFlow Model
-    Analysis does not know, so that this component asks the exported models itself) reaches `minimum`, and it is not
-    worse than the last pushed model. Both are compared on the same tasks of eval: by the metric, or by the
+    coefficient and of a reward model the share of pairs whose better side has the higher score) reaches `minimum`, and
+    it is not worse than the last pushed model. Both are compared on the same tasks of eval: by the metric, or by the
     log-likelihood of the annotations (see `annotation_scores`), which may fall by no more than `annotation_tolerance`.
     By the metric this is a test of non-inferiority: the model is blessed if with 95 % confidence its loss (see
     `loss_bounds`) is at most `tolerance`, not blessed if with 95 % confidence it is more, and otherwise undecided.
@@ -68,13 +64,13 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     Args:
         examples: the Examples from CrowdAggregator; the split eval is used.
         model: the new model.
-        evaluation: receives TFMA's result, and `evaluation.json`: `truth` (`gold` or `aggregated`), `candidate` and
-            `baseline` (each with `model`, `tasks`, `accuracy`, `cross_entropy`, of a tagger `f1`, `precision`,
-            `recall`, `token_accuracy` and `types`, of a regressor `r2`, `mae` and `rmse`, of a reward model
-            `pair_accuracy` and `log_likelihood`; compared by annotations also what `annotation_scores` gives; baseline
-            null where nothing was pushed before), `compared_by` (`labels` or `annotations`), `metric`, `outcome`
-            (`pushed`, `not pushed` or `undecided`), `blessed` and `reason`; compared by labels also `loss`, its `mean`,
-            the bounds `lower` and `upper`, and the `tolerance`.
+        evaluation: receives `evaluation.json`: `truth` (`gold` or `aggregated`), `candidate` and
+            `baseline` (each with `model`, `tasks`, of a classifier `accuracy`, `cross_entropy`, `balanced_accuracy` and
+            `calibration_error`, of a tagger `f1`, `precision`, `recall`, `token_accuracy` and `types`, of a regressor
+            `r2`, `mae` and `rmse`, of a reward model `pair_accuracy` and `log_likelihood`; compared by annotations also
+            what `annotation_scores` gives; baseline null where nothing was pushed before), `compared_by` (`labels` or
+            `annotations`), `metric`, `outcome` (`pushed`, `not pushed` or `undecided`), `blessed` and `reason`;
+            compared by labels also `loss`, its `mean`, the bounds `lower` and `upper`, and the `tolerance`.
         blessing: receives the verdict in TFX's form, as TFX's Pusher reads it, and the summary as `evaluated`, JSON.
         settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models (a path or a URI). It may
             have `undecided`, `keep` (the served model stays; so too where it is missing) or `push`; and `compare`,
@@ -85,7 +81,6 @@ def Evaluator(  # noqa: N802, the function's name is the component's
             where it is missing.
         code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
         baseline: fingerprint of the last pushed model, for TFX's cache; computed where it is not given.
-        beam_pipeline: runs the analysis.
     """
     del code_version, baseline
     options = json.loads(settings)
@@ -103,8 +98,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         models = {CANDIDATE: candidate} | ({BASELINE: last_pushed} if last_pushed else {})
         info = read_dataset_info(examples.uri)
         kind = kind_of(info["kind"])
-        files, measured = split_files(examples.uri, "eval"), part_of(kind.name, "scores")
-        scores = measured.model_scores(models, files, info, evaluation.uri, beam_pipeline)
+        scores = part_of(kind.name, "records").model_scores(models, split_files(examples.uri, "eval"), info)
         by_task = {name: values.pop("by_task", None) for name, values in scores.items()}
         compared_by = options.get("compare")
         if compared_by is None:

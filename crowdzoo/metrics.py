@@ -161,16 +161,25 @@ def pair_accuracy(preferences: Annotations, scores: np.ndarray) -> float:
     Raises:
         ValueError: annotations of another kind, another number of scores, or nowhere a side is better.
     """
+    shares = pairs_in_order(preferences, scores)
+    if not len(shares):
+        raise ValueError("pair_accuracy: no preference is for left or right")
+    return float(shares.mean())
+
+
+def pairs_in_order(preferences: Annotations, scores: np.ndarray) -> np.ndarray:
+    """Of each preference for left or right whether the better task has the higher score; 1/2 where scores are equal.
+
+    Arguments and errors are those of `pair_accuracy`.
+    """
     if preferences.right_ids is None or np.shape(scores) != (preferences.num_tasks,):
         raise ValueError(
             f"pair_accuracy: give preferences and one score a task, got kind {preferences.kind!r} of "
             f"{preferences.num_tasks} tasks and scores of shape {np.shape(scores)}"
         )
     decided = preferences.labels < 2
-    if not decided.any():
-        raise ValueError("pair_accuracy: no preference is for left or right")
     lead = (np.asarray(scores)[preferences.task_ids] - np.asarray(scores)[preferences.right_ids])[decided]
-    return float(np.where(lead == 0, 0.5, (lead > 0) == (preferences.labels[decided] == 0)).mean())
+    return np.where(lead == 0, 0.5, (lead > 0) == (preferences.labels[decided] == 0))
 
 
 def spearman(gold: np.ndarray, predicted: np.ndarray) -> float:

@@ -126,7 +126,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         model_blessing=last.outputs["blessing"],
         push_destination=tfx.PushDestination(filesystem=tfx.PushDestination.Filesystem(base_directory=serving)),
     )
-    for component in (statistics_gen, aggregator, evaluator):
+    for component in (statistics_gen, aggregator):
         component.executor_spec.add_beam_pipeline_args(config.beam.arguments(component.id))
     return tfx.Pipeline(
         pipeline_name=config.name,

@@ -127,6 +127,12 @@ KIND = '''
 """Verdicts: yes or no."""
 
 from crowdzoo.kinds.classes.kind import Classification
+from crowdzoo.kinds.classes.scoring import ClassScoring
+
+
+class VerdictScoring(ClassScoring):
+    def score(self, gold, answers):
+        return {"right": super().score(gold, answers)["accuracy"]}
 
 
 class Verdicts(Classification):
@@ -134,12 +140,10 @@ class Verdicts(Classification):
     counted = "verdicts"
     aggregation = "verdict-vote"
     metric = "right"
+    scoring = VerdictScoring()
 
-    def noted(self, result, crowd):
+    def noted(self, result, crowd, gold=None):
         return result
-
-    def scores(self, truth, answers, **about):
-        return {"right": super().scores(truth, answers)["accuracy"]}
 
 
 KIND = Verdicts()
@@ -173,11 +177,11 @@ crowd = kind.read("a.csv")
 assert (crowd.kind, len(crowd), dict(kind.size_rows(crowd))["verdicts"]) == ("verdict", 6, "6")
 result = kind.create_aggregator().fit(crowd)
 assert result.classes[result.labels].tolist() == ["yes", "no"]
-answers = {"probabilities": np.array([[0.9, 0.1], [0.8, 0.2]])}
-assert kind.scores(np.array([0, 1]), answers) == {"right": 0.5}
+answers = np.array([[0.9, 0.1], [0.8, 0.2]])
+assert kind.scoring.score(np.array([0, 1]), answers) == {"right": 0.5}
 assert "yes" in VALUES["verdict"]
 assert [column.title for column in COLUMNS["verdict", "facts"]] == ["verdicts"]
-for part, name in (("records", "read_labelled"), ("aggregated", "aggregated"), ("scores", "model_scores")):
+for part, name in (("records", "read_labelled"), ("training", "train_from_files")):
     assert getattr(parts.part_of("verdict", part), name)(1, 2, 3) == (part, 1, 2, 3)
 assert cli.main(["aggregate", "a.csv", "--task", "verdict", "--out", "labels.csv"]) == 0
 """
@@ -329,8 +333,7 @@ def test_a_new_kind_of_label_is_a_line_a_folder_and_its_methods(copy):
     for made in (folder, own):
         made.mkdir()
         (made / "__init__.py").touch()
-    parts = {"records": "read_labelled", "aggregated": "aggregated", "scores": "model_scores"}
-    for part, name in {**parts, "training": "train_from_files"}.items():
+    for part, name in {"records": "read_labelled", "training": "train_from_files"}.items():
         add(folder / f"{part}.py", KIND_PART.format(part=part, name=name))
     add(folder / "kind.py", KIND)
     add(folder / "page.py", KIND_PAGE)

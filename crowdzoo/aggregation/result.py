@@ -13,7 +13,7 @@ from crowdzoo.aggregation.base import Columns, Result, names_and_counts
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.aggregation.engine.labels import choose_labels, tied_classes
+from crowdzoo.aggregation.engine.labels import chance_correct, choose_labels
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.soft_answers import has_confidence
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes
@@ -168,8 +168,7 @@ class Aggregation(Result):
         known = np.flatnonzero(codes >= 0)
         if not known.size:
             raise DataError("No task has a known class, so there is no accuracy.")
-        tied = tied_classes(self.posteriors[known])
-        return float((tied[np.arange(known.size), codes[known]] / tied.sum(axis=1)).mean())
+        return float(chance_correct(self.posteriors[known], codes[known]).mean())
 
     def annotator_accuracy(self) -> NDArray[np.float64] | None:
         """How often each annotator is expected to be right, sum over k of prior[k] * confusion[r, k, k], [R]."""

@@ -90,7 +90,9 @@ def run(arguments: argparse.Namespace) -> None:
         # a file of gold that models are trained with has pairs, and this one has scores
         own = arguments.gold if "gold" in kind.reading else None
         data = training_set_of(argparse.Namespace(**{**vars(arguments), "gold": own}), kind)
-        crowd, gold = data.crowd, compared_by(data.crowd, None).gold_of(data.gold)
+        crowd, gold = data.crowd, data.gold
+        if gold is not None and not compared_by(crowd, None).scoring.known(gold).any():
+            gold = None
         given["held_out"] = data.held_out
         if arguments.instances is not None:
             given |= {"instances": data.x, "tasks": crowd.tasks}

@@ -21,6 +21,7 @@ from crowdzoo.errors import ConfigError, CrowdzooError, DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.compared import Scores
 from crowdzoo.kinds.parts import compared_by
+from crowdzoo.kinds.scoring import linearised
 
 if TYPE_CHECKING:
     import keras
@@ -283,17 +284,6 @@ class _Scored:
         scores: Scores = self.totals / self.weights.mean(axis=1, keepdims=True)
         return scores
 
-    def resampling_scores(self, num_tasks: int) -> Scores:
-        """Scores with the same mean, whose spread is that of the measure when tasks are resampled, [S, n].
-
-        The measure is a sum of scores divided by a sum of weights, so a task counts by its contribution beyond its
-        share (the ratio estimator of survey sampling), times the number of tasks that a score is about.
-        """
-        score = self.by_task.mean(axis=1, keepdims=True)
-        share = self.weights / self.weights.mean(axis=1, keepdims=True)
-        scores: Scores = score + num_tasks * (self.by_task - score * share)
-        return scores
-
 
 def _score_method(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> _Scored:
     """Scores of one method whose runs, by seed and part, have not failed."""
@@ -307,11 +297,11 @@ def _score_method(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> 
         if not notes:
             notes |= dict.fromkeys(measure.faults(answers, tasks))
         for run in seed_runs:
-            score = measure.right if setup.gold is not None else setup.evidence(seed, run.part)
+            score = measure.sums if setup.gold is not None else setup.evidence(seed, run.part)
             for sums, values in zip((totals, weights), score(run.answers, run.tasks), strict=True):
                 sums[place, run.tasks] += values
         if setup.gold is not None:
-            figures.append(measure.figures(answers, tasks))
+            figures.append(measure.further(answers, tasks))
             counted[tasks] = measure.known[tasks]
     counted |= weights.any(axis=0)
     if not weights.any(axis=1).all():
@@ -343,7 +333,8 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
     for title in order:
         score, row = scored[title], dict[str, Any]()
         for name, other in (("against_baseline", baseline), ("behind_best", best)):
-            both = [scores.resampling_scores(setup.measure.drawn) for scores in (score, scored.get(other)) if scores]
+            pair = [method_scores for method_scores in (score, scored.get(other)) if method_scores]
+            both = [linearised(one.totals, one.weights, setup.measure.drawn) for one in pair]
             ends = bootstrap(*both) if other in scored else (np.nan,) * 3
             row |= dict(zip([name, f"{name}_low", f"{name}_high"], ends, strict=True))
         method_runs = [run for seed_runs in score.runs for run in seed_runs]

@@ -164,7 +164,7 @@ class Trainings(Setup):
         kept = self._training_tasks(hidden)
         if method.name == GOLD:
             kept = kept[self.measure.known[kept]]
-            targets = self.measure.told(kept)
+            targets = self.measure.gold_targets(kept)
         elif settings.method == AGGREGATED:
             seen = self.measure.of_tasks(kept)
             result = result_of(self.aggregator(method, seed), seen)

@@ -112,7 +112,7 @@ class Setup(ABC):
         parameters = signature(self.kind.aggregator_class(method.name) or object).parameters
         usual = {name: value for name, value in {"seed": seed, **self.scale}.items() if name in parameters}
         aggregator = create(method.name, kind=self.kind.name, **usual | dict(method.arguments))
-        return self.measure.made(method.name, aggregator)
+        return self.measure.fitted_by(method.name, aggregator)
 
     def key(self, method: Method) -> str:
         """What a run is kept by: the method; of "gold" also the gold, of a package's or script's method its version."""
@@ -144,11 +144,11 @@ class Setup(ABC):
         return None
 
     def evidence(self, seed: int, part: int) -> Any:
-        """See `Compared.hidden`, of the annotations that a run is asked for."""
+        """See `Compared.hidden_sums`, of the annotations that a run is asked for."""
         rows = self.hidden_rows(seed, part)
         key = None if rows is None else (seed, part)
         if key not in self._evidence:
-            self._evidence[key] = self.measure.hidden(rows)
+            self._evidence[key] = self.measure.hidden_sums(rows)
         return self._evidence[key]
 
 

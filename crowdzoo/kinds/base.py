@@ -11,7 +11,7 @@ components and the pipeline are each written once and ask the kind:
 | base models | `bases`, `instances_of`, `taken_by`, `settings` |
 | training | `method`, `methods`, `split_method`, `training_reading`, `training_set` |
 | | `gold_column`, `targets`, `class_names`, `train` |
-| evaluation | `metric`, `metric_title`, `scores`, `training_rows` |
+| evaluation | `metric`, `metric_title`, `scoring`, `gold_rows`, `training_rows`, `model_answers` |
 | export and prediction | `signature`, `answer`, `header`, `prediction_lines`, `write_predictions` |
 | command line | `add_arguments`, `check_arguments`, `refused`, `scale` |
 
@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, InstanceKind
@@ -38,6 +39,7 @@ from crowdzoo.data.label_kinds import LabelKind, label_kind
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.files.writing import csv_cell, write_numbers
 from crowdzoo.kinds.chosen import chosen
+from crowdzoo.kinds.scoring import Rows, Scoring
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.plugins import Table
 from crowdzoo.reading.instances.export_instances import named_by_image, write_export_instances
@@ -48,10 +50,9 @@ from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.bases import ADDED, BASES, is_own
+from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.methods import AGGREGATED, default_method, methods_of
 from crowdzoo.training.settings import InstanceSettings, Settings
-
-Rows = list[tuple[str, str]]
 
 # Of the reader: which platform's export the annotations are, and which of its questions
 EXPORT_OPTIONS = ("platform", "field")
@@ -77,6 +78,7 @@ class Kind(ABC):
         training_reading: further options of `training_set`.
         metric: what decides whether a model is pushed; `minimum_<metric>` is its key in a configuration.
         metric_title: the metric in messages.
+        scoring: how answers are compared with gold.
         signature: of an exported model, asked for predictions.
         answer: output of that signature by which the kind of a model is known.
         header: columns of a file of predictions.
@@ -96,6 +98,7 @@ class Kind(ABC):
     training_reading: ClassVar[tuple[str, ...]] = ()
     metric: ClassVar[str]
     metric_title: ClassVar[str]
+    scoring: ClassVar[Scoring]
     signature: ClassVar[str] = "serving_default"
     answer: ClassVar[str]
     header: ClassVar[tuple[str, ...]]
@@ -468,19 +471,31 @@ class Kind(ABC):
 
     # === Evaluation ===
 
-    @abstractmethod
-    def scores(self, truth: Any, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
-        """How well an exported model's answers agree with the truth; `metric` is among the keys.
-
-        Args:
-            truth: of the tasks, in the kind's own form.
-            answers: outputs of the signature "serving_default".
-            **about: what else the kind needs to compare them.
-        """
+    def gold_rows(self, gold: NDArray[Any], answers: NDArray[Any]) -> Rows:
+        """Rows of a table: how answers to all tasks compare with gold."""
+        known = self.scoring.known(gold)
+        return self.scoring.rows(gold[known], answers[known])
 
     def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
-        """Rows of a table: how a trained model compares with gold; a kind without deep methods has none."""
-        return []
+        """Rows of a table: how a trained model compares with gold of its training tasks, and of the others."""
+        rows: Rows = []
+        for split, tasks in (("training", data.training), ("held-out", ~data.training)):
+            if data.gold is not None and (known := tasks & self.scoring.known(data.gold)).any():
+                gold = data.gold[known]
+                answers = self.model_answers(model, encode_rows(data.x, known, encoder), data.annotations, gold)
+                rows += self.scoring.rows(gold, answers, split)
+        return rows
+
+    def model_answers(self, model: Any, x: Any, annotations: Annotations, gold: NDArray[Any]) -> NDArray[Any]:
+        """Answers of a trained model, as `scoring` takes them.
+
+        Args:
+            model: the model.
+            x: its input, of n tasks.
+            annotations: what it was trained on.
+            gold: of these tasks, [n].
+        """
+        return np.asarray(model.predict(x, verbose=0))
 
     # === Prediction ===
 

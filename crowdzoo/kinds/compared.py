@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.errors import DataError
+from crowdzoo.kinds.scoring import Scoring, Sums
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.training_loop import pair_with_tasks
 
 Scores = NDArray[np.float64]
-Summed = tuple[Scores, Scores]
 LINE = "compare(annotations, x, tasks={})"
 
 
@@ -31,6 +31,7 @@ class Compared(ABC):
         gold: what is known of the tasks; None.
 
     Attributes:
+        scoring: how answers are compared with gold.
         title: of the score against gold; higher is better.
         hidden_title: of the score without gold.
         baseline: the aggregation that all others are compared with.
@@ -43,6 +44,7 @@ class Compared(ABC):
         scale: settings that all methods share, such as the ends of ratings; see `Kind.scale`.
     """
 
+    scoring: Scoring
     title: str
     hidden_title: ClassVar[str] = "nats per hidden annotation"
     baseline: ClassVar[str]
@@ -67,11 +69,6 @@ class Compared(ABC):
 
     # === Gold ===
 
-    @classmethod
-    def gold_of(cls, gold: Any) -> Any:
-        """Gold of a `TrainingSet`, as it is compared with; None where nothing is known."""
-        return gold
-
     def checked(self, gold: Any) -> Any:
         """Gold of each task, [N]; texts, empty where unknown, unless the kind has others.
 
@@ -82,20 +79,20 @@ class Compared(ABC):
 
     def array_of(self, gold: Any) -> NDArray[Any]:
         """Gold as an array with a value a task."""
-        found = np.asarray(gold)
+        values = np.asarray(gold)
         if hasattr(gold, "reindex") and gold.index.tolist() not in (
             self.annotations.tasks.tolist(),
-            [*range(len(found))],
+            [*range(len(values))],
         ):
             raise DataError(
                 "compare: gold is a Series whose index is neither annotations.tasks nor 0, 1, 2, …. Write "
                 "gold.reindex(annotations.tasks), or gold.to_numpy() where its rows are in the right order."
             )
-        if found.shape != (self.num_tasks,):
+        if values.shape != (self.num_tasks,):
             raise DataError(
-                f"compare: gold must have a value for each of the {self.num_tasks:,} tasks, got shape {found.shape}."
+                f"compare: gold must have a value for each of the {self.num_tasks:,} tasks, got shape {values.shape}."
             )
-        return found
+        return values
 
     def gold_digest(self) -> str:
         """A hash of gold, by which earlier runs are known."""
@@ -103,34 +100,44 @@ class Compared(ABC):
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Which tasks have gold, bool [N]; texts that are not empty, unless the kind has others."""
-        return np.asarray(self.gold != "", bool)
+        """Which tasks have gold, bool [N]."""
+        return self.scoring.known(self.gold)
 
-    def truth_of(self, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> tuple[NDArray[Any], NDArray[Any]]:
-        """What answers to some tasks are compared with, of kinds with values, [n], and their places in `tasks`.
+    def sums(self, answers: Scores, tasks: NDArray[Any]) -> Sums:
+        """What each of these tasks adds to the sum of scores against gold, and to that of weights, [n] each."""
+        known, both = self.known[tasks], np.zeros((2, len(tasks)))
+        both[:, known] = self.scoring.sums(self.gold[tasks[known]], self.answers_with_gold(answers, tasks))
+        return both[0], both[1]
+
+    def further(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+        """Further numbers against gold, by their titles."""
+        scores = self.scoring.score(self.gold[tasks[self.known[tasks]]], self.answers_with_gold(answers, tasks))
+        return {title: scores[name] for name, title in self.scoring.titles.items()}
+
+    def answers_with_gold(self, answers: Scores, tasks: NDArray[Any]) -> Any:
+        """Answers to those of these tasks that have gold, as `scoring` takes them."""
+        return answers[self.known[tasks]]
+
+    def references(self, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """What answers to tasks are compared with, where annotators' labels are of gold's form.
 
         Args:
-            tasks: codes, sorted.
-            rows: annotations, bool [A]; None is gold.
+            tasks: codes of the tasks.
+            rows: annotations that are asked for, bool [A]; None: gold.
+
+        Returns:
+            Places among the tasks, and the true answer to each.
         """
         if rows is None:
             places = np.flatnonzero(self.known[tasks])
-            return self.gold[tasks[places]], places
+            return places, self.gold[tasks[places]]
         places = np.searchsorted(tasks, self.annotations.task_ids[rows])
-        return self.annotations.values[self.annotations.labels[rows]], places
-
-    @abstractmethod
-    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
-        """What each of these tasks adds to the sum of scores against gold, and to that of weights, [n] each."""
-
-    @abstractmethod
-    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
-        """Further measures against gold."""
+        return places, self.annotations.values[self.annotations.labels[rows]]
 
     # === Without gold ===
 
-    def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
-        """A function like `right`, by what answers say of annotations; by their log-probability, nats, for most kinds.
+    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
+        """A function like `sums`, by what answers say of annotations; by their log-probability, nats, for most kinds.
 
         Args:
             rows: those that are asked for, bool [A]; None is all of the tasks.
@@ -144,10 +151,15 @@ class Compared(ABC):
         """Sentences on what is wrong with answers, by the annotations alone."""
         return []
 
+    def num_hidden(self, rows: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+        """How many of some annotations are about each task, [N]; None is all of them."""
+        tasks = self.annotations.task_ids
+        return np.bincount(tasks if rows is None else tasks[rows], minlength=self.num_tasks)
+
     # === Aggregations ===
 
-    def made(self, name: str, aggregator: Any) -> Any:
-        """What is fitted, by an aggregator of that name."""
+    def fitted_by(self, name: str, aggregator: Any) -> Any:
+        """What fits the labels: the aggregator of that name, or what asks it label by label."""
         return aggregator
 
     @abstractmethod
@@ -172,8 +184,8 @@ class Compared(ABC):
         """The crowd of some tasks, by their codes."""
         return self.crowd.select_tasks(tasks)
 
-    def told(self, tasks: NDArray[Any]) -> Any:
-        """What a base learns from gold of these tasks, which all have it; see `Kind.targets`.
+    def gold_targets(self, tasks: NDArray[Any]) -> Any:
+        """Training targets built from the gold labels of these tasks, which all have one; see `Kind.targets`.
 
         A kind whose `paired` refuses deep methods has none.
         """

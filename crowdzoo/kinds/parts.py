@@ -2,19 +2,15 @@
 
 The pipeline's parts:
 
-- `records`: `read_labelled(options, rejects, folder)`, the files of a kind as tf.Examples (`LabelledTasks`); see
-  `crowdzoo.records.instance_examples.read_labelled_instances`.
-- `aggregated`: `aggregated(method, crowds, fit, examples)` fits a method of aggregation, and asks it about the tasks of
-  both splits (`CrowdAnswers`). `crowds` are the annotations by split, and of `BOTH`; `fit` fits the method, on Beam
-  where it has that form; `examples` is the folder of the Examples.
-- `scores`: `model_scores(models, files, info, output, pipeline)` measures exported models on the tasks of eval.
-  `models` are the folders of SavedModels by name, of which the one called "baseline" is what the others are compared
-  with; `files` is the pattern of the files of eval, as CrowdAggregator writes them; `info` the result of
-  `read_dataset_info`; `output` the folder that receives TensorFlow Model Analysis' own result, where that measures;
-  `pipeline` runs the analysis. It gives for each model `tasks`, what `Kind.scores` gives, and of several models
-  `by_task`, float [N]: of each task whose truth is known a score; their mean is the kind's metric. It raises
-  FileNotFoundError where no file fits, ServingError of a model that does not load or does not take these instances,
-  and ValueError of answers that cannot be compared.
+- `records`: the files of a kind as tf.Examples. `read_labelled(options, rejects, folder)` gives `LabelledTasks`; see
+  `crowdzoo.records.instance_examples.read_labelled_instances`. `model_scores(models, files, info)` asks exported models
+  about the tasks of eval: `models` are the folders of SavedModels by name, `files` is the pattern of the files of eval,
+  as CrowdAggregator writes them, and `info` the result of `read_dataset_info`. It gives what
+  `crowdzoo.kinds.scoring.scored_models` gives, and raises FileNotFoundError where no file fits, ServingError of a model
+  that does not load or does not take these instances, and ValueError of answers that cannot be scored.
+  `aggregate(method, crowds, fit, examples)` fits a method of aggregation, and asks it about the tasks of both splits
+  (`CrowdAnswers`). `crowds` are the annotations by split, and of `BOTH`; `fit` fits the method, on Beam where it has
+  that form; `examples` is the folder of the Examples.
 - `training`: `train_from_files(settings, files, info, checkpoint, start=...)`, which gives `Trained`; see
   `crowdzoo.records.training.train_on_instances`. `start` is given where the training begins with another's weights.
 """
@@ -75,5 +71,5 @@ def compared_by(crowd: Any, gold: Any) -> type[Compared]:
     annotations = getattr(crowd, "annotations", crowd)
     require_annotations(annotations, "compare")
     kind = "multi-label" if isinstance(gold, Mapping) else annotations.kind
-    compared: type[Compared] = part_of(kind, "compared").COMPARED
-    return compared
+    comparison: type[Compared] = part_of(kind, "compared").COMPARED
+    return comparison

@@ -21,6 +21,7 @@ class TrainingSet:
         annotations: labels of all tasks; task code i is row i of x.
         training: which tasks are trained on, bool [N]: those that somebody labelled and whose split is not "eval".
         gold: what is known of the tasks, in the kind's own form; None where nothing is.
+        gold_pairs: true preferences between the tasks, by one annotator; None for other kinds, and where nothing is.
         names: of the columns of feature vectors; None for a list column, and for other instances.
         held_out: which tasks are of the split "eval", bool [N]; None where none are.
     """
@@ -32,6 +33,7 @@ class TrainingSet:
     gold: Any
     names: tuple[str, ...] | None = None
     held_out: np.ndarray | None = None
+    gold_pairs: Annotations | None = None
 
     @property
     def instances(self) -> Any:

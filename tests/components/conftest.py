@@ -117,7 +117,6 @@ class Folder:
             **artifacts,
             settings=json.dumps({"tolerance": 0.0, "minimum": 0.0, **settings}),
             code_version="",
-            beam_pipeline=cls.pipeline(),
         )
         summary = json.loads((base / "evaluation" / "evaluation.json").read_text())
         return summary, artifacts["blessing"], [path.name for path in (base / "blessing").iterdir()]

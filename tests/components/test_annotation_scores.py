@@ -102,7 +102,6 @@ def evaluate(crowd, tmp_path, linear_model):
     return evaluate
 
 
-@pytest.mark.slow  # two models in TensorFlow Model Analysis, three times
 def test_without_gold_the_annotations_decide_and_with_compare_labels_the_aggregated_labels(evaluate, linear_model):
     linear_model(evaluate.serving / "7", GOOD)
     summary, _, files = evaluate(-GOOD)

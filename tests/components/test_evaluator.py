@@ -58,7 +58,6 @@ def expected(records, weights):
     return np.mean(logits.argmax(axis=1) == labels), -np.mean(log_probabilities[np.arange(len(labels)), labels])
 
 
-@pytest.mark.slow  # pipelines/test_local.py runs it, too
 def test_scores_are_those_of_numpy_on_tasks_with_truth_and_a_first_model_is_blessed(evaluate):
     summary, blessing, files = evaluate(GOOD)
     assert len(evaluate.records) == 4
@@ -89,7 +88,7 @@ def test_a_model_of_other_classes_or_columns_is_pushed_only_where_that_is_asked_
         assert [*models] == ["candidate"]
         return {"candidate": {"accuracy": 0.1}}
 
-    monkeypatch.setattr("crowdzoo.kinds.classes.scores.model_scores", scores)  # what is measured is told above
+    monkeypatch.setattr("crowdzoo.kinds.classes.records.model_scores", scores)  # what is measured is told above
     card = {"classes": ["x", "y"], "signatures": {"serving_default": {"inputs": {"instances": [3]}}}}
     write_card(linear_model(evaluate.serving / "7", GOOD), {**card, "features": ["a", "b"]})
     card = {**card, "features": ["a", "b"], **changed}
@@ -121,7 +120,7 @@ def test_the_baseline_of_a_serving_folder_in_a_store_is_measured_by_its_copy_and
         }
 
     monkeypatch.setattr(evaluator, "remote_baseline", baseline)
-    monkeypatch.setattr("crowdzoo.kinds.classes.scores.model_scores", scores)
+    monkeypatch.setattr("crowdzoo.kinds.classes.records.model_scores", scores)
     summary, blessing, files = evaluate(BAD, serving="s3://crowd/serving/")
     assert summary["baseline"] == {"model": "s3://crowd/serving/7", "accuracy": 0.7}
     assert summary["reason"].startswith(

@@ -68,7 +68,7 @@ def test_methods_are_compared_and_the_line_that_takes_the_best_runs(files, capsy
 
 def test_errors_against_gold_are_counted_by_kind():
     truth, said = np.array(["a b c", "d e"], object), np.array(["a x c y", "e"], object)
-    found = kind_of("free-text").scores(truth, {"text": said})
+    found = kind_of("free-text").scoring.score(truth, said)
     assert found["word_error"] == pytest.approx(3 / 5)
     assert [found[name] for name in ("substitutions", "insertions", "deletions")] == [0.2] * 3
     assert found["character_error"] == pytest.approx(5 / 8)

@@ -115,22 +115,21 @@ def test_a_shipped_data_set_is_read_aggregated_and_compared_with_gold(name, tmp_
 
 def test_scores_are_those_of_perfect_and_of_wrong_answers():
     codes = np.array([0, 1, 1])
-    found = kind_of("classification").scores(codes, {"probabilities": np.array([[1, 0], [0, 1], [0.75, 0.25]])})
+    found = kind_of("classification").scoring.score(codes, np.array([[1, 0], [0, 1], [0.75, 0.25]]))
     assert found["accuracy"] == pytest.approx(2 / 3)
     assert found["cross_entropy"] == pytest.approx(-np.log(0.25) / 3, abs=1e-6)
-    found = kind_of("regression").scores(np.array([1.0, 3.0]), {"value": np.array([1.0, 1.0])})
+    found = kind_of("regression").scoring.score(np.array([1.0, 3.0]), np.array([1.0, 1.0]))
     assert found == {"r2": -1.0, "mae": 1.0, "rmse": pytest.approx(2**0.5)}
     with pytest.raises(ValueError, match="answers nan to 1 of the 2 tasks"):
-        kind_of("regression").scores(np.array([1.0, 3.0]), {"value": np.array([1.0, np.nan])})
+        kind_of("regression").scoring.score(np.array([1.0, 3.0]), np.array([1.0, np.nan]))
     said = Annotations.from_arrays(
         ["a", "b", "c", "a"], ["x"] * 4, ["left", "right", "left", "equal"], right=["b", "c", "a", "c"],
         kind="preference",
     )  # fmt: skip
     # right, equal scores, wrong; "equal" does not count
-    assert kind_of("preference").scores(said, {"score": np.array([3.0, 1.0, 1.0])}) == {"pair_accuracy": 0.5}
-    tags = np.array([["B-PER", "I-PER", "O"], ["O", "B-LOC", ""]])
-    answers = {"tags": tags, "lengths": np.array([3, 2])}
-    found = kind_of("sequence").scores([["B-PER", "I-PER", "O"], ["O", "O"]], answers, scheme="BIO")
+    assert kind_of("preference").scoring.score(said, np.array([3.0, 1.0, 1.0])) == {"pair_accuracy": 0.5}
+    tags = [["B-PER", "I-PER", "O"], ["O", "B-LOC"]]
+    found = kind_of("sequence").scoring.score([["B-PER", "I-PER", "O"], ["O", "O"]], tags)
     assert (found["precision"], found["recall"], found["token_accuracy"]) == (0.5, 1.0, 0.8)
 
 

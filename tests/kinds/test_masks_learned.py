@@ -196,8 +196,8 @@ def test_networks_for_masks_are_compared_by_the_answers_to_hidden_images(files, 
     held_out = np.char.startswith(tasks.astype(str), "b")
     found = compare(data.crowd, data.x, methods=["ccem"], tasks=tasks, held_out=held_out, settings=small)
     strange = MarkedImage(H, W, (Region("strange", mask_of_pixels(np.ones((H, W), bool))),))
-    told = part_of("region", "compared").COMPARED(data.crowd, np.full(len(tasks), strange)).told(np.array([0]))
-    assert told[0].regions == ()  # nobody marked that class
+    compared = part_of("region", "compared").COMPARED(data.crowd, np.full(len(tasks), strange))
+    assert compared.gold_targets(np.array([0]))[0].regions == ()  # nobody marked that class
     assert found.measure == "Dice coefficient with hidden answers"
     assert (found.num_tasks, found.frame["score"].min() > 0.7) == (N - 2, True), found.frame
 
@@ -270,7 +270,7 @@ def test_examples_hold_regions_and_each_split_is_aggregated(files, tasks, tmp_pa
     assert read.info["classes"] == ["background", "255"]
     parts = {name: read.annotations.select_tasks(read.split == name) for name in ("train", "eval")}
     method = kind_of("region").create_aggregator("staple")
-    found = part_of("region", "aggregated").aggregated(method, {**parts, BOTH: read.annotations}, method.fit, "")
+    found = part_of("region", "records").aggregate(method, {**parts, BOTH: read.annotations}, method.fit, "")
     tables = {name: table["task"].to_pylist() for name, table in found.tables.items()}
     assert sorted(tables["train"] + tables["eval"]) == [f"{n:02}" for n in range(N - 2)]
     first = MarkedImage.parse(

@@ -318,9 +318,9 @@ def test_distances_are_of_the_classes_that_both_have(folder):
     shifted = [MarkedImage(*SIZE, (Region("cat", (10.0 + by, 10.0, 20.0, 30.0)),)) for by in (0, 3)]
     alone = MarkedImage(*SIZE, (Region("dog", (10.0, 10.0, 20.0, 30.0)),))
     truth = np.array([shifted[0], alone], object)
-    found = kind_of("region").scores(truth, {"regions": np.array([shifted[1], shifted[0]], object)})
+    found = kind_of("region").scoring.score(truth, np.array([shifted[1], shifted[0]], object))
     assert 0 < found["surface distance"] < found["Hausdorff 95"] == 3
-    assert {*kind_of("region").scores(truth[1:], {"regions": truth[:1]})} == {"dice", "iou"}
+    assert {*kind_of("region").scoring.score(truth[1:], truth[:1])} == {"dice", "iou"}
 
 
 # === Wrong answers ===
@@ -410,7 +410,7 @@ def test_methods_for_regions_are_compared(folder, capsys, gold):
     for name, score in rows.items():
         method, *settings = name.split()
         made = create(method, kind="region", **dict(each.split("=") for each in settings))
-        expected = kind_of("region").scores(true[known], {"regions": made.fit(crowd).marked[known]})
+        expected = kind_of("region").scoring.score(true[known], made.fit(crowd).marked[known])
         assert float(score) == pytest.approx(expected["dice"], abs=1e-3)
         assert f"{expected['iou']:.3f}" in printed
     for other in (MarkedImage(4, 4), MarkedImage(4, 4).text):

@@ -16,6 +16,17 @@ def tied_classes(posteriors: NDArray[np.float64]) -> NDArray[np.bool_]:
     return posteriors >= posteriors.max(axis=1, keepdims=True, initial=0.0) - TOLERANCE
 
 
+def chance_correct(posteriors: NDArray[np.float64], gold: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How likely the label of each task is correct if ties are broken at random, [T].
+
+    Args:
+        posteriors: class probabilities, [T, K].
+        gold: class codes, [T].
+    """
+    tied = tied_classes(posteriors)
+    return np.asarray(tied[np.arange(len(gold)), gold] / tied.sum(axis=1))
+
+
 def choose_labels(
     posteriors: NDArray[np.float64], tasks: NDArray[np.int64], ties: str = "random", seed: int = 0
 ) -> NDArray[np.int64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,17 +11,13 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.files.writing import csv_cell
-from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
-from crowdzoo.kinds.training_set import TrainingSet
-from crowdzoo.metrics import expected_calibration_error
+from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind
+from crowdzoo.kinds.classes.scoring import SCORING
+from crowdzoo.kinds.scoring import Rows
 from crowdzoo.reading.instances.gold import read_gold
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
-from crowdzoo.training.encode_rows import encode_rows
-
-ENOUGH_GOLD = 50  # tasks, with which a gap between probability and accuracy is worth a note
-LEAST_GAP = 0.05
 
 
 class Classification(Kind):
@@ -34,6 +29,7 @@ class Classification(Kind):
     aggregation = "robust"
     metric = "accuracy"
     metric_title = "accuracy"
+    scoring = SCORING
     answer = "class"
     header = ("task", "class", "probability")
     refused = RATINGS_ONLY
@@ -63,7 +59,7 @@ class Classification(Kind):
             rows.append(("settled labels (estimated)", f"{result.settled_share:.1%}"))
         if gold is None:
             return rows
-        known = int((gold >= 0).sum())
+        known = int(self.scoring.known(gold).sum())
         if result.accuracy_interval is not None:
             value, low, high = result.accuracy_interval
             others = (gold < 0) & (result.annotations_per_task > 0)
@@ -81,22 +77,7 @@ class Classification(Kind):
             return [*rows, ("tasks of known class", f"{known:,}"), ("bound on the error", f"{accepted}: {bound}")]
         if used_gold:
             return [*rows, ("tasks of known class", f"{known:,}")]
-        of_gold = f"(on {known:,} tasks with gold, ties at random)"
-        if not known:
-            return [*rows, ("accuracy", f"unknown {of_gold}")]
-        share = result.expected_accuracy(gold)
-        certainty = float(result.posteriors[gold >= 0].max(axis=1).mean())
-        rows += [
-            ("accuracy", f"{share:.4f} {of_gold}"),
-            ("mean probability there", f"{certainty:.4f}"),
-            ("expected calibration error", f"{expected_calibration_error(gold, result.posteriors):.4f}"),
-        ]
-        gap, error = abs(certainty - share), math.sqrt(share * (1 - share) / known)
-        if known >= ENOUGH_GOLD and gap > max(LEAST_GAP, 2 * error):
-            side = "above" if certainty > share else "below"
-            words = f"On the tasks with gold the probabilities are {gap:.2f} {side} the accuracy: correct them with "
-            rows.append(("note", f"{words}--calibrate; the tasks with gold should be a random sample."))
-        return rows
+        return rows + self.gold_rows(gold, result.posteriors)
 
     def targets(self, result: Any, annotations: Annotations) -> np.ndarray:
         """Posteriors, [N, K]."""
@@ -107,28 +88,6 @@ class Classification(Kind):
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> np.ndarray:
         """Class codes, int64 [N], -1 where the table does not know."""
         return table.gold_codes(np.asarray(crowd.classes), str(path))
-
-    # === Evaluation ===
-
-    def scores(self, truth: np.ndarray, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
-        """Accuracy and mean cross-entropy (in nats) on class codes, int [N]."""
-        probabilities = answers["probabilities"].astype(np.float64)
-        likelihood = np.clip(probabilities[np.arange(len(truth)), truth], 1e-7, 1)
-        return {
-            "accuracy": float((probabilities.argmax(axis=1) == truth).mean()),
-            "cross_entropy": float(-np.log(likelihood).mean()),
-        }
-
-    def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
-        """Accuracy on the tasks that were trained on and on the others."""
-        rows = []
-        for name, chosen in (("training", data.training), ("held-out", ~data.training)):
-            known = chosen & (data.gold >= 0)
-            if known.any():
-                found = model.predict(encode_rows(data.x, known, encoder), verbose=0)
-                correct = found.argmax(axis=1) == data.gold[known]
-                rows.append((f"{name} accuracy against gold", f"{correct.mean():.3f} ({known.sum():,} tasks)"))
-        return rows
 
     # === Prediction ===
 

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.free_texts.edits import edits
-from crowdzoo.aggregation.free_texts.tokens import Tokens
-from crowdzoo.kinds.compared import Compared, Scores, Summed
+from crowdzoo.kinds.compared import Compared, Scores
+from crowdzoo.kinds.free_texts.scoring import SCORING, TextScoring
+from crowdzoo.kinds.scoring import Sums
 
 
 class ComparedTexts(Compared):
@@ -17,6 +17,7 @@ class ComparedTexts(Compared):
     and cut as `scale` says, which is the same for all methods.
     """
 
+    scoring = SCORING
     title = "error rate, negative"
     answers_hold_gold = True
     hidden_title = "error rate of hidden texts, negative"
@@ -25,22 +26,20 @@ class ComparedTexts(Compared):
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Edits and tokens."""
-        truth, places = self.truth_of(tasks, rows)
-        tokens = Tokens.of([*result.texts[tasks], *truth], **self.scale)
-        errors = edits(tokens, places, len(tasks) + np.arange(len(truth))).sum(axis=1)
-        columns = errors, tokens.lengths[len(tasks) :]
-        return np.stack([np.bincount(places, column, len(tasks)) for column in columns], axis=1)
+        places, true = self.references(tasks, rows)
+        negative, tokens = TextScoring(**self.scale).sums(true, result.texts[tasks[places]])
+        return np.stack([np.bincount(places, column, len(tasks)) for column in (-negative, tokens)], axis=1)
 
-    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
+    def sums(self, answers: Scores, tasks: NDArray[Any]) -> Sums:
         """Negative edits, and tokens."""
         known = self.known[tasks]
         return np.where(known, -answers[:, 0], 0.0), np.where(known, answers[:, 1], 0.0)
 
-    def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
         """Negative edits, and tokens, of the hidden texts."""
         return lambda answers, tasks: (-answers[:, 0], answers[:, 1])
 
-    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+    def further(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
         """Share of the texts without an error."""
         return {"without error": float(np.mean(answers[self.known[tasks], 0] == 0))}
 

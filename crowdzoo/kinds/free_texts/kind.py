@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdzoo.aggregation.free_texts.tokens import NORMALIZATIONS, UNITS, Tokens
+from crowdzoo.aggregation.free_texts.tokens import NORMALIZATIONS, UNITS
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
+from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind
+from crowdzoo.kinds.free_texts.scoring import SCORING
+from crowdzoo.kinds.scoring import Rows
 from crowdzoo.reading.instances.gold import read_gold_texts
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
@@ -27,6 +29,7 @@ class FreeTexts(Kind):
     aggregation = "text-rasa"
     metric = "word_error"
     metric_title = "word error"
+    scoring = SCORING
     answer = "text"
     header = ("task", "text")
     own_options = scale = ("normalize", "unit")
@@ -57,35 +60,12 @@ class FreeTexts(Kind):
     # === Aggregation ===
 
     def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
-        """Confidence, and what `scores` says of gold."""
+        """Confidence, and how texts compare with gold."""
         rows = [("mean confidence", f"{result.confidence.mean():.3f}")] if len(result.texts) else []
         if gold is None:
             return rows
-        known = gold != ""
-        found = self.scores(gold[known], {"text": result.texts[known]}, normalize=result.normalize)
-        of_gold = ((f"{name.replace('_', ' ')} against gold", f"{value:.4f}") for name, value in found.items())
-        return [*rows, ("tasks with gold", f"{known.sum():,}"), *of_gold]
-
-    # === Evaluation ===
-
-    def scores(self, truth: np.ndarray, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
-        """Edits over tokens of the truth, of words and of characters, and those of words by kind.
-
-        Args:
-            truth: texts, [N].
-            answers: `text`, [N].
-            **about: `normalize`, as methods take it.
-        """
-        from crowdzoo.aggregation.free_texts.edits import ERRORS, edits
-
-        number, both = len(truth), [*answers["text"].tolist(), *truth.tolist()]
-        found, places = {}, np.arange(number)
-        for unit, name in (("characters", "character_error"), ("words", "word_error")):
-            tokens = Tokens.of(both, unit, about.get("normalize", "blanks"))
-            counts = edits(tokens, places, number + places).sum(axis=0)
-            size = max(int(tokens.lengths[number:].sum()), 1)
-            found[name] = float(counts.sum() / size)
-        return found | dict(zip(ERRORS, (counts / size).tolist(), strict=True))
+        known = self.scoring.known(gold)
+        return rows + replace(SCORING, normalize=result.normalize).rows(gold[known], result.texts[known])
 
 
 KIND = FreeTexts()

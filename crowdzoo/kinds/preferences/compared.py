@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.kinds.compared import Scores, Summed
-from crowdzoo.kinds.preferences.kind import rank_correlations
+from crowdzoo.kinds.compared import Scores
+from crowdzoo.kinds.preferences.scoring import ORDER_SCORING
 from crowdzoo.kinds.ratings.compared import ComparedRatings
+from crowdzoo.kinds.scoring import Sums
 from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.held_out_annotations import scores
 
 CERTAIN = np.log(np.maximum(np.eye(3), 1e-300))  # an answer is what it is
-AT_ONCE = 1 << 24  # pairs
 
 
 class ComparedPreferences(ComparedRatings):
@@ -22,6 +22,7 @@ class ComparedPreferences(ComparedRatings):
     it a row has the probabilities of left, right and equal of an annotation that was asked for.
     """
 
+    scoring = ORDER_SCORING
     title = "share of pairs in order"
     baseline = "bradley-terry"
     quick = ("bradley-terry", "noisy-bradley-terry", "crowd-bt", "annotator-bradley-terry")
@@ -31,39 +32,22 @@ class ComparedPreferences(ComparedRatings):
         """Scores; without gold how likely each annotator gives each answer."""
         if rows is None:
             return np.stack([result.scores, result.groups], axis=1)[tasks]
-        found = result.answer_probabilities(self.annotations.select_rows(rows))
-        return np.pad(found, [(0, 0), (0, 3 - found.shape[1])])
+        probabilities = result.answer_probabilities(self.annotations.select_rows(rows))
+        return np.pad(probabilities, [(0, 0), (0, 3 - probabilities.shape[1])])
 
-    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
-        """Of each task the other ones in its group that are on the right side of it, and that gold tells apart."""
-        (found, groups), gold = answers.T, self.gold[tasks]
-        sums = []
-        for some in np.array_split(np.arange(len(tasks)), 1 + len(tasks) ** 2 // AT_ONCE):
-            order = np.sign(gold[some, None] - gold)
-            there = (np.abs(order) == 1) & (groups[some, None] == groups)
-            shares = (1 + order * np.sign(found[some, None] - found)) / 2
-            sums.append((shares.sum(axis=1, where=there), there.sum(axis=1)))
-        totals, weights = (np.concatenate(each).astype(float) for each in zip(*sums, strict=True))
-        return totals, weights
-
-    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
-        """Spearman's rho, the mean of groups."""
-        found = rank_correlations(self.gold[tasks], *answers.T)
-        return {"Spearman's rho": float(np.mean(found)) if found else np.nan}
-
-    def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
         """See `held_out_annotations.scores`; an annotation counts for both of its tasks."""
 
-        def summed(answers: Scores, tasks: NDArray[Any]) -> Summed:
-            asked = self.annotations.select_rows(self._between(tasks) if rows is None else rows)
-            logs = scores(answers, CERTAIN[asked.labels])
-            both = np.concatenate([asked.task_ids, asked.right_ids])
+        def summed(answers: Scores, tasks: NDArray[Any]) -> Sums:
+            preferences = self.annotations.select_rows(self._between(tasks) if rows is None else rows)
+            logs = scores(answers, CERTAIN[preferences.labels])
+            both = np.concatenate([preferences.task_ids, preferences.right_ids])
             totals = np.bincount(both, np.tile(logs, 2), self.num_tasks)
             return totals[tasks], np.bincount(both, minlength=self.num_tasks)[tasks].astype(float)
 
         return summed
 
-    def told(self, tasks: NDArray[Any]) -> Scores:
+    def gold_targets(self, tasks: NDArray[Any]) -> Scores:
         """Left, right or equal for each pair, one-hot."""
         left, right = self.of_tasks(tasks).pairs()[0].T
         order = np.sign(self.gold[tasks][right] - self.gold[tasks][left])
@@ -71,11 +55,11 @@ class ComparedPreferences(ComparedRatings):
 
     def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
         """Scores by the model's scorer; without gold the model's probabilities of pairs between these tasks."""
-        found = super().predicted(CrowdModel(model.base.scorer), encoder, x, tasks)
+        task_scores = super().predicted(CrowdModel(model.base.scorer), encoder, x, tasks)
         if self.gold is not None:
-            return np.hstack([found, np.full_like(found, tasks[0])])
-        asked = self.annotations.select_rows(self._between(tasks))
-        sides = [found[np.searchsorted(tasks, side), 0] for side in (asked.task_ids, asked.right_ids)]
+            return np.hstack([task_scores, np.full_like(task_scores, tasks[0])])
+        preferences = self.annotations.select_rows(self._between(tasks))
+        sides = [task_scores[np.searchsorted(tasks, ids), 0] for ids in (preferences.task_ids, preferences.right_ids)]
         layer = model.base.get_layer("pair_probabilities")
         return np.asarray(layer(np.stack(sides, axis=1).astype("float32")), float)
 

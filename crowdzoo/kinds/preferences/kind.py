@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.base import RATINGS_ONLY, Kind, Rows
+from crowdzoo.kinds.base import RATINGS_ONLY, Kind
+from crowdzoo.kinds.preferences.scoring import ORDER_SCORING, SCORING
+from crowdzoo.kinds.scoring import Rows
 from crowdzoo.kinds.training_set import TrainingSet
-from crowdzoo.metrics import pair_accuracy, spearman
 from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.encode_rows import encode_rows
-
-
-class _Gold(NamedTuple):
-    """What is known of the tasks that are compared.
-
-    Attributes:
-        scores: true scores or ranks from the worst, float64 [N], NaN where unknown.
-        pairs: preferences that are true, by one annotator; None where no file has them.
-    """
-
-    scores: np.ndarray
-    pairs: Annotations | None = None
 
 
 class Preferences(Kind):
@@ -44,6 +32,7 @@ class Preferences(Kind):
     aggregation = "annotator-bradley-terry"
     metric = "pair_accuracy"
     metric_title = "share of pairs"
+    scoring = SCORING
     answer = "score"
     header = ("task", "score")
     fit_aggregated = (
@@ -100,20 +89,15 @@ class Preferences(Kind):
         if (biases := result.position_biases()) is not None:
             span = f"{biases.min():+.3g} to {biases.max():+.3g}, mean {biases.mean():+.3g}"
             rows.append(("position biases", f"{span} (above 0: left)"))
-        return rows if gold is None else [*rows, self._gold_row(result, gold)]
+        if gold is None:
+            return rows
+        known = ORDER_SCORING.known(gold)
+        return rows + ORDER_SCORING.rows(gold[known], np.stack([result.scores, result.groups], axis=1)[known])
 
     def _counted_answers(self, crowd: Annotations) -> list[str]:
         classes = np.asarray(crowd.classes).tolist()
         counts = np.bincount(crowd.labels, minlength=len(classes))
         return [f"{count:,} {name}" for name, count in zip(classes, counts.tolist(), strict=True)]
-
-    def _gold_row(self, result: Any, gold: np.ndarray) -> tuple[str, str]:
-        found = rank_correlations(gold, result.scores, result.groups)
-        known = f"{(~np.isnan(gold)).sum():,} tasks with gold"
-        if not found:
-            return ("Spearman's rho with gold", f"unknown (on {known})")
-        groups = "" if len(found) == 1 else f", mean of {len(found):,} groups"
-        return ("Spearman's rho with gold", f"{np.mean(found):.4f} (on {known}{groups})")
 
     def targets(self, result: Any, annotations: Annotations) -> np.ndarray:
         """Probabilities of left, right and equal for each pair of `annotations.pairs()`, [P, 3]."""
@@ -134,66 +118,32 @@ class Preferences(Kind):
             raise DataError(f"{annotations}: no preference is between two tasks of the split 'train' in {instances}.")
         if gold is None:
             return data
-        return replace(data, gold=data.gold._replace(pairs=read_gold_pairs(gold, data.crowd.tasks, data.crowd.classes)))
+        return replace(data, gold_pairs=read_gold_pairs(gold, data.crowd.tasks, data.crowd.classes))
 
-    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> _Gold:
-        """True scores."""
-        return _Gold(table.gold_ratings(path, "true scores"))
+    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> np.ndarray:
+        """True scores, float64 [N], NaN where the table does not know."""
+        return table.gold_ratings(path, "true scores")
 
     # === Evaluation ===
-
-    def scores(self, truth: Annotations, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
-        """Share of pairs whose better side has the higher score; truth is preferences, answers are of all their tasks.
-
-        Raises:
-            ValueError: nowhere a side is better.
-        """
-        return {"pair_accuracy": pair_accuracy(truth, answers["score"])}
 
     def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
         """Against gold, and of held-out tasks also against the annotators' preferences."""
         from crowdzoo.training.crowd_model import CrowdModel
 
         everything = np.ones(len(data.training), bool)
-        found = CrowdModel(model.base.scorer).predict(encode_rows(data.x, everything, encoder), verbose=0)[:, 0]
-        scores, rows = found.astype(np.float64), []
-        held = ~data.training
-        if data.gold.pairs is not None:
-            known = data.gold.pairs
-            new = held[known.task_ids] | held[known.right_ids]
-            for name, chosen in (("training", ~new), ("held-out", new)):
-                rows += self._pair_rows(f"{name} pairs right, against gold", known.select_rows(chosen), scores)
-        of_held = data.crowd.select_rows(held[data.crowd.task_ids] & held[data.crowd.right_ids])
-        rows += self._pair_rows("held-out preferences right", of_held, scores)
-        for name, chosen in (("training", data.training), ("held-out", held)):
-            known = chosen & ~np.isnan(data.gold.scores)
-            if known.sum() > 1 and np.ptp(data.gold.scores[known]) > 0:
-                rho = spearman(data.gold.scores[known], scores[known])
-                rows.append((f"{name} Spearman's rho with gold", f"{rho:.4f} (on {known.sum():,} tasks with gold)"))
+        outputs = CrowdModel(model.base.scorer).predict(encode_rows(data.x, everything, encoder), verbose=0)
+        scores, held, rows = outputs[:, 0].astype(np.float64), ~data.training, Rows()
+        if (pairs := data.gold_pairs) is not None:
+            of_held = held[pairs.task_ids] | held[pairs.right_ids]
+            for split, chosen in (("training", ~of_held), ("held-out", of_held)):
+                rows += SCORING.rows(pairs.select_rows(chosen), scores, f"{split} pairs right, against gold")
+        preferences = data.crowd.select_rows(held[data.crowd.task_ids] & held[data.crowd.right_ids])
+        rows += SCORING.rows(preferences, scores, "held-out preferences right")
+        for split, tasks in (("training", data.training), ("held-out", held)):
+            known = tasks & ORDER_SCORING.known(data.gold)
+            in_one_group = np.stack([scores, np.zeros(len(scores))], axis=1)
+            rows += ORDER_SCORING.rows(data.gold[known], in_one_group[known], split)
         return rows
-
-    def _pair_rows(self, name: str, said: Annotations, scores: np.ndarray) -> Rows:
-        number = int((said.labels < 2).sum())
-        if not number:
-            return []
-        found = self.scores(said, {"score": scores})["pair_accuracy"]
-        return [(name, f"{found:.4f} (on {number:,} of left or right)")]
-
-
-def rank_correlations(gold: np.ndarray, scores: np.ndarray, groups: np.ndarray) -> list[float]:
-    """Spearman's rho of scores with gold, of each group of tasks in which both differ.
-
-    Args:
-        gold: true scores, NaN where unknown, float64 [N].
-        scores: [N].
-        groups: codes of the groups, [N].
-    """
-    found = []
-    for group in np.unique(groups):
-        chosen = (groups == group) & ~np.isnan(gold)
-        if chosen.sum() > 1 and np.ptp(gold[chosen]) > 0 and np.ptp(scores[chosen]) > 0:
-            found.append(spearman(gold[chosen], scores[chosen]))
-    return found
 
 
 KIND = Preferences()

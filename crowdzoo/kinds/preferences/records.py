@@ -1,20 +1,25 @@
 """Pairs of tasks that annotators compared, as tf.Examples: from their files, and back into arrays for training."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import keras
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import instance_kind
 from crowdzoo.data.vocabulary import name_texts
-from crowdzoo.networks.reward_model import SIDES
+from crowdzoo.export.predict import load_predictor
+from crowdzoo.kinds.preferences.scoring import SCORING
+from crowdzoo.kinds.scoring import scored_models
+from crowdzoo.networks.reward_model import SIDES, input_name
 from crowdzoo.reading.instances.gold import EQUAL, TURNED, read_gold_pairs
 from crowdzoo.reading.instances.instances import Instances, take_rows
+from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
 from crowdzoo.records.example_files import SPLITS
 from crowdzoo.records.instance_examples import read_annotations, read_instances_of, split_of
@@ -22,6 +27,8 @@ from crowdzoo.records.instance_features import add_instance, instance_info, pars
 from crowdzoo.records.labelled_tasks import LabelledTasks
 
 _READ = 1024
+_ASKED = 256  # most pairs about which models are asked at a time
+_LEAST = 1e-7  # probability that counts for an answer that a model calls impossible
 
 
 def pair_names(annotations: Annotations) -> list[str]:
@@ -183,3 +190,76 @@ def read_pairs(patterns: Sequence[str], info: dict[str, Any]) -> ReadPairs:
         annotations,
         np.concatenate(posteriors)[order],
     )
+
+
+def model_scores(models: Mapping[str, str], files: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Scores of reward models on the pairs whose answer is known, and on the annotators' preferences of all pairs.
+
+    Args: see `crowdzoo.kinds.parts`.
+
+    Returns:
+        See `crowdzoo.kinds.parts`; tasks are pairs. `log_likelihood` is the mean log probability of the annotators'
+        preferences by the signature "pairs", nats; None where there are none. `by_task` is about the pairs whose known
+        answer is left or right.
+
+    Raises:
+        FileNotFoundError: no file fits.
+        ServingError: a model that does not load, or does not take these instances.
+        ValueError: no known answer is left or right.
+    """
+    scorers = {name: load_predictor(folder) for name, folder in models.items()}
+    comparers = {name: load_predictor(folder, "pairs") for name, folder in models.items()}
+    gold: list[np.ndarray] = []
+    scores: dict[str, list[np.ndarray]] = {name: [] for name in models}  # of both sides, [2, pairs]
+    logs: dict[str, list[np.ndarray]] = {name: [] for name in models}
+    others = {**SAID, "evaluation_label": tf.io.FixedLenFeature([1], tf.int64)}
+    for batch in read_batches([files], info, "eval", _ASKED, instances=SIDES, others=others, evaluation_weight=1):
+        sides = {side: parsed_instances(batch, side) for side in SIDES}
+        known = batch["evaluation_weight"][:, 0] > 0
+        gold.append(batch["evaluation_label"][known, 0])
+        pair_of, _, labels = said_of(batch)
+        for name in models:
+            side_scores = np.stack([scorers[name](part, _ASKED)["score"] for part in sides.values()])
+            scores[name].append(side_scores.reshape(2, -1)[:, known])
+            probabilities = comparers[name](_named(sides), _ASKED)["probabilities"]
+            logs[name].append(np.log(np.maximum(probabilities[pair_of, labels], _LEAST)))
+    labels = np.concatenate(gold)
+    number = len(labels)
+    preferences = Annotations(
+        "preference", np.arange(number), np.zeros(number, np.int64), labels, np.arange(2 * number),
+        np.array(["truth"], object), np.array(info["classes"], object), right_ids=number + np.arange(number),
+    )  # fmt: skip
+    answers = {name: np.concatenate(parts, axis=1).ravel() for name, parts in scores.items()}
+    likelihoods = {name: np.concatenate(parts) for name, parts in logs.items()}
+    further = {
+        name: {"log_likelihood": float(values.mean()) if len(values) else None} for name, values in likelihoods.items()
+    }
+    return scored_models(SCORING, models, preferences, answers, further)
+
+
+def _named(sides: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs of the signature "pairs" by their names."""
+    return {
+        input_name(side, name): values
+        for side, part in sides.items()
+        for name, values in (part if isinstance(part, Mapping) else {"instances": part}).items()
+    }
+
+
+def aggregate(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
+    """Each split by its own preferences alone; the answers are those to the pairs that were compared.
+
+    A pair without preferences has equal probabilities.
+
+    Args: see `crowdzoo.kinds.parts`.
+    """
+    fitted, tables = {}, {}
+    for split in ("train", "eval"):
+        crowd = crowds[split]
+        names, posteriors = pair_names(crowd), np.zeros((0, crowd.num_classes))
+        if names:
+            found = fitted[split] = fit(crowd)
+            posteriors = found.of_pairs(crowd)
+        tables[split] = answers_table(pa.array(names, pa.string()), posteriors.argmax(axis=1), posteriors)
+    num_classes = crowds["train"].num_classes
+    return CrowdAnswers(fitted["train"], tables, [1 / num_classes] * num_classes, 0)

@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.data.regions import MarkedImage, dice
-from crowdzoo.kinds.compared import Compared, Scores, Summed
+from crowdzoo.data.regions import MarkedImage
+from crowdzoo.kinds.compared import Compared, Scores
 from crowdzoo.kinds.regions.kind import KIND
-from crowdzoo.kinds.regions.masks import marked_images
+from crowdzoo.kinds.regions.scoring import SCORING, intersection_over_union
+from crowdzoo.kinds.scoring import Sums
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.encode_rows import encode_rows
 
@@ -20,6 +21,7 @@ class ComparedRegions(Compared):
     A row of answers has the sum of an image's coefficients, their number, and the sum of intersections over unions.
     """
 
+    scoring = SCORING
     title = "Dice coefficient"
     answers_hold_gold = True
     hidden_title = "Dice coefficient with hidden answers"
@@ -39,7 +41,7 @@ class ComparedRegions(Compared):
     @property
     def known(self) -> NDArray[np.bool_]:
         """Images with gold and answers."""
-        return np.asarray(self.gold.astype(bool) & (self.annotations.redundancy > 0), bool)
+        return super().known & (self.annotations.redundancy > 0)
 
     def gold_digest(self) -> str:
         """Of gold as text, empty where unknown."""
@@ -49,7 +51,7 @@ class ComparedRegions(Compared):
         """Sums of Dice coefficients, how many there are, and sums of intersections over unions."""
         return self._overlaps(result.marked[tasks], tasks, rows)
 
-    def told(self, tasks: NDArray[Any]) -> Any:
+    def gold_targets(self, tasks: NDArray[Any]) -> Any:
         """True regions, without classes that nobody marked."""
         names = KIND.class_names(self.annotations)
         known = ((image, (region for region in image.regions if region.label in names)) for image in self.gold[tasks])
@@ -57,29 +59,29 @@ class ComparedRegions(Compared):
 
     def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
         """As `answers`, of masks in the size of their image; without gold with all answers to it."""
-        crowd, asked = self.annotations, np.isin(np.arange(self.num_tasks), tasks)
-        masks = model.predict(encode_rows(x, asked, encoder), verbose=0).argmax(axis=-1)
+        crowd, wanted = self.annotations, np.isin(np.arange(self.num_tasks), tasks)
         codes = np.zeros(self.num_tasks, np.int64)
         codes[crowd.task_ids] = crowd.labels
-        marked = marked_images(masks, KIND.class_names(crowd), crowd.values[codes[tasks]])
-        return self._overlaps(marked, tasks, asked[crowd.task_ids] if self.gold is None else None)
+        rows = wanted[crowd.task_ids] if self.gold is None else None
+        like = crowd.values[codes[tasks]]
+        return self._overlaps(KIND.model_answers(model, encode_rows(x, wanted, encoder), crowd, like), tasks, rows)
 
     def _overlaps(self, marked: NDArray[Any], tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """See `answers`."""
-        truth, places = self.truth_of(tasks, rows)
-        overlaps = np.array([dice(*pair) for pair in zip(truth, marked[places], strict=True)])
-        columns = overlaps, np.ones(len(overlaps)), overlaps / (2 - overlaps)
+        places, truth = self.references(tasks, rows)
+        overlaps, ones = self.scoring.sums(truth, marked[places])
+        columns = overlaps, ones, intersection_over_union(overlaps)
         return np.stack([np.bincount(places, column, len(tasks)) for column in columns], axis=1)
 
-    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
+    def sums(self, answers: Scores, tasks: NDArray[Any]) -> Sums:
         """Dice coefficients."""
         return answers[:, 0], answers[:, 1]
 
-    def hidden(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
         """Dice coefficients with hidden answers."""
-        return self.right
+        return self.sums
 
-    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+    def further(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
         """Intersection over union."""
         return {"IoU": float(answers[:, 2].sum() / answers[:, 1].sum())}
 

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.regions import MarkedImage, dice
+from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import DataError, DataWarning, short_repr
 from crowdzoo.files.writing import atomic_folder, csv_cell
-from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
+from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind
 from crowdzoo.kinds.regions.masks import check_sizes, marked_images, write_png
-from crowdzoo.kinds.regions.surfaces import surface_distances
+from crowdzoo.kinds.regions.scoring import SCORING
+from crowdzoo.kinds.scoring import Rows
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.reading.instances.gold import check_shared, gold_by_task
 from crowdzoo.reading.platforms.export import platform_of, task_of_picture
@@ -26,7 +27,6 @@ from crowdzoo.reading.platforms.export_file import ExportFile, export_files
 from crowdzoo.reading.platforms.png_masks import read_mask
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
-from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.methods import AGGREGATED
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Regions(Kind):
     aggregation = "objects"
     metric = "dice"
     metric_title = "Dice coefficient"
+    scoring = SCORING
     answer = "classes"
     header = ("task", "class", "share")
     fit_aggregated = "CrowdModel(base).fit(x, masks)"
@@ -117,15 +118,13 @@ class Regions(Kind):
     # === Aggregation ===
 
     def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
-        """Regions, confidence, and what `scores` says of gold."""
+        """Regions, confidence, and how regions compare with gold."""
         number = sum(len(image.regions) for image in result.marked if image is not None)
         rows = [("regions", f"{number:,}"), ("mean confidence", f"{result.confidence.mean():.3f}")]
         if gold is None:
             return rows
-        known = gold.astype(bool) & result.marked.astype(bool)
-        scores = self.scores(gold[known], {"regions": result.marked[known]})
-        of_gold = ((f"{name} against gold", f"{value:.4f}") for name, value in scores.items())
-        return [*rows, ("tasks with gold", f"{known.sum():,}"), *of_gold]
+        known = self.scoring.known(gold) & result.marked.astype(bool)
+        return rows + self.scoring.rows(gold[known], result.marked[known])
 
     # === Training ===
 
@@ -172,34 +171,10 @@ class Regions(Kind):
 
     # === Evaluation ===
 
-    def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
-        """Dice coefficient of the images that were trained on and of the others."""
-        rows = []
-        for name, chosen in (("training", data.training), ("held-out", ~data.training)):
-            if data.gold is not None and (known := chosen & data.gold.astype(bool)).any():
-                gold, x = data.gold[known], encode_rows(data.x, known, encoder)
-                masks = model.predict(x, verbose=0).argmax(axis=-1)
-                scores = self.scores(gold, {"regions": marked_images(masks, self.class_names(data.annotations), gold)})
-                rows.append((f"{name} Dice against gold", f"{scores['dice']:.4f} (on {known.sum():,} images)"))
-        return rows
-
-    def scores(self, truth: np.ndarray, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
-        """Dice coefficient and intersection over union, means of the images, 1 where both are empty; and distances.
-
-        Mean distances of edges and the 95th percentile of Hausdorff's distance, in pixels, are means of the classes
-        of images that both have; they are not there where no image has one. See `surface_distances`.
-
-        Args:
-            truth: `MarkedImage`, objects [N].
-            answers: `regions`, likewise.
-            **about: nothing.
-        """
-        pairs = [*zip(truth, answers["regions"], strict=True)]
-        overlaps = np.array([dice(*pair) for pair in pairs])
-        scores = {"dice": float(overlaps.mean()), "iou": float((overlaps / (2 - overlaps)).mean())}
-        if distances := [of_class for pair in pairs for of_class in surface_distances(*pair).values()]:
-            scores |= dict(zip(("surface distance", "Hausdorff 95"), np.mean(distances, axis=0).tolist(), strict=True))
-        return scores
+    def model_answers(self, model: Any, x: Any, annotations: Annotations, gold: np.ndarray) -> np.ndarray:
+        """`MarkedImage`, of the sizes that gold has."""
+        masks = model.predict(x, verbose=0).argmax(axis=-1)
+        return marked_images(masks, self.class_names(annotations), gold)
 
     # === Prediction ===
 

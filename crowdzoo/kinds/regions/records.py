@@ -1,5 +1,6 @@
 """Images and annotators' regions as tf.Examples."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from crowdzoo.data.regions import MarkedImage
+from crowdzoo.data.vocabulary import is_among
+from crowdzoo.kinds.model_answers import instance_scores
 from crowdzoo.kinds.regions.kind import KIND
-from crowdzoo.kinds.regions.masks import check_sizes
+from crowdzoo.kinds.regions.masks import check_sizes, marked_images
+from crowdzoo.kinds.regions.scoring import SCORING
+from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, answers_table
 from crowdzoo.records.instance_examples import read_labelled_instances
 from crowdzoo.records.instance_features import INSTANCES
 from crowdzoo.records.labelled_tasks import LabelledTasks
@@ -40,3 +46,25 @@ def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> Labelle
 
     info = {**images.info, "classes": KIND.class_names(crowd)}
     return replace(images, annotations=crowd, gold=known, info=info, example=example, unit="image")
+
+
+def model_scores(models: Mapping[str, str], files: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Scores of networks for masks; see `crowdzoo.kinds.parts`."""
+
+    def images(masks: np.ndarray, gold: np.ndarray) -> np.ndarray:
+        return marked_images(masks, info["classes"], gold)
+
+    return instance_scores(SCORING, models, files, info, "label", tf.string, images, 32, MarkedImage.parse)
+
+
+def aggregate(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
+    """Fits to train; eval's regions are those of a fit to both splits.
+
+    Args: see `crowdzoo.kinds.parts`.
+    """
+    fitted, tables = fit(crowds["train"]), dict[str, Any]()
+    for split, found in (("train", fitted), ("eval", fit(crowds[BOTH]))):
+        own = is_among(found.tasks, crowds[split].tasks) & found.marked.astype(bool)
+        texts = [image.text.encode() for image in found.marked[own].tolist()]
+        tables[split] = answers_table(found.tasks[own], np.array(texts, object))
+    return CrowdAnswers(fitted, tables, [], b"")

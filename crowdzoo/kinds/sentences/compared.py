@@ -11,9 +11,10 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.drawn_spans import DrawnSpan, side_by_side
 from crowdzoo.data.tags import spans_of
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.kinds.compared import Compared, Scores, Summed
-from crowdzoo.kinds.sentences.kind import DRAWN_F1, TAGS_F1
-from crowdzoo.quality.span_scores import SpanScores, drawn_scores, span_scores
+from crowdzoo.kinds.compared import Compared, Scores
+from crowdzoo.kinds.scoring import Sums
+from crowdzoo.kinds.sentences.scoring import DRAWN_F1, SCORING, TAGS_F1, SpanScoring
+from crowdzoo.quality.span_scores import TypeScores, drawn_scores
 
 
 class ComparedSentences(Compared):
@@ -27,6 +28,7 @@ class ComparedSentences(Compared):
         gold: tags of each sentence or their codes, None where unknown; None takes the sentences' own.
     """
 
+    scoring = SCORING
     title = TAGS_F1
     baseline = "majority-vote"
     quick = ("majority-vote", "span-majority-vote", "dawid-skene", "hmm-crowd", "bsc-seq")
@@ -37,25 +39,21 @@ class ComparedSentences(Compared):
         if not isinstance(crowd, CrowdSequences):
             raise DataError("compare: give the CrowdSequences, whose tokens the methods see, not their annotations.")
         super().__init__(replace(crowd, gold=None), crowd.gold if gold is None else gold)
+        self.scoring = SpanScoring(crowd.scheme, crowd.classes)
         self.drawn_gold: list[Any] = []
         if crowd.drawn is not None and self.gold is not None:
             self.title, self.answers_hold_gold = DRAWN_F1, True
             own: Any = crowd.gold or [None] * len(crowd)
-            kept = {key: each for key, each in crowd.drawn.items() if np.array_equal(own[key[0]], self.gold[key[0]])}
+            kept = {key: spans for key, spans in crowd.drawn.items() if np.array_equal(own[key[0]], self.gold[key[0]])}
             self.drawn_gold = replace(crowd, gold=list(self.gold), drawn=kept).gold_drawn()
 
     def checked(self, gold: Any) -> NDArray[Any]:
         """Codes of the tags of each sentence, None where unknown."""
         named = self.crowd.tag_set.codes
         codes = [named(tags) if tags is not None and isinstance(tags[0], str) else tags for tags in gold]
-        found = np.empty(self.num_tasks, object)
-        found[:] = replace(self.crowd, gold=codes).gold or [None] * self.num_tasks
-        return found
-
-    @property
-    def known(self) -> NDArray[np.bool_]:
-        """Those that have tags."""
-        return np.array([codes is not None for codes in self.gold], bool)
+        tags_of_tasks = np.empty(self.num_tasks, object)
+        tags_of_tasks[:] = replace(self.crowd, gold=codes).gold or [None] * self.num_tasks
+        return tags_of_tasks
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Tags, or counts of spans."""
@@ -64,34 +62,27 @@ class ComparedSentences(Compared):
         codes = result.codes()
         return _rows([codes[task] for task in tasks])
 
-    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
-        """Twice the spans that are right, and the spans that are there and those that were found."""
-        if self.drawn_gold:
-            return 2.0 * answers[:, 0], answers[:, 1] + answers[:, 2]
-        said = self._said(answers, tasks)
-        each = [self._scores([self.gold[task]], [tags]) for task, tags in zip(tasks, said, strict=True)]
-        return (
-            np.array([2.0 * one.num_correct for one in each]),
-            np.array([float(one.num_gold + one.num_predicted) for one in each]),
-        )
+    def sums(self, answers: Scores, tasks: NDArray[Any]) -> Sums:
+        """See `Compared.sums`; of spans as they were drawn answers are the counts."""
+        return (2 * answers[:, 0], answers[:, 1] + answers[:, 2]) if self.drawn_gold else super().sums(answers, tasks)
 
-    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
-        """Precision and recall of spans, and of tags the share of tokens with the right one."""
-        if self.drawn_gold:
-            right, there, said = answers.sum(axis=0)
-            return {"precision": right / max(said, 1.0), "recall": right / max(there, 1.0)}
-        found = self._scores(self.gold[tasks], self._said(answers, tasks))
-        return {"precision": found.precision, "recall": found.recall, "token accuracy": found.token_accuracy}
+    def further(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+        """Precision and recall of spans, and of tags the share of tokens with the correct one."""
+        if not self.drawn_gold:
+            return super().further(answers, tasks)
+        num_correct, num_gold, num_predicted = answers.sum(axis=0).astype(int).tolist()
+        counts = TypeScores(num_gold, num_predicted, num_correct)
+        return {"precision": counts.precision, "recall": counts.recall}
 
-    def _counted(self, tasks: NDArray[Any], found: Sequence[Sequence[DrawnSpan]]) -> Scores:
-        each = [drawn_scores([self.drawn_gold[task]], [said]) for task, said in zip(tasks, found, strict=True)]
-        return np.array([[one.num_correct, one.num_gold, one.num_predicted] for one in each], float)
+    def answers_with_gold(self, answers: Scores, tasks: NDArray[Any]) -> list[NDArray[np.int64]]:
+        """Codes of the tags of the sentences with gold."""
+        tags = np.split(answers[:, 0].astype(int), np.cumsum(self.crowd.lengths[tasks])[:-1])
+        return [codes for codes, known in zip(tags, self.known[tasks], strict=True) if known]
 
-    def _said(self, answers: Scores, tasks: NDArray[Any]) -> list[NDArray[np.int64]]:
-        return np.split(answers[:, 0].astype(int), np.cumsum(self.crowd.lengths[tasks])[:-1])
-
-    def _scores(self, gold: Any, said: Any) -> SpanScores:
-        return span_scores(list(gold), said, self.crowd.scheme, classes=self.crowd.classes)
+    def _counted(self, tasks: NDArray[Any], spans: Sequence[Sequence[DrawnSpan]]) -> Scores:
+        pairs = zip(tasks, spans, strict=True)
+        counts = [drawn_scores([self.drawn_gold[task]], [drawn]) for task, drawn in pairs]
+        return np.array([[one.num_correct, one.num_gold, one.num_predicted] for one in counts], float)
 
     @classmethod
     def paired(cls, settings: Any, x: Any, crowd: Any, tasks: Any) -> tuple[Any, Any]:
@@ -104,10 +95,10 @@ class ComparedSentences(Compared):
 
     def of_tasks(self, tasks: NDArray[Any]) -> CrowdSequences:
         """Some sentences."""
-        found: CrowdSequences = self.crowd.select(tasks)
-        return found
+        sentences: CrowdSequences = self.crowd.select(tasks)
+        return sentences
 
-    def told(self, tasks: NDArray[Any]) -> list[Scores]:
+    def gold_targets(self, tasks: NDArray[Any]) -> list[Scores]:
         """One-hot tags of each token."""
         return [np.eye(self.annotations.num_classes)[codes] for codes in self.gold[tasks]]
 
@@ -121,7 +112,7 @@ class ComparedSentences(Compared):
             tags = np.split(codes, np.cumsum(self.crowd.lengths[tasks])[:-1])
         if self.drawn_gold:
             tag_set = self.crowd.tag_set
-            return self._counted(tasks, [side_by_side(spans_of(tag_set.tags(each), tag_set.scheme)) for each in tags])
+            return self._counted(tasks, [side_by_side(spans_of(tag_set.tags(codes), tag_set.scheme)) for codes in tags])
         return _rows(tags)
 
 

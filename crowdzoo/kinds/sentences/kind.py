@@ -19,7 +19,9 @@ from crowdzoo.data.retokenized import retokenized
 from crowdzoo.data.tags import READ_AS, spans_of
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import csv_cell
-from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows
+from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind
+from crowdzoo.kinds.scoring import Rows
+from crowdzoo.kinds.sentences.scoring import DRAWN_F1, SCORING, TAGS_F1, span_rows
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.quality.span_scores import drawn_scores, span_scores
 from crowdzoo.reading.platforms.export import Export
@@ -29,8 +31,6 @@ from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.bases import is_own
 from crowdzoo.training.settings import TaggerSettings
-
-TAGS_F1, DRAWN_F1 = "F1 of spans", "F1 of spans as drawn"
 
 
 class Sentences(Kind):
@@ -45,6 +45,7 @@ class Sentences(Kind):
     aggregation = "bsc-seq"
     metric = "f1"
     metric_title = "F1"
+    scoring = SCORING
     signature = "spans"
     answer = "types"
     header = ("task", "start", "end", "type", "text", "score")
@@ -199,21 +200,6 @@ class Sentences(Kind):
 
     # === Evaluation ===
 
-    def scores(self, truth: list[list[str]], answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
-        """F1, precision and recall of spans, and the share of right tokens.
-
-        Args:
-            truth: tags of each sentence.
-            answers: `tags` [N, T], padded, and `lengths` [N].
-            **about: `scheme`, how tags are written.
-        """
-        said = [row[:length].tolist() for row, length in zip(answers["tags"], answers["lengths"], strict=True)]
-        scores = span_scores(truth, said, scheme=about["scheme"])
-        return {
-            "f1": scores.f1, "precision": scores.precision, "recall": scores.recall,
-            "token_accuracy": scores.token_accuracy, "types": scores.rows(),
-        }  # fmt: skip
-
     def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
         """Spans that it cannot have learnt, and F1 of the spans in the sentences that were trained on."""
         crowd, rows = data.crowd, []
@@ -264,13 +250,11 @@ def _span_rows(
     where: str, crowd: CrowdSequences, gold: list[list[str] | None], tags: list[list[str]], drawn: list[Any]
 ) -> Rows:
     """F1 of spans: as they were drawn, where the crowd's do not lie side by side, else those of tags."""
-    name, scores = DRAWN_F1, drawn_scores(crowd.gold_drawn(), drawn)
+    known = int(SCORING.known(gold).sum())
+    more = "" if known == len(gold) else f", {known:,} sentences with gold"
     if crowd.drawn is None:
-        name, scores = TAGS_F1, span_scores(gold, tags, crowd.scheme)
-    known = sum(one is not None for one in gold)
-    counted = "" if known == len(gold) else f", {known:,} sentences with gold"
-    value = f"{scores.f1:.4f} (precision {scores.precision:.4f}, recall {scores.recall:.4f}{counted})"
-    return [(f"{name}{where}", value)]
+        return span_rows(f"{TAGS_F1}{where}", span_scores(gold, tags, crowd.scheme), more)
+    return span_rows(f"{DRAWN_F1}{where}", drawn_scores(crowd.gold_drawn(), drawn), more)
 
 
 KIND = Sentences()

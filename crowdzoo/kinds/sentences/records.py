@@ -3,20 +3,25 @@
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.errors import DataError
+from crowdzoo.export.predict import load_and_predict
+from crowdzoo.kinds.scoring import scored_models
+from crowdzoo.kinds.sentences.scoring import SpanScoring
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import files_of
-from crowdzoo.records.example_files import split_by_hash, task_and_example
+from crowdzoo.records.example_files import read_dataset_info, split_by_hash, split_files, task_and_example
 from crowdzoo.records.labelled_tasks import LabelledTasks
 
 
@@ -140,6 +145,32 @@ def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadSentence
     return ReadSentences(texts, sentences, annotations, posteriors, evaluation_labels, np.array(weights))
 
 
+def model_scores(models: Mapping[str, str], files: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Scores of taggers on the sentences whose tags are known, asked as a server asks them: with text.
+
+    Args and Returns: see `crowdzoo.kinds.parts`.
+
+    Raises:
+        ValueError: a model cuts a text into other tokens than it was tagged by.
+    """
+    sentences = read_examples([files], dict(info))
+    known = np.flatnonzero(sentences.evaluation_weights > 0)
+    # sentences of like length are asked together
+    order = known[np.argsort([len(sentences.tokens[task]) for task in known], kind="stable")]
+    gold = [[info["classes"][code] for code in sentences.evaluation_labels[task]] for task in order]
+    answers = {}
+    for name, folder in models.items():
+        outputs = load_and_predict(folder, [sentences.texts[task] for task in order], batch_size=128)
+        for task, cut, length in zip(order, outputs["tokens"], outputs["lengths"], strict=True):
+            tokens, own = cut[:length].tolist(), sentences.tokens[task]
+            if tokens != own:
+                raise ValueError(f"{folder}: cuts {sentences.texts[task]!r} into {tokens}, not {own}")
+        answers[name] = [
+            tags[:length].tolist() for tags, length in zip(outputs["tags"], outputs["lengths"], strict=True)
+        ]
+    return scored_models(SpanScoring(info["scheme"]), models, gold, answers)
+
+
 def read_tokens(pattern: str) -> dict[str, list[str]]:
     """The tokens of the sentences in a split, by task."""
     tokens = {}
@@ -155,3 +186,23 @@ def _tokens(example: tf.train.Example) -> list[str]:
 
 def _records(files: Iterable[str]) -> Iterator[bytes]:
     return tf.data.TFRecordDataset(list(files), "GZIP").as_numpy_iterator()
+
+
+def aggregate(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
+    """Each split by its own annotations alone; tokens of sentences without annotations have "O".
+
+    Args: see `crowdzoo.kinds.parts`.
+    """
+    info = read_dataset_info(examples)
+    fitted, tables = {}, {}
+    for split, annotations in crowds.items():
+        tokens = read_tokens(split_files(examples, split))
+        crowd = annotations.select_tasks(np.array([str(name) in tokens for name in annotations.tasks], bool))
+        if len(crowd) == 0:
+            tables[split] = answers_table(crowd.tasks[:0], np.zeros(0, np.int64))
+            continue
+        sentences = CrowdSequences([tokens[str(name)] for name in crowd.tasks], crowd, scheme=info["scheme"])
+        found = fitted[split] = fit(sentences)
+        table = answers_table(crowd.tasks, found.labels, found.posteriors, found.starts)
+        tables[split] = table.filter(pa.array(crowd.redundancy > 0))
+    return CrowdAnswers(fitted["train"], tables, [], info["classes"].index("O"))

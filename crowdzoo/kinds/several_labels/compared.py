@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.multi_label import MultiLabel
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds.classes.compared import ComparedClasses
-from crowdzoo.kinds.compared import Compared, Scores, Summed
+from crowdzoo.kinds.compared import Compared, Scores
+from crowdzoo.kinds.several_labels.scoring import SCORING
 
 
 class ComparedLabels(Compared):
@@ -20,6 +21,7 @@ class ComparedLabels(Compared):
         gold: label -> 1 where it holds, 0, or -1 where that is unknown, int [N]; as `MultiLabel.fit` takes it.
     """
 
+    scoring = SCORING
     title = "F1 of labels"
     baseline = ComparedClasses.baseline
     quick = ComparedClasses.quick
@@ -42,34 +44,13 @@ class ComparedLabels(Compared):
         unknown = np.full(self.num_tasks, -1)
         return np.stack([np.asarray(gold.get(label, unknown)) for label in labels], axis=1)
 
-    @property
-    def known(self) -> NDArray[np.bool_]:
-        """Those of which some label is known."""
-        return (self.gold >= 0).any(axis=1)
-
-    def made(self, name: str, aggregator: Any) -> MultiLabel:
+    def fitted_by(self, name: str, aggregator: Any) -> MultiLabel:
         """The method, label by label."""
         return MultiLabel(name, settings=getattr(aggregator, "get_params", dict)())
 
     def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
         """Probabilities of the labels."""
         return np.asarray(result.probabilities[tasks])
-
-    def right(self, answers: Scores, tasks: NDArray[Any]) -> Summed:
-        """Twice the labels that are right, and the labels that hold and those that were given."""
-        gold = self.gold[tasks]
-        said = (answers > 0.5) & (gold >= 0)
-        return 2.0 * (said & (gold == 1)).sum(axis=1), (said.sum(axis=1) + (gold == 1).sum(axis=1)).astype(float)
-
-    def figures(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
-        """Share of the answers to tasks and labels that are right, and the mean F1 of the labels."""
-        gold = self.gold[tasks]
-        there, said = gold >= 0, answers > 0.5
-        each = (
-            2 * (said & (gold == 1)).sum(axis=0) / np.maximum((said & there).sum(axis=0) + (gold == 1).sum(axis=0), 1)
-        )
-        each = each[(gold == 1).any(axis=0)]
-        return {"accuracy": float((said == gold)[there].mean()), "mean F1": float(each.mean()) if len(each) else np.nan}
 
     @classmethod
     def paired(cls, settings: Any, x: Any, crowd: Any, tasks: Any) -> tuple[Any, Any]:

@@ -1,0 +1,75 @@
+"""How classes are compared with gold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.kinds.scoring import Rows, Scoring, Sums
+from crowdzoo.metrics import expected_calibration_error
+
+ENOUGH_GOLD = 50  # tasks, with which a gap between probability and accuracy is worth a note
+LEAST_GAP = 0.05
+
+
+class ClassScoring(Scoring):
+    """Gold is class codes, [N], -1 where unknown; answers are class probabilities, [n, K].
+
+    The answer is the most probable class. If several are, each is the answer with the same chance.
+    """
+
+    titles: ClassVar = {
+        "balanced_accuracy": "balanced accuracy",
+        "cross_entropy": "log loss",
+        "calibration_error": "calibration error",
+    }
+
+    def known(self, gold: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tasks whose code is not negative."""
+        return np.asarray(gold >= 0)
+
+    def sums(self, gold: NDArray[np.int64], answers: NDArray[Any]) -> Sums:
+        """How likely each answer is correct."""
+        from crowdzoo.aggregation.engine.labels import chance_correct
+
+        return chance_correct(np.asarray(answers, np.float64), gold), np.ones(len(gold))
+
+    def score(self, gold: NDArray[np.int64], answers: NDArray[Any]) -> dict[str, Any]:
+        """Accuracy, its mean over the classes, cross-entropy (nats), and expected calibration error."""
+        probabilities = np.asarray(answers, np.float64)
+        correct, _ = self.sums(gold, probabilities)
+        likelihood = np.clip(probabilities[np.arange(len(gold)), gold], 1e-7, 1)
+        return {
+            "accuracy": float(correct.mean()),
+            "cross_entropy": float(-np.log(likelihood).mean()),
+            "balanced_accuracy": float(np.mean([correct[gold == code].mean() for code in np.unique(gold)])),
+            "calibration_error": expected_calibration_error(gold, probabilities),
+        }
+
+    def rows(self, gold: NDArray[np.int64], answers: NDArray[Any], split: str = "") -> Rows:
+        """Accuracy; for an aggregation also how far its probabilities are from it."""
+        number = len(gold)
+        if not number:
+            return [("accuracy", "unknown (on 0 tasks with gold, ties at random)")]
+        scores = self.score(gold, answers)
+        accuracy = scores["accuracy"]
+        if split:
+            return [(f"{split} accuracy against gold", f"{accuracy:.3f} ({number:,} tasks)")]
+        probability = float(answers.max(axis=1).mean())
+        rows = [
+            ("accuracy", f"{accuracy:.4f} (on {number:,} tasks with gold, ties at random)"),
+            ("mean probability there", f"{probability:.4f}"),
+            ("expected calibration error", f"{scores['calibration_error']:.4f}"),
+        ]
+        gap, error = abs(probability - accuracy), math.sqrt(accuracy * (1 - accuracy) / number)
+        if number >= ENOUGH_GOLD and gap > max(LEAST_GAP, 2 * error):
+            side = "above" if probability > accuracy else "below"
+            text = f"On the tasks with gold the probabilities are {gap:.2f} {side} the accuracy: correct them with "
+            rows.append(("note", f"{text}--calibrate; the tasks with gold should be a random sample."))
+        return rows
+
+
+SCORING = ClassScoring()

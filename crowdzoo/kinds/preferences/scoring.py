@@ -1,0 +1,98 @@
+"""How scores of tasks are compared with preferences, and with true scores."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.scoring import Rows, Scoring, Sums
+from crowdzoo.metrics import pair_accuracy, pairs_in_order, spearman
+
+AT_ONCE = 1 << 24  # pairs
+Numbers = NDArray[np.float64]
+
+
+class PairScoring(Scoring):
+    """Gold is preferences, whose tasks are N; answers are scores of these tasks, [N]. A preference is a task here."""
+
+    def known(self, gold: Annotations) -> NDArray[np.bool_]:
+        """Preferences for left or right; "equal" does not count."""
+        return gold.labels < 2
+
+    def sums(self, gold: Annotations, answers: Numbers) -> Sums:
+        """Of the preferences for left or right, whether the better task has the higher score; equal ones count half."""
+        shares = pairs_in_order(gold, answers)
+        return shares, np.ones(len(shares))
+
+    def score(self, gold: Annotations, answers: Numbers) -> dict[str, Any]:
+        """Share of preferences whose better task has the higher score.
+
+        Raises:
+            ValueError: no preference is for left or right.
+        """
+        return {"pair_accuracy": pair_accuracy(gold, answers)}
+
+    def rows(self, gold: Annotations, answers: Numbers, split: str = "") -> Rows:
+        """Share of preferences; no row without any for left or right. `split` is the row's name."""
+        number = int(self.known(gold).sum())
+        if not number:
+            return []
+        return [(split, f"{self.score(gold, answers)['pair_accuracy']:.4f} (on {number:,} of left or right)")]
+
+
+class OrderScoring(Scoring):
+    """Gold is true scores, [N], NaN where unknown; answers are [n, 2], scores of tasks and the group of each.
+
+    Scores are compared within a group.
+    """
+
+    titles: ClassVar = {"rho": "Spearman's rho"}
+
+    def known(self, gold: Numbers) -> NDArray[np.bool_]:
+        """Tasks whose score is a number."""
+        return ~np.isnan(gold)
+
+    def sums(self, gold: Numbers, answers: Numbers) -> Sums:
+        """Of each task the other ones in its group that are on the correct side of it, and that gold tells apart."""
+        scores, groups = answers.T
+        sums = []
+        for some in np.array_split(np.arange(len(gold)), 1 + len(gold) ** 2 // AT_ONCE):
+            order = np.sign(gold[some, None] - gold)
+            comparable = (order != 0) & (groups[some, None] == groups)
+            shares = (1 + order * np.sign(scores[some, None] - scores)) / 2
+            sums.append((shares.sum(axis=1, where=comparable), comparable.sum(axis=1)))
+        totals, weights = (np.concatenate(parts).astype(float) for parts in zip(*sums, strict=True))
+        return totals, weights
+
+    def score(self, gold: Numbers, answers: Numbers) -> dict[str, Any]:
+        """Spearman's rho, the mean of the groups; NaN where no group has different scores."""
+        correlations = self._correlations(gold, answers)
+        return {"rho": float(np.mean(correlations)) if correlations else np.nan}
+
+    def rows(self, gold: Numbers, answers: Numbers, split: str = "") -> Rows:
+        """Spearman's rho; of a model only where gold differs."""
+        prefix, number = f"{split} " if split else "", f"{len(gold):,} tasks with gold"
+        correlations = self._correlations(gold, answers)
+        if split and not correlations and len(gold) > 1 and np.ptp(gold) > 0:
+            correlations = [0.0]
+        if not correlations:
+            return [] if split else [("Spearman's rho with gold", f"unknown (on {number})")]
+        groups = "" if len(correlations) == 1 else f", mean of {len(correlations):,} groups"
+        return [(f"{prefix}Spearman's rho with gold", f"{np.mean(correlations):.4f} (on {number}{groups})")]
+
+    def _correlations(self, gold: Numbers, answers: Numbers) -> list[float]:
+        """Spearman's rho of each group of tasks in which gold and scores differ."""
+        scores, groups = answers.T
+        correlations = []
+        for group in np.unique(groups):
+            members = groups == group
+            if members.sum() > 1 and np.ptp(gold[members]) > 0 and np.ptp(scores[members]) > 0:
+                correlations.append(spearman(gold[members], scores[members]))
+        return correlations
+
+
+SCORING = PairScoring()
+ORDER_SCORING = OrderScoring()

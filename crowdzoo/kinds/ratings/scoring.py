@@ -1,0 +1,69 @@
+"""How ratings are compared with gold."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.errors import DataError
+from crowdzoo.kinds.scoring import Rows, Scoring, Sums
+from crowdzoo.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+
+Numbers = NDArray[np.float64]
+
+
+class RatingScoring(Scoring):
+    """Gold is ratings, float [N], NaN where unknown; answers are ratings, [n] or [n, 1]."""
+
+    titles: ClassVar = {"r2": "R²", "rmse": "RMSE"}
+
+    def known(self, gold: Numbers) -> NDArray[np.bool_]:
+        """Tasks whose rating is a number."""
+        return ~np.isnan(gold)
+
+    def sums(self, gold: Numbers, answers: Numbers) -> Sums:
+        """Negative absolute errors, in the labels' unit."""
+        return -np.abs(self._errors(gold, answers)), np.ones(len(gold))
+
+    def by_task(self, gold: Numbers, answers: Numbers) -> Numbers:
+        """Contributions to R²."""
+        variance = float(np.var(gold, dtype=np.float64)) or 1.0
+        return np.asarray(1 - self._errors(gold, answers) ** 2 / variance)
+
+    def score(self, gold: Numbers, answers: Numbers) -> dict[str, Any]:
+        """R², mean absolute error and root of the mean squared error (in the labels' unit).
+
+        Raises:
+            DataError: an answer that is not a finite number.
+        """
+        ratings = np.asarray(answers, np.float64).reshape(len(gold))
+        infinite = np.flatnonzero(~np.isfinite(ratings))
+        if len(infinite):
+            raise DataError(
+                f"the model answers {ratings[infinite[0]]} to {len(infinite):,} of the {len(ratings):,} tasks"
+            )
+        return {
+            "r2": r2_score(gold, ratings),
+            "mae": mean_absolute_error(gold, ratings),
+            "rmse": root_mean_squared_error(gold, ratings),
+        }
+
+    def rows(self, gold: Numbers, answers: Numbers, split: str = "") -> Rows:
+        """R² and errors."""
+        prefix = f"{split} " if split else ""
+        if not len(gold):
+            return [(f"{prefix}errors against gold", "unknown (on 0 tasks with gold)")]
+        scores = self.score(gold, answers)
+        return [
+            (f"{prefix}R² against gold", f"{scores['r2']:.4f} (on {len(gold):,} tasks with gold)"),
+            (f"{prefix}MAE", f"{scores['mae']:.4f}"),
+            (f"{prefix}RMSE", f"{scores['rmse']:.4f}"),
+        ]
+
+    def _errors(self, gold: Numbers, answers: Numbers) -> Numbers:
+        return np.asarray(answers, np.float64).reshape(len(gold)) - gold
+
+
+SCORING = RatingScoring()

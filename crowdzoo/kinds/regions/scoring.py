@@ -1,0 +1,57 @@
+"""How regions of images are compared with gold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.data.regions import dice
+from crowdzoo.kinds.regions.surfaces import surface_distances
+from crowdzoo.kinds.scoring import Rows, Scoring, Sums
+
+Images = NDArray[Any]
+
+
+class RegionScoring(Scoring):
+    """Gold is `MarkedImage`, objects [N], None where unknown; answers are such images, [n]."""
+
+    def known(self, gold: Images) -> NDArray[np.bool_]:
+        """Images that are there."""
+        return gold.astype(bool)
+
+    def sums(self, gold: Images, answers: Images) -> Sums:
+        """Dice coefficients."""
+        coefficients = [dice(*pair) for pair in zip(gold, answers, strict=True)]
+        return np.array(coefficients, float), np.ones(len(coefficients))
+
+    def score(self, gold: Images, answers: Images) -> dict[str, Any]:
+        """Dice coefficient and intersection over union, means of the images, 1 where both are empty; and distances.
+
+        Mean distances of edges and the 95th percentile of Hausdorff's distance, in pixels, are means of the classes
+        of images that both have; they are not there where no image has one. See `surface_distances`.
+        """
+        coefficients, _ = self.sums(gold, answers)
+        scores = {"dice": float(coefficients.mean()), "iou": float(intersection_over_union(coefficients).mean())}
+        pairs = zip(gold, answers, strict=True)
+        if distances := [distance for pair in pairs for distance in surface_distances(*pair).values()]:
+            names = "surface distance", "Hausdorff 95"
+            scores |= dict(zip(names, np.mean(distances, axis=0).tolist(), strict=True))
+        return scores
+
+    def rows(self, gold: Images, answers: Images, split: str = "") -> Rows:
+        """How many images have gold, and the numbers; of a model the Dice coefficient alone."""
+        if split:
+            coefficient = self.sums(gold, answers)[0].mean()
+            return [(f"{split} Dice against gold", f"{coefficient:.4f} (on {len(gold):,} images)")]
+        of_gold = ((f"{name} against gold", f"{value:.4f}") for name, value in self.score(gold, answers).items())
+        return [("tasks with gold", f"{len(gold):,}"), *of_gold]
+
+
+def intersection_over_union(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    """That of the same regions as Dice coefficients."""
+    return coefficients / (2 - coefficients)
+
+
+SCORING = RegionScoring()

@@ -1,0 +1,59 @@
+"""How tags of sentences, and spans, are compared with gold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.kinds.scoring import Rows, Scoring, Sums
+from crowdzoo.quality.span_scores import SpanScores, TypeScores, span_scores
+
+TAGS_F1, DRAWN_F1 = "F1 of spans", "F1 of spans as drawn"
+Tags = Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class SpanScoring(Scoring):
+    """Gold is tags of N sentences, None where unknown; answers are tags of n sentences.
+
+    Args:
+        scheme: how tags are written, "BIO" or "IOBES".
+        classes: names of the tags where gold and answers are codes; else None.
+    """
+
+    scheme: str = "BIO"
+    classes: Sequence[str] | None = None
+    titles: ClassVar = {"precision": "precision", "recall": "recall", "token_accuracy": "token accuracy"}
+
+    def known(self, gold: Sequence[Any]) -> NDArray[np.bool_]:
+        """Sentences that have tags."""
+        return np.array([tags is not None for tags in gold], bool)
+
+    def sums(self, gold: Tags, answers: Tags) -> Sums:
+        """Twice the correct spans, and the spans of gold and of the answers together."""
+        sentences = [self._counts([true], [tags]) for true, tags in zip(gold, answers, strict=True)]
+        spans = [sentence.num_gold + sentence.num_predicted for sentence in sentences]
+        return np.array([2.0 * sentence.num_correct for sentence in sentences]), np.array(spans, float)
+
+    def score(self, gold: Tags, answers: Tags) -> dict[str, Any]:
+        """F1, precision and recall of spans, the share of tokens with the correct tag, and a table of the types."""
+        counts = self._counts(gold, answers)
+        return {
+            "f1": counts.f1, "precision": counts.precision, "recall": counts.recall,
+            "token_accuracy": counts.token_accuracy, "types": counts.rows(),
+        }  # fmt: skip
+
+    def _counts(self, gold: Tags, answers: Tags) -> SpanScores:
+        return span_scores(list(gold), answers, self.scheme, classes=self.classes)
+
+
+def span_rows(name: str, counts: TypeScores, more: str = "") -> Rows:
+    """A row of a table: F1 with precision and recall."""
+    return [(name, f"{counts.f1:.4f} (precision {counts.precision:.4f}, recall {counts.recall:.4f}{more})")]
+
+
+SCORING = SpanScoring()

@@ -1,0 +1,45 @@
+"""How several labels per task are compared with gold."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.kinds.scoring import Scoring, Sums
+
+
+class LabelScoring(Scoring):
+    """Gold is 1, 0 or -1 (unknown) for each label, int [N, J]; answers are probabilities of the labels, [n, J].
+
+    A label is given where its probability is above one half. Where gold of a label is unknown, it does not count.
+    """
+
+    titles: ClassVar = {"accuracy": "accuracy", "mean_f1": "mean F1"}
+
+    def known(self, gold: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tasks for which some label is known."""
+        return np.asarray((gold >= 0).any(axis=1))
+
+    def sums(self, gold: NDArray[np.int64], answers: NDArray[np.float64]) -> Sums:
+        """Twice the labels that are correct, and the labels that hold and those that were given."""
+        return self._sums(gold, answers, 1)
+
+    def score(self, gold: NDArray[np.int64], answers: NDArray[np.float64]) -> dict[str, Any]:
+        """F1 of all labels, the share of correct answers, and the mean F1 of the labels that hold somewhere."""
+        totals, weights = self._sums(gold, answers, 0)
+        rates = (totals / np.maximum(weights, 1))[(gold == 1).any(axis=0)]
+        return {
+            "f1": float(totals.sum() / max(weights.sum(), 1)),
+            "accuracy": float(((answers > 0.5) == gold)[gold >= 0].mean()),
+            "mean_f1": float(rates.mean()) if len(rates) else np.nan,
+        }
+
+    def _sums(self, gold: NDArray[np.int64], answers: NDArray[np.float64], axis: int) -> Sums:
+        given, holds = (answers > 0.5) & (gold >= 0), gold == 1
+        totals = 2.0 * (given & holds).sum(axis=axis)
+        return totals, (given.sum(axis=axis) + holds.sum(axis=axis)).astype(float)
+
+
+SCORING = LabelScoring()
