@@ -39,7 +39,7 @@ def movie_reviews():
         texts = [line.strip() for line in file]
     answers = np.loadtxt(folder / "answers.txt.gz")
     annotations = Annotations.from_dense(np.where(answers < 0, np.nan, answers), kind="regression")
-    return texts, annotations, np.loadtxt(folder / "ratings_train.txt"), TextSettings(task="regression")
+    return texts, annotations, np.loadtxt(folder / "ratings_train.txt"), TextSettings(kind="regression")
 
 
 def table():

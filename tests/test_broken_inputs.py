@@ -26,7 +26,7 @@ CASES = {
     "a task that has no instance": ({"i.csv": "task,f0,f1\n1,0.5,1.5\n"}, TRAIN, 3, ["row 4, column 'task'"]),
     "a preference of a task that has no instance": (
         {"p.csv": "left,right,annotator,label\n1,2,ann,left\n1,3,bob,right\n"},
-        "train p.csv i.csv --task preference --out model.keras", 3, ["p.csv, row 3, column 'right'", "'3'"],
+        "train p.csv i.csv --kind preference --out model.keras", 3, ["p.csv, row 3, column 'right'", "'3'"],
     ),
     "gold that is no class": (
         {"i.csv": "task,f0,gold\n1,0.5,cat\n2,2.5,dgo\n"}, TRAIN, 3, ["'dgo'", "Did you mean 'dog'"]

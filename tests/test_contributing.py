@@ -183,7 +183,7 @@ assert "yes" in VALUES["verdict"]
 assert [column.title for column in COLUMNS["verdict", "facts"]] == ["verdicts"]
 for part, name in (("records", "read_labelled"), ("training", "train_from_files")):
     assert getattr(parts.part_of("verdict", part), name)(1, 2, 3) == (part, 1, 2, 3)
-assert cli.main(["aggregate", "a.csv", "--task", "verdict", "--out", "labels.csv"]) == 0
+assert cli.main(["aggregate", "a.csv", "--kind", "verdict", "--out", "labels.csv"]) == 0
 """
 
 

@@ -59,7 +59,7 @@ def test_python_and_the_command_line_take_the_same_deep_method_for_who_names_non
     of_kind = kind_of(kind)
     assert of_kind.method == method  # which the command line and the pipeline take
     for base in of_kind.bases:
-        kinds = {} if kind == "sequence" else {"task": kind}
+        kinds = {} if kind == "sequence" else {"kind": kind}
         assert of_kind.settings_class(base)(**kinds).method == method
         assert of_kind.settings_class(base)(method="aggregated", **kinds).method == "aggregated"
     command = argparse.ArgumentParser()

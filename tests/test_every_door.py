@@ -213,7 +213,7 @@ class Row:
     def trained(self):
         """The file of `crowdzoo train`."""
         path = self.folder / "model.keras"
-        how = ("--task", self.kind, "--epochs", self.instances.epochs, "--batch-size", 16, "--learning-rate", 0.02)
+        how = ("--kind", self.kind, "--epochs", self.instances.epochs, "--batch-size", 16, "--learning-rate", 0.02)
         run("train", self.answers, self.instances.path, "--out", path, *how, *self.instances.options)
         return path
 
@@ -317,7 +317,7 @@ class Sentences(Row):
     def trained(self):
         path = self.folder / "model.keras"
         how = ("--epochs", 12, "--batch-size", 8, "--learning-rate", 0.02)
-        run("train", self.answers, "--task", "sequence", "--out", path, *how)
+        run("train", self.answers, "--kind", "sequence", "--out", path, *how)
         return path
 
     @cached_property
@@ -333,7 +333,7 @@ class Sentences(Row):
     @cached_property
     def pushed(self):
         config = {
-            "task": "sequence", "data": {"annotations": str(self.answers), "eval_fraction": 0.3},
+            "kind": "sequence", "data": {"annotations": str(self.answers), "eval_fraction": 0.3},
             "training": {"epochs": 12, "batch_size": 8, "learning_rate": 0.02}, "evaluation": {"minimum_f1": 0.6},
         }  # fmt: skip
         return pushed_by(self.folder, config)
@@ -560,7 +560,7 @@ def test_every_method_takes_all_sorts_of_instances(row, method, tmp_path):
     kind = row[1]
     row = Row(tmp_path, ROWS[row], kind)
     row.trained = tmp_path / "model.keras"
-    how = ("--task", kind, "--method", method, "--epochs", 1, "--batch-size", 32)
+    how = ("--kind", kind, "--method", method, "--epochs", 1, "--batch-size", 32)
     run("train", row.answers, row.instances.path, "--out", row.trained, *how, *row.instances.options)
     assert row.expected.shape == ((TASKS, len(CLASSES)) if kind == "classification" else (TASKS,))
     assert np.isfinite(row.expected).all()

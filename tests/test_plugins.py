@@ -254,7 +254,7 @@ def test_the_pipelines_cache_knows_the_packages_of_its_methods(install, tmp_path
 
     def parameters(aggregation, method):
         file.write_text(
-            f"name: own\ntask: classification\ndata: {{dataset: labelme}}\naggregation: {{method: {aggregation}}}\n"
+            f"name: own\nkind: classification\ndata: {{dataset: labelme}}\naggregation: {{method: {aggregation}}}\n"
             f"method: {{name: {method}}}\ntraining: {{epochs: 1}}\noutput: {{root: {tmp_path}/root}}\n"
         )
         parts = {each.id: each for each in create_pipeline(load_config(file)).components}

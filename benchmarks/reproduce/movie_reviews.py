@@ -191,7 +191,7 @@ def text_bags(row: str) -> Iterator[dict[str, Any]]:
         if isinstance(what, str):
             labels = {"ratings": targets(what, annotations, gold)}
         name, arguments = (AGGREGATED, {}) if isinstance(what, str) else what
-        settings = TextSettings(name, arguments, seed=seed, task="regression", **TEXT_BAG)
+        settings = TextSettings(name, arguments, seed=seed, kind="regression", **TEXT_BAG)
         model, text_ids = train(settings, texts[training], **labels)
         assert isinstance(text_ids, TextIds)
         yield measured(model, annotations, gold, text_ids.to_numpy(texts[test]), reviews().text_gold[test])

@@ -110,7 +110,7 @@ def trainings(name: str, form: str, method: str) -> Iterator[dict[str, Any]]:
             del arguments["majority_epochs"]
             arguments["connection"] = "B"
         length = {"batch_size": batch_size(len(training))}
-        settings = TextSettings(method, arguments, task=kind, form=form, seed=seed, **TEXT, **length)
+        settings = TextSettings(method, arguments, kind=kind, form=form, seed=seed, **TEXT, **length)
         model, text_ids = train(settings, texts[training], **labels)
         assert isinstance(text_ids, TextIds)
         predicted = model.predict(text_ids.to_numpy(texts[test]), verbose=0).astype("float64")

@@ -87,7 +87,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     which = "which annotators are models: people's labels then decide what a model's are worth (people-and-models, in "
     options.add_annotator_table(command, f"{which}place of --method)")
     rankings = {
-        "--rankings": "with --task preference: the file holds lists in order, columns annotator, task, rank (1 is the "
+        "--rankings": "with --kind preference: the file holds lists in order, columns annotator, task, rank (1 is the "
         "best; empty: below all ranks), and list where an annotator has several (method plackett-luce; others compare "
         "the pairs of each list)",
     }
@@ -107,11 +107,11 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError("--calibrate uses the classes of --gold itself: leave out --use-gold.")
     if arguments.ordered:
         if not kind.labels.one_class:
-            raise ConfigError(f"--ordered is for classes; leave it out with --task {kind.name}.")
+            raise ConfigError(f"--ordered is for classes; leave it out with --kind {kind.name}.")
         options.refuse(arguments, ("accept_error",), "--ordered")
     if arguments.accept_error is not None:
         if not kind.labels.one_class:
-            raise ConfigError(f"--accept-error is for classes; leave it out with --task {kind.name}.")
+            raise ConfigError(f"--accept-error is for classes; leave it out with --kind {kind.name}.")
         reason = "--accept-error, which tests labels that were made without the gold"
         options.refuse(arguments, ("use_gold", "calibrate"), reason)
     settings = options.given(arguments, (*kind.scale, "max_iter", "tol")) | options.settings_of(arguments.settings)
@@ -214,7 +214,7 @@ NOT_RANKINGS = ("multi_label", "classes", *ROW_OPTIONS, "missing", "label_separa
 def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
     """Aggregates lists in order, and prints a summary."""
     if not kind.labels.has_pairs:
-        raise ConfigError("--rankings are preferences: add --task preference.")
+        raise ConfigError("--rankings are preferences: add --kind preference.")
     options.refuse(arguments, NOT_RANKINGS, "--rankings", usual="error")
     from crowdzoo.aggregation import PlackettLuce
     from crowdzoo.reading.instances.rankings import COLUMNS, read_rankings

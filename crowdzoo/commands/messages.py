@@ -13,9 +13,8 @@ _ESCAPED = ("separator", "label_separator", "annotator_separator")
 
 
 def options_of(command: argparse.ArgumentParser) -> dict[str, str]:
-    """Name of the Python argument -> option, of a command; the kind of labels is --task."""
-    found = {action.dest: action.option_strings[0] for action in command._actions if action.option_strings}
-    return {**found, "kind": found["task"]} if "task" in found else found
+    """Name of the Python argument -> option, of a command."""
+    return {action.dest: action.option_strings[0] for action in command._actions if action.option_strings}
 
 
 def as_options(message: str, options: Mapping[str, str]) -> str:

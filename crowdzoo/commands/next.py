@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.reading.tables.layout import Layout
 
     anywhere = Layout(outside_images=True)  # no image is shown or copied
-    kind = kind_of(arguments.task)
+    kind = kind_of(arguments.kind)
     _check(arguments, kind)
     part = part_of("multi-label" if arguments.multi_label else kind.name, "questions")
     settings = options.given(arguments, kind.scale) | options.settings_of(arguments.settings)
@@ -370,11 +370,11 @@ def _check(arguments: argparse.Namespace, kind: Kind) -> None:
     if not has_part(kind.name, "questions"):
         asked = ", ".join(each.labels.title for each in KINDS.values() if has_part(each.name, "questions"))
         raise ConfigError(
-            f"--task {kind.name}: crowdzoo next is for {asked}. Of {kind.title} crowdzoo report FILE "
-            f"--task {kind.name} --out report.html lists the tasks on which answers differ most."
+            f"--kind {kind.name}: crowdzoo next is for {asked}. Of {kind.title} crowdzoo report FILE "
+            f"--kind {kind.name} --out report.html lists the tasks on which answers differ most."
         )
     if not kind.labels.one_class:
-        options.refuse(arguments, ("annotator_table", "accepted", "worth", "target"), f"--task {kind.name}")
+        options.refuse(arguments, ("annotator_table", "accepted", "worth", "target"), f"--kind {kind.name}")
     if arguments.multi_label:
         others = ("classes", "wide", "annotator_table", "accepted", "no_label", "worth", "target")
         options.check_multi_label(arguments, kind, others)

@@ -24,7 +24,7 @@ from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, Tr
 
 # Headings of --help; the options of a kind of label stand under its name
 READING, OUTPUT, INSTANCES = "reading the annotations", "output", "instances and gold"
-CLASSES = next(iter(KINDS))  # the default of --task
+CLASSES = next(iter(KINDS))  # the default of --kind
 LABEL_FORMATS = ".csv, .tsv, .jsonl, also .gz; .xlsx or .parquet"
 ONE_ANSWER = (
     ": the labels that an annotator gives it (rows, or a cell with --label-separator) are one answer, an empty cell is "
@@ -182,7 +182,7 @@ def check_mixed(arguments: argparse.Namespace, kind: Kind, refused: Sequence[str
     if arguments.annotator_table is None:
         raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --annotator-table FILE which annotators are models.")
     if not kind.labels.one_class:
-        raise ConfigError(f"--annotator-table is for classes; leave it out with --task {kind.name}.")
+        raise ConfigError(f"--annotator-table is for classes; leave it out with --kind {kind.name}.")
     if arguments.method not in (None, PEOPLE_AND_MODELS):
         raise ConfigError(f"--method {arguments.method} takes people and models alike: leave out --annotator-table.")
     refuse(arguments, refused, "--annotator-table")
@@ -259,9 +259,9 @@ def add_second_columns(command: argparse.ArgumentParser, second: str) -> None:
 
 
 def add_kinds(command: argparse.ArgumentParser) -> None:
-    """Adds --task, the options of each kind of label, and --help-all, see `hide_other_kinds`."""
+    """Adds --kind, the options of each kind of label, and --help-all, see `hide_other_kinds`."""
     helps = {
-        "--task": "kind of labels (default classification). sequence: tagged sentences, as spans in .jsonl, in CoNLL's "
+        "--kind": "kind of labels (default classification). sequence: tagged sentences, as spans in .jsonl, in CoNLL's "
         "columns under any other ending. regression: ratings, numbers as labels. preference: which of two tasks is "
         "better",
     }
@@ -276,26 +276,24 @@ def hide_other_kinds(command: argparse.ArgumentParser, words: Sequence[str]) -> 
 
     Args:
         command: its parser.
-        words: of the command line, which show all options with `--help-all`, else those of the kind after `--task`.
+        words: of the command line, which show all options with `--help-all`, else those of the kind after `--kind`.
     """
-    if not any(action.dest == "task" for action in command._actions) or any(
-        word.startswith("--help-") for word in words
-    ):
+    if "--help-all" not in command._option_string_actions or any(word.startswith("--help-") for word in words):
         return
     reader = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    reader.add_argument("--task", nargs="?")
-    shown = KINDS.get(reader.parse_known_args(words)[0].task) or KINDS[CLASSES]
+    reader.add_argument("--kind", nargs="?")
+    shown = KINDS.get(reader.parse_known_args(words)[0].kind) or KINDS[CLASSES]
     for options in command._action_groups:
         other = options.title in KINDS and options.title != shown.name
         for action in options._group_actions:
             if other or action.dest in shown.refused:
                 action.help = argparse.SUPPRESS
-    command.epilog = "Options for other kinds of labels: --task KIND --help. All options: --help-all."
+    command.epilog = "Options for other kinds of labels: --kind KIND --help. All options: --help-all."
 
 
 def checked_kind(arguments: argparse.Namespace) -> Kind:
-    """The kind of label that --task names, once no option is for another one."""
-    kind = kind_of(arguments.task)
+    """The kind of label that --kind names, once no option is for another one."""
+    kind = kind_of(arguments.kind)
     kind.check_arguments(arguments)
     return kind
 
@@ -445,7 +443,7 @@ def check_multi_label(arguments: argparse.Namespace, kind: Kind, others: Iterabl
         ConfigError: names the option.
     """
     if not kind.labels.one_class:
-        raise ConfigError(f"--multi-label is for classes; leave it out with --task {kind.name}.")
+        raise ConfigError(f"--multi-label is for classes; leave it out with --kind {kind.name}.")
     refuse(arguments, others, "--multi-label")
     if arguments.on_duplicate in ("first", "last"):
         raise ConfigError(
@@ -454,7 +452,7 @@ def check_multi_label(arguments: argparse.Namespace, kind: Kind, others: Iterabl
         )
 
 
-OWN_OPTIONS = {"method": "--method", "seed": "--seed", "kind": "--task"}  # what --set does not set
+OWN_OPTIONS = {"method": "--method", "seed": "--seed", "kind": "--kind"}  # what --set does not set
 
 
 def settings_of(

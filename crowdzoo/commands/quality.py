@@ -146,7 +146,7 @@ def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
     from crowdzoo.report.report_page import report_page
     from crowdzoo.report.sheets import page_sheets, print_sheets
 
-    options.refuse(arguments, OF_CLASSES, f"--task {kind.name}")
+    options.refuse(arguments, OF_CLASSES, f"--kind {kind.name}")
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **options.given(arguments, kind.scale))
     crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     result, how = fitted(aggregator, crowd), options.given(arguments, ("metric", "bootstrap", "seed"))

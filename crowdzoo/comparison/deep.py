@@ -60,7 +60,7 @@ class Trainings(Setup):
         self, kind: type[Compared], crowd: Any, gold: Any, x: Any, base: Any, settings: Any, tasks: Any, held_out: Any
     ):
         name = getattr(crowd, "annotations", crowd).kind
-        self.settings: Any = TrainingSettings(task=name) if settings is None else settings
+        self.settings: Any = TrainingSettings(kind=name) if settings is None else settings
         if not hasattr(self.settings, "kind"):
             raise ConfigError("compare: settings are an object, such as TrainingSettings(epochs=10).")
         if self.settings.kind != name:
@@ -69,7 +69,7 @@ class Trainings(Setup):
         if name not in self.settings.instances.bases and not kind.labels_instances:
             raise ConfigError(
                 f"compare: no network for {self.settings.instances.name} learns {crowd_kind.title}: run crowdzoo "
-                f"compare ANNOTATIONS INSTANCES --task {name} --out DIR."
+                f"compare ANNOTATIONS INSTANCES --kind {name} --out DIR."
             )
         if base is not None and not callable(base):
             raise ConfigError(f"compare: base must be a Keras model, or a function that makes one, got {base!r}.")

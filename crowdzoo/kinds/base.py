@@ -57,14 +57,14 @@ from crowdzoo.training.settings import InstanceSettings, Settings
 # Of the reader: which platform's export the annotations are, and which of its questions
 EXPORT_OPTIONS = ("platform", "field")
 # Options of ratings, and why other kinds refuse them
-RATINGS_ONLY = dict.fromkeys(("low", "high"), "an end of a scale of ratings belongs to --task regression.")
+RATINGS_ONLY = dict.fromkeys(("low", "high"), "an end of a scale of ratings belongs to --kind regression.")
 
 
 class Kind(ABC):
     """One kind of label, from files to a served model; see the module for a list of the parts.
 
     Attributes:
-        name: a key of `LABEL_KINDS`, as in files, in configurations and after `--task`.
+        name: a key of `LABEL_KINDS`, as in files, in configurations and after `--kind`.
         counted: what is given, as tables of sizes count it: "annotations", "ratings", "sentences".
         reading: names of the options of `read`.
         gold_reading: names of the options of `gold_of`, beyond the layout.
@@ -120,7 +120,7 @@ class Kind(ABC):
     # === Command line ===
 
     def add_arguments(self, command: argparse.ArgumentParser) -> None:  # noqa: B027  no options is the rule
-        """Adds the options that belong to this kind, to a command that has `--task`."""
+        """Adds the options that belong to this kind, to a command that has `--kind`."""
 
     def check_arguments(self, arguments: argparse.Namespace) -> None:
         """Refuses options of other kinds.
@@ -129,7 +129,7 @@ class Kind(ABC):
             ConfigError: names the option and why it is refused.
         """
         kinds = Kind.__subclasses__()
-        others = {name: f"is for --task {kind.name}; leave it out." for kind in kinds for name in kind.own_options}
+        others = {name: f"is for --kind {kind.name}; leave it out." for kind in kinds for name in kind.own_options}
         for name, why in {**others, **dict.fromkeys(self.own_options), **self.refused}.items():
             value = getattr(arguments, name, None)
             if value is not None and why:
@@ -380,7 +380,7 @@ class Kind(ABC):
             if name not in known and not is_own(base):  # which says itself what it takes
                 own = sorted(known - {field.name for field in fields(InstanceSettings)} | {"dropout"})
                 raise ConfigError(f"{name}: is not for base {base}, which has {', '.join(own)}.")
-        return BASES[base].make_settings(**{"task": self.name, **given})
+        return BASES[base].make_settings(**{"kind": self.name, **given})
 
     def settings_class(self, base: str) -> type[Settings]:
         """The class of the settings that a base model is trained with."""

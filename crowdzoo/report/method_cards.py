@@ -90,7 +90,7 @@ def method_cards(kind: str | None = None, name: str | None = None) -> list[Metho
 def _files(kind: Kind) -> tuple[str, str]:
     """The file of annotations and the option of a kind of labels, in a line of command."""
     file = "annotations.csv" if "instances" in kind.inputs else "spans.jsonl"
-    return file, "" if kind is next(iter(KINDS.values())) else f" --task {kind.name}"
+    return file, "" if kind is next(iter(KINDS.values())) else f" --kind {kind.name}"
 
 
 def made_cards() -> dict[str, dict[str, object]]:

@@ -69,7 +69,7 @@ class CrowdEstimator(BaseEstimator):
         settings = TrainingSettings(
             method=self.method if plain is None else AGGREGATED,
             arguments={} if plain is not None or self.arguments is None else self.arguments,
-            task=self.kind,
+            kind=self.kind,
             hidden=tuple(self.hidden),
             dropout=self.dropout,
             epochs=self.epochs,

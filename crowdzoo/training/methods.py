@@ -72,7 +72,7 @@ def default_method(kind: str) -> str:
     """
     facts = label_kind(kind)
     if not facts.trained:
-        way_out = f"Aggregate them (crowdzoo aggregate FILE --task {kind} --out DIR), and train a model of your own"
+        way_out = f"Aggregate them (crowdzoo aggregate FILE --kind {kind} --out DIR), and train a model of your own"
         raise ConfigError(f"no method learns from {facts.title}. {way_out}.")
     return "ccem" if facts.one_class else next(iter(methods_of(kind)))  # docs/methods.md
 
@@ -138,7 +138,7 @@ def crowd_layer_class(method: str, kind: str = "classification") -> Any:
     known = methods_of(kind)
     if not isinstance(method, str) or method not in known:
         if isinstance(method, str) and any(method in methods_of(other) for other in LABEL_KINDS):
-            raise ConfigError(f"method {method!r} is not for task {kind}; choose one of {', '.join(known)}.")
+            raise ConfigError(f"method {method!r} is not for kind {kind}; choose one of {', '.join(known)}.")
         raise ConfigError(unknown("method", method, known))
     layer = known[method]
     if not isinstance(layer, str):

@@ -126,7 +126,7 @@ class InstanceSettings(Settings):
     """What every training on a file of instances has, of classes or of ratings.
 
     Attributes:
-        task: kind of label, a key of `LABEL_KINDS`.
+        kind: kind of label, a key of `LABEL_KINDS`.
         low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
         high: highest rating of the scale; None is any.
         encoder_fields: those that what encodes the instances takes; a base of the user's own has no others.
@@ -137,21 +137,16 @@ class InstanceSettings(Settings):
         ConfigError: a value out of its range; it names the setting.
     """
 
-    task: str = "classification"
+    kind: str = "classification"
     low: float | None = None
     high: float | None = None
 
     encoder_fields: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        self._check(self.task, self.low, self.high)
-        if not label_kind(self.task).has_numbers and (self.low, self.high) != (None, None):
-            raise ConfigError("training: low and high belong to task regression")
-
-    @property
-    def kind(self) -> str:
-        """Kind of label."""
-        return self.task
+        self._check(self.kind, self.low, self.high)
+        if not label_kind(self.kind).has_numbers and (self.low, self.high) != (None, None):
+            raise ConfigError("training: low and high belong to kind regression")
 
 
 @dataclass(frozen=True)
@@ -274,7 +269,7 @@ class MaskSettings(InstanceSettings):
         ConfigError: a value out of its range; it names the setting.
     """
 
-    task: str = "region"
+    kind: str = "region"
     dropout: float = setting(0.0, DROPOUT)
     height: int = setting(128, SIDE)
     width: int = setting(128, SIDE)
@@ -330,12 +325,12 @@ class TableSettings(TrainingSettings):
     @property
     def text_settings(self) -> TextSettings:
         """Settings of the networks of texts."""
-        return TextSettings(task=self.task, method=self.method, dropout=self.dropout, **self.texts)
+        return TextSettings(kind=self.kind, method=self.method, dropout=self.dropout, **self.texts)
 
     @property
     def image_settings(self) -> ImageSettings:
         """Settings of the networks of images."""
-        return ImageSettings(task=self.task, method=self.method, dropout=self.dropout, **self.images)
+        return ImageSettings(kind=self.kind, method=self.method, dropout=self.dropout, **self.images)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ NOT_IN_REFERENCE = ("components", "pipelines")
 GALLERY = {
     "labelme": ("labelme-images", ["--instances", "images"], "LabelMe: photographs, eight kinds of scene"),
     "labelme-glad": ("labelme", ["--method", "glad"], "LabelMe again, aggregated by GLAD"),
-    "ratings": ("generated-ratings", ["--task", "regression"], "Ratings by simulated harsh and mild annotators"),
+    "ratings": ("generated-ratings", ["--kind", "regression"], "Ratings by simulated harsh and mild annotators"),
 }
 
 

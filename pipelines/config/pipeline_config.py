@@ -34,7 +34,7 @@ class PipelineConfig(Section):
 
     Attributes:
         name: name of the pipeline in metadata, and of the served model.
-        kind: of label, the file's key `task`: `classification`, `sequence` for tagged sentences, `regression` for
+        kind: of label: `classification`, `sequence` for tagged sentences, `regression` for
             ratings, `preference` for comparisons of two tasks, or `region` for regions of images.
         seed: seed of everything random.
     """
@@ -42,7 +42,7 @@ class PipelineConfig(Section):
     model_config = ConfigDict(populate_by_name=True)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")]
-    kind: Annotated[Literal[tuple(KINDS)], Field(alias="task")] = "classification"  # type: ignore[valid-type]
+    kind: Literal[tuple(KINDS)] = "classification"  # type: ignore[valid-type]
     seed: Seed = 0
     data: DataConfig
     aggregation: AggregationConfig
@@ -61,7 +61,7 @@ class PipelineConfig(Section):
         """Fills in the method of aggregation and of training, whose defaults depend on the kind of label."""
         if not isinstance(values, Mapping):
             return values
-        name = values.get("task", values.get("kind", "classification"))
+        name = values.get("kind", "classification")
         kind = KINDS.get(name) if isinstance(name, str) else None  # one that is not known is refused
         filled, learned = dict(values), kind and kind.split_method(kind.method)[1]
         for section, key, default in (
@@ -80,12 +80,12 @@ class PipelineConfig(Section):
             if kind.labels.has_positions:
                 raise ValueError(f"model.base '{self.model.base}': sentences are tagged by {kind.bases[0]}")
         elif self.base not in kind.bases:
-            raise ValueError(f"model.base '{self.base}' is not for task {kind.name}; it is {' or '.join(kind.bases)}")
+            raise ValueError(f"model.base '{self.base}' is not for kind {kind.name}; it is {' or '.join(kind.bases)}")
         second = ("instance_columns", "outside_images") if "instances" in kind.inputs else ()
         owner = (
             "a base of your own"
             if is_own(self.base)
-            else f"task {kind.name}"
+            else f"kind {kind.name}"
             if self.base == kind.bases[0]
             else f"base {self.base}"
         )
@@ -100,7 +100,7 @@ class PipelineConfig(Section):
             if strange:
                 raise ValueError(f"{section}.{strange[0]} is not for {owner}, where {section} has {', '.join(allowed)}")
         if self.training.warm_start and not (kind.labels.has_numbers or kind.labels.one_class):
-            raise ValueError(f"training.warm_start is for classes and ratings, not for task {kind.name}; remove it")
+            raise ValueError(f"training.warm_start is for classes and ratings, not for kind {kind.name}; remove it")
         missing = [key for key in kind.needed if getattr(self.data, key) is None]
         if self.data.dataset is None and missing:
             raise ValueError(

@@ -53,15 +53,15 @@ class DataConfig(Section):
     Attributes:
         dataset: name of a data set that crowdzoo ships; takes the place of the files.
         annotations: long table with the columns task, annotator, label (.csv .tsv .jsonl .json .xlsx .parquet, text
-            also in .gz); for task `preference` left, right, annotator, label. For task `sequence` sentences with
+            also in .gz); for kind `preference` left, right, annotator, label. For kind `sequence` sentences with
             annotators' tags: spans in .jsonl, columns under any other ending.
-        gold: for task `sequence`, a file in columns with the true tags of the same sentences; spans have them inside.
-            For task `preference`, a table with the columns left, right, gold: which side is better. For task `region`
+        gold: for kind `sequence`, a file in columns with the true tags of the same sentences; spans have them inside.
+            For kind `preference`, a table with the columns left, right, gold: which side is better. For kind `region`
             an export of one annotator, a folder of masks, or a table with the columns task, gold.
-        scheme: for task `sequence`, how tags are written.
-        on_bad_tags: for task `sequence`, whether tags that break the scheme stop the run or are fixed (I- without B-).
-        low: for task `regression`, the lowest rating that annotators may give; a rating below is a bad row.
-        high: for task `regression`, the highest one.
+        scheme: for kind `sequence`, how tags are written.
+        on_bad_tags: for kind `sequence`, whether tags that break the scheme stop the run or are fixed (I- without B-).
+        low: for kind `regression`, the lowest rating that annotators may give; a rating below is a bad row.
+        high: for kind `regression`, the highest one.
         instances: table with the column task, what a model learns from (features, a column text or image, or
             columns of several types), and optionally gold (a class, of ratings a number) and split (.parquet or .csv,
             .csv.gz); or a folder of images. See `crowdzoo.instances.read_instances`.

@@ -137,7 +137,7 @@ def test_the_command_prints_each_label_and_writes_the_probabilities(tmp_path, he
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--task", "regression"], "--multi-label is for classes; leave it out with --task regression"),
+        (["--kind", "regression"], "--multi-label is for classes; leave it out with --kind regression"),
         (["--wide"], "--wide does not go with --multi-label"),
         (["--on-duplicate", "first"], "--on-duplicate first does not go with --multi-label"),
         (["--method", "bayes"], "unknown aggregation method 'bayes'"),

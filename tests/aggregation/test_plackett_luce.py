@@ -103,7 +103,7 @@ def test_the_command_reads_ranks_and_writes_scores(tmp_path, capsys):
                 shown = place + 1 if place < 4 else ""
                 writer.writerow([f"t{task}", f"w{crowd.annotator_ids[row]}", f"l{row}", shown])
     gold.write_text("task,gold\n" + "".join(f"t{task},{score}\n" for task, score in enumerate(scores)))
-    words = ["aggregate", str(path), "--task", "preference", "--rankings", "--columns",
+    words = ["aggregate", str(path), "--kind", "preference", "--rankings", "--columns",
              "task=item,annotator=judge,rank=place", "--gold", str(gold), "--out", str(out)]  # fmt: skip
     assert main(words) == 0
     said = capsys.readouterr().out
@@ -116,7 +116,7 @@ def test_the_command_reads_ranks_and_writes_scores(tmp_path, capsys):
     assert main([*words, "--force", "--method", "bradley-terry"]) == 0
     assert "bradley-terry" in capsys.readouterr().out
     assert main([*words[:2], "--rankings", "--out", str(tmp_path / "x")]) == ConfigError.exit_code
-    assert "--rankings are preferences: add --task preference" in capsys.readouterr().err
+    assert "--rankings are preferences: add --kind preference" in capsys.readouterr().err
     assert main([*words, "--classes", "a,b,c"]) == ConfigError.exit_code
     assert "--classes does not go with --rankings" in capsys.readouterr().err
 

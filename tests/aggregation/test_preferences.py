@@ -298,7 +298,7 @@ def test_the_command_reads_aggregates_and_writes(tmp_path, capsys):
     crowd, scores = simulated(8, 5, 300)
     crowd.to_frame().to_csv(tmp_path / "prefs.csv", index=False)
     write_csv(tmp_path / "gold.csv", ("task", "gold"), *enumerate(scores))
-    words = ["aggregate", str(tmp_path / "prefs.csv"), "--task", "preference", "--on-duplicate", "all",
+    words = ["aggregate", str(tmp_path / "prefs.csv"), "--kind", "preference", "--on-duplicate", "all",
              "--gold", str(tmp_path / "gold.csv")]  # fmt: skip
     assert main([*words, "--method", "annotator-bradley-terry", "--format", "csv", "--out", str(tmp_path / "out")]) == 0
     text = capsys.readouterr().out
@@ -318,5 +318,5 @@ def test_the_command_reads_aggregates_and_writes(tmp_path, capsys):
     assert "--calibrate: calibration is for classes; leave it out." in capsys.readouterr().err
     assert main([*words[:2], "--out", str(tmp_path / "x")]) == DataError.exit_code
     assert (
-        "looks like preferences (left, right), which are aggregated with --task preference." in capsys.readouterr().err
+        "looks like preferences (left, right), which are aggregated with --kind preference." in capsys.readouterr().err
     )

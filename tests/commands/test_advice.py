@@ -25,7 +25,7 @@ from crowdzoo.quality import krippendorff_alpha
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
 
 OPTIONS = (*LAYOUT_OPTIONS, "platform", "field", "image", "classes", "on_duplicate", "on_bad_rows", "rejects", "kind")
-FLAGS = {"header": "--no-header", "kind": "--task"}
+FLAGS = {"header": "--no-header", "kind": "--kind"}
 HEAD = "task,annotator,label\n"
 GRADES = HEAD + "".join(
     f"{n},{who},{('low', 'medium', 'high')[(n + (who == 'b')) % 3]}\n" for n in range(6) for who in "ab"
@@ -122,7 +122,7 @@ CASES = {
         HEAD.replace(",", ";") + "1;a;3,5\n2;a;4\n",
         ["decimal"],
         "decimal comma",
-        words="aggregate --task regression --method mean",
+        words="aggregate --kind regression --method mean",
         python={"kind": "regression"},
     ),
     "times and confidences in words": Advice(
@@ -174,7 +174,7 @@ CASES = {
         HEAD + "1,a,2\n1,b,nan\n",
         ["missing"],
         "not a finite number",
-        words="aggregate --task regression --method mean",
+        words="aggregate --kind regression --method mean",
         python={"kind": "regression"},
     ),
     "an answer that none holds": Advice(
@@ -200,7 +200,7 @@ CASES = {
         "left,right,annotator,label\np,q,a,A\nq,p,b,B\np,q,b,same\n",
         ["classes"],
         "not one of the classes",
-        words="aggregate --task preference",
+        words="aggregate --kind preference",
         python=None,
         fill={"LEFT,RIGHT,EQUAL": "A,B,same"},
     ),
@@ -372,7 +372,7 @@ def test_the_separator_that_is_a_line_break_can_be_pasted_into_a_shell(tmp_path,
 
 
 def test_a_value_is_quoted_for_a_shell_in_every_form_that_messages_have():
-    options = {"columns": "--columns", "task": "--task", "missing": "--missing", "label_separator": "--label-separator"}
+    options = {"columns": "--columns", "task": "--kind", "missing": "--missing", "label_separator": "--label-separator"}
     for text, words in {
         "columns='task=a b'": ["--columns", "task=a b"],
         'columns="task=it\'s"': ["--columns", "task=it's"],

@@ -68,7 +68,7 @@ def test_only_an_earlier_table_is_replaced(here, capsys):
 def test_gold_has_the_decimal_mark_of_the_annotations(here, capsys):
     (here / "r.csv").write_text('task,annotator,label\n1,a,"3,5"\n1,b,"4,5"\n')
     (here / "g.csv").write_text("task,gold\n1,4.2\n")
-    words = ["aggregate", "r.csv", "--task", "regression", "--decimal", ",", "--gold", "g.csv", "--out", "o"]
+    words = ["aggregate", "r.csv", "--kind", "regression", "--decimal", ",", "--gold", "g.csv", "--out", "o"]
     assert cli.main(words) == 3
     assert "write decimal commas there, too" in capsys.readouterr().err
     (here / "g.csv").write_text('task,gold\n1,"4,2"\n')

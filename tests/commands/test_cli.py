@@ -189,7 +189,7 @@ def test_quality_refuses_before_it_works(files, tmp_path, capsys):
         (("--method", "majority"), "unknown aggregation method 'majority'"),
         (("--out", tmp_path / "filled"), "not empty"),
         (("--rejects", "r.csv"), "give both"),
-        (("--task", "regression", "--epsilon", ".1"), "--epsilon does not go with --task regression"),
+        (("--kind", "regression", "--epsilon", ".1"), "--epsilon does not go with --kind regression"),
         (("--sure", ".8"), "--sure does not go with classes"),
     ]
     for words, message in cases:

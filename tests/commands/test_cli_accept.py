@@ -69,12 +69,12 @@ def test_what_has_no_bound_is_refused(truth, capsys):
         ((*gold, "--calibrate"), "--calibrate does not go with --accept-error, which tests labels that were made"),
         ((*gold, "--use-gold"), "leave one of them out"),
         ((*gold, "--multi-label"), "--accept-error does not go with --multi-label: leave one of them out"),
-        ((*gold, "--task", "regression"), "--accept-error is for classes; leave it out with --task regression"),
+        ((*gold, "--kind", "regression"), "--accept-error is for classes; leave it out with --kind regression"),
     ]
     for more, message in cases:
         assert run(*words, *more) == 4
         assert message in capsys.readouterr().err
-    for kind in (("--task", "free-text"), ("--multi-label",)):
+    for kind in (("--kind", "free-text"), ("--multi-label",)):
         assert run("next", "a.csv", "--accepted", "gold.csv", *kind) == 4
         assert f"--accepted does not go with {' '.join(kind)}: leave one of them out" in capsys.readouterr().err
     assert run("aggregate", "a.csv", "--out", "labels.csv") == 0

@@ -152,7 +152,7 @@ def test_preferences_are_compared_with_true_scores_and_models_on_their_instances
     write_csv("judgments.csv", ("left", "right", "annotator", "label"), *said)
     write_csv("gold.csv", ("task", "gold"), *enumerate(quality[:30]))
     write_csv("instances.csv", ("task", "x"), *enumerate(quality))
-    how = ("--task", "preference", "--gold", "gold.csv")
+    how = ("--kind", "preference", "--gold", "gold.csv")
     assert run("compare", "judgments.csv", *how, "--out", "runs") == 0
     printed = capsys.readouterr().out
     assert "30 tasks, intervals of 95 %" in printed
@@ -178,7 +178,7 @@ def test_sentences_are_compared_alone_and_by_taggers(tmp_path, monkeypatch, here
             rows = [{"annotator": f"a{who}", "spans": spans if (task + who) % 5 else []} for who in range(3)]
             for row in (*rows, {"gold": True, "spans": spans}):
                 file.write(json.dumps(sentence | row) + "\n")
-    how = ("compare", "spans.jsonl", "--task", "sequence")
+    how = ("compare", "spans.jsonl", "--kind", "sequence")
     assert run(*how, "--methods", "span-majority-vote", "--out", "runs") == 0
     printed = capsys.readouterr().out
     assert "F1 of spans" in printed

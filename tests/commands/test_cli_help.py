@@ -31,7 +31,7 @@ def options_of(command):
     return {flag for flag in cli._parser().commands()[command]._option_string_actions if flag != "--debug"}
 
 
-COMMANDS = [name for name in cli.COMMANDS if "--task" in options_of(name)]
+COMMANDS = [name for name in cli.COMMANDS if "--help-all" in options_of(name)]
 
 
 def test_options_stand_under_headings(help_of):
@@ -55,13 +55,13 @@ def test_options_stand_under_headings(help_of):
     ],
 )
 def test_help_for_a_kind_has_its_options_and_not_those_of_others(kind, has, lacks, help_of):
-    text = help_of("aggregate", "--task", kind, "--help")
+    text = help_of("aggregate", "--kind", kind, "--help")
     found = headings(text)
     assert has <= set().union(*found.values())
     assert not lacks & set(re.findall(r"--[a-z-]+", text.partition("positional arguments")[0]))  # usage
     assert not lacks & set().union(*found.values())
     assert not found.keys() & (KINDS.keys() - {kind})
-    assert text == help_of("aggregate", "--help", f"--task={kind}")
+    assert text == help_of("aggregate", "--help", f"--kind={kind}")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -71,7 +71,7 @@ def test_help_all_shows_every_option(command, help_of):
     assert text == help_of(command, "--help", "--help-all")
 
 
-@pytest.mark.parametrize("words", [["--help", "--task"], ["--help", "--task", "none"]])
+@pytest.mark.parametrize("words", [["--help", "--kind"], ["--help", "--kind", "none"]])
 def test_help_before_a_kind_that_cannot_be_read_is_that_of_classes(words, help_of):
     assert "classification" in headings(help_of("aggregate", *words))
 

@@ -130,7 +130,7 @@ def test_tasks_of_a_file_of_instances_stay_and_pairs_are_chosen_too(dated, tmp_p
     )
     assert {row["task"] for row in read_csv("b.csv")} == {"t0", "t1", "t2"}  # that c did not see
     (tmp_path / "p.csv").write_text("left,right,annotator,label\nx,y,a,left\ny,z,b,right\nz,x,a,left\n")
-    assert run("aggregate", "p.csv", "--task", "preference", "--only", "b", "--out", "p", "--format", "csv") == 0
+    assert run("aggregate", "p.csv", "--kind", "preference", "--only", "b", "--out", "p", "--format", "csv") == 0
     assert {row["task"] for row in read_csv("p/tasks.csv")} == {"y", "z"}
 
 

@@ -199,7 +199,7 @@ def test_what_a_label_is_worth_is_refused_where_it_would_not_count(folder, capsy
     )
     for words, reason in (
         (["a.csv", "--multi-label"], "--multi-label"),
-        (["texts_of.csv", "--task", "free-text"], "--task free-text"),
+        (["texts_of.csv", "--kind", "free-text"], "--kind free-text"),
         (["a.csv", "--on-duplicate", "all", "--annotator-table", "who.csv"], "an annotator, models"),
     ):
         for option in ("--worth", "--target"):
@@ -267,7 +267,7 @@ def test_texts_that_annotators_disagree_on_are_asked_of_those_who_agree_with_oth
     rows = [row for row in rows if row[:2] != "b4" or ",w2," in row] + ["c,w0,only one"]
     (folder / "t.csv").write_text("task,annotator,text\n" + "\n".join(rows))
     (folder / "all.csv").write_text("task,text\n" + "".join(f"{row[:2]},x\n" for row in rows[::3]) + "c,x\nd,x\n")
-    words = ("--task", "free-text", "--columns", "label=text", "--method", "medoid", "--normalize", "words")
+    words = ("--kind", "free-text", "--columns", "label=text", "--method", "medoid", "--normalize", "words")
     assert run("t.csv", "all.csv", *words, "--new", "w9", "--per-annotator", 9, "--out", "b.csv") == 0
     asked = [(row["task"], row["annotator"]) for row in read_csv("b.csv")]
     assert [task for task, _ in asked][:2] == ["d", "b4"]  # nobody has answered; one who is seldom right
@@ -277,10 +277,10 @@ def test_texts_that_annotators_disagree_on_are_asked_of_those_who_agree_with_oth
     assert float(read_csv("b.csv")[0]["gain"]) > 0.5  # w / (1 + w) with a weight above that of a usual annotator
     assert run("t.csv", *words, "--sure", 0.5) == 0
     assert "5 of 11" in capsys.readouterr().out
-    assert run("t.csv", "--task", "regression") == 4
+    assert run("t.csv", "--kind", "regression") == 4
     advice = capsys.readouterr().err
     assert (
-        "is for classes, free texts, regions. Of ratings crowdzoo report FILE --task regression --out report.html"
+        "is for classes, free texts, regions. Of ratings crowdzoo report FILE --kind regression --out report.html"
         in advice
     )
 

@@ -34,7 +34,7 @@ def test_an_order_that_is_not_known_is_asked_for_and_the_advice_can_be_pasted(an
     assert run(*words, "--classes", "high,low,mid") == 0
     assert run(*words, "--classes", "low,mid,high", "--accept-error", 0.1, "--gold", "a.csv") == 4
     assert run("aggregate", "a.csv", "--ordered", "--multi-label", "--out", "x.csv") == 4
-    assert run("aggregate", "a.csv", "--ordered", "--task", "free-text", "--out", "x.csv") == 4
+    assert run("aggregate", "a.csv", "--ordered", "--kind", "free-text", "--out", "x.csv") == 4
 
 
 def test_numbers_are_in_order_and_medians_are_fewer_steps_off(here):

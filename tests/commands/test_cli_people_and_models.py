@@ -57,7 +57,7 @@ def test_it_writes_the_labels_of_people_and_models(files, capsys):
     ("more", "said"),
     [
         (["--method", "robust"], "--method robust takes people and models alike: leave out --annotator-table"),
-        (["--task", "regression"], "--annotator-table is for classes"),
+        (["--kind", "regression"], "--annotator-table is for classes"),
         (["--multi-label"], "--multi-label does not go with --annotator-table"),
         (["--tol", "0.1"], "people-and-models has no setting 'tol'"),
     ],
@@ -145,7 +145,7 @@ def test_the_page_of_a_report_rests_on_the_same_labels_and_compares_models_with_
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--task", "regression"), "--annotator-table is for classes"),
+        (("--kind", "regression"), "--annotator-table is for classes"),
         (("--method", "robust"), "takes people and models alike"),
         (("--multi-label",), "--multi-label does not go with --annotator-table"),
     ],

@@ -1,4 +1,4 @@
-"""`--task preference` on the command line: a reward model from preferences and the texts, or vectors, they compare."""
+"""`--kind preference` on the command line: a reward model from preferences and the texts, or vectors, they compare."""
 
 import csv
 from unittest.mock import Mock
@@ -12,7 +12,7 @@ from crowdzoo.aggregation import create
 from crowdzoo.tables import Annotations
 
 WORDS = np.array(["awful", "dull", "plain", "fine", "great"])
-HOW = ("--task", "preference", "--form", "bag-of-words", "--hidden", 8, "--dropout", 0)
+HOW = ("--kind", "preference", "--form", "bag-of-words", "--hidden", 8, "--dropout", 0)
 LONG = ("--epochs", 20, "--batch-size", 32, "--learning-rate", 0.05)
 
 
@@ -74,7 +74,7 @@ def test_an_aggregation_trains_on_its_probabilities(files, tmp_path, monkeypatch
 
     train = Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr(training, "train", train)
-    words = ("--task", "preference", "--method", method, "--out", tmp_path / "m.keras")
+    words = ("--kind", "preference", "--method", method, "--out", tmp_path / "m.keras")
     assert run("train", files / "preferences.csv", files / "vectors.csv", *words) == 130
     tasks = [f"r{task}" for task in range(60)]
     crowd = Annotations.read(files / "preferences.csv", kind="preference", tasks=tasks)
@@ -95,7 +95,7 @@ def test_an_aggregation_trains_on_its_probabilities(files, tmp_path, monkeypatch
          "gold.csv, row 3, column 'gold': 'left' is another answer than an earlier row's for these two tasks"),
         ([], [("r1", "r2", "lft")], (), 3, "gold.csv, row 2, column 'gold': 'lft' is not one of the classes"),
         ([], None, ("--method", "crowdsourced-layer"), 4, "choose one of pair-annotators, bradley-terry"),
-        ([], None, ("--low", 1), 4, "--low 1: an end of a scale of ratings belongs to --task regression"),
+        ([], None, ("--low", 1), 4, "--low 1: an end of a scale of ratings belongs to --kind regression"),
         ([], None, ("--wide",), 4, "--wide: a wide table has one task a row, and a preference has two"),
     ],
 )  # fmt: skip
@@ -107,6 +107,6 @@ def test_what_cannot_be_used_is_named(files, tmp_path, capsys, rows, gold, words
         words = (*words, "--gold", write_csv(tmp_path / "gold.csv", ("left", "right", "gold"), *gold))
     before = {*tmp_path.iterdir()}
     model = tmp_path / "m.keras"
-    assert run("train", path, files / "texts.csv", "--task", "preference", *words, "--out", model) == code
+    assert run("train", path, files / "texts.csv", "--kind", "preference", *words, "--out", model) == code
     assert message in capsys.readouterr().err
     assert {*tmp_path.iterdir()} == before

@@ -1,4 +1,4 @@
-"""`--task regression` on the command line, and the shipped ratings."""
+"""`--kind regression` on the command line, and the shipped ratings."""
 
 import csv
 from unittest.mock import Mock
@@ -42,7 +42,7 @@ def files(tmp_path_factory):
 
 @pytest.mark.parametrize("method", ["mean", "median", "rating-em"])
 def test_aggregate_gives_the_methods_estimates_and_their_errors_against_gold(files, tmp_path, capsys, method):
-    words = ("aggregate", files / "ratings.csv", "--task", "regression", "--low", 0, "--high", 10, "--out")
+    words = ("aggregate", files / "ratings.csv", "--kind", "regression", "--low", 0, "--high", 10, "--out")
     path = files / "ratings.csv"
     gold = files / "instances.parquet"
     assert run(words[0], path, *words[2:], tmp_path / "out", "--method", method, "--gold", gold) == 0
@@ -69,7 +69,7 @@ def test_an_aggregation_trains_on_its_estimates(files, tmp_path, monkeypatch, me
 
     train = Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr(training, "train", train)
-    words = (files / "ratings.csv", files / "instances.parquet", "--task", "regression", "--method", method)
+    words = (files / "ratings.csv", files / "instances.parquet", "--kind", "regression", "--method", method)
     assert run("train", *words, "--out", tmp_path / "m.keras") == 130
     crowd = Annotations.read(files / "ratings.csv", kind="regression", tasks=[f"t{task}" for task in range(80)])
     wanted = create(source, kind="regression").fit(crowd.select_tasks(np.arange(60)))
@@ -99,7 +99,7 @@ def test_what_cannot_be_used_is_named(files, tmp_path, capsys, command, row, wor
     path = write_ratings(tmp_path / "bad.csv", [*rows, ("t79", "a9", 5), *([row] if row else [])])
     rest = (tmp_path / "out",) if command == "aggregate" else (tmp_path / "m.keras",)
     inputs = (path,) if command == "aggregate" else (path, files / "instances.parquet")
-    assert run(command, *inputs, "--task", "regression", *words, "--out", *rest) == code
+    assert run(command, *inputs, "--kind", "regression", *words, "--out", *rest) == code
     text = capsys.readouterr().err
     assert message in text
     assert not rest[0].exists()

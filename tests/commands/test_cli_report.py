@@ -53,13 +53,13 @@ def test_wrong_words_are_refused_before_any_work(folder, capsys):
     (folder / "own.html").write_text("<!doctype html><title>mine</title>")
     for words, message in (
         (["--out", "r.html", "--fail-if", "alhpa<1"], "alpha"),
-        (["--out", "r.html", "--fail-if", "agreement<1", "--task", "regression"], "alpha_low"),
+        (["--out", "r.html", "--fail-if", "agreement<1", "--kind", "regression"], "alpha_low"),
         (["--out", "r.htm"], "ends in .html"),
         (["--out", "page.html"], "page.json"),
         (["--out", "own.html"], "own.html"),
-        (["--out", "r.html", "--task", "preference", "--gold", "g.csv"], "--gold: calibration is for classes"),
-        (["--out", "r.html", "--task", "preference", "--fail-if", "spans<1"], "order_agreement"),
-        (["--out", "r.html", "--task", "sequence", "--instances", "texts.csv"], "in the file of annotations"),
+        (["--out", "r.html", "--kind", "preference", "--gold", "g.csv"], "--gold: calibration is for classes"),
+        (["--out", "r.html", "--kind", "preference", "--fail-if", "spans<1"], "order_agreement"),
+        (["--out", "r.html", "--kind", "sequence", "--instances", "texts.csv"], "in the file of annotations"),
         (["--out", "r.html", "--method", "nothing"], "dawid-skene"),
     ):
         assert run("a.csv", *words) == 4
@@ -77,7 +77,7 @@ def test_preferences_have_a_page(folder, capsys):
                 said = "A" if who == 3 or better else "B"
                 rows.append(f"t{left},t{right},w{who},{said}")
     (folder / "p.csv").write_text("\n".join(rows))
-    how = ("p.csv", "--task", "preference", "--classes", "A,B,tie", "--bootstrap", 5)
+    how = ("p.csv", "--kind", "preference", "--classes", "A,B,tie", "--bootstrap", 5)
     assert run(*how, "--out", "r.html", "--instances", "texts.csv", "--fail-if", "order_agreement<0.99") == 7
     said = capsys.readouterr()
     assert "agree with the order that the other annotators' judgments give" in said.out
@@ -116,7 +116,7 @@ def test_several_labels_a_task_have_a_page(folder, capsys):
     assert run(*how, "--out", "s.html", "--before", "r.json", "--method", "one-coin") == 0
     assert json.loads((folder / "s.json").read_text("utf-8"))["changes"]["annotators"]["both"] == 4
     for words, message in (
-        (("--task", "regression"), "--multi-label is for classes"),
+        (("--kind", "regression"), "--multi-label is for classes"),
         (("--gold", "g.csv"), "--gold does not go with --multi-label"),
         (("--predictions", "g.csv"), "--predictions does not go with --multi-label"),
         (("--on-duplicate", "first"), "--on-duplicate first does not go with --multi-label"),

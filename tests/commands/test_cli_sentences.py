@@ -1,4 +1,4 @@
-"""`--task sequence` on the command line: from annotators' spans to predicted ones."""
+"""`--kind sequence` on the command line: from annotators' spans to predicted ones."""
 
 import json
 
@@ -28,7 +28,7 @@ def spans(tmp_path_factory):
 
 
 def test_aggregate_prints_f1_and_writes_tags(spans, tmp_path, capsys):
-    words = ("aggregate", spans, "--task", "sequence", "--method", "majority-vote", "--out", tmp_path / "out")
+    words = ("aggregate", spans, "--kind", "sequence", "--method", "majority-vote", "--out", tmp_path / "out")
     assert run(*words) == 0
     shown = capsys.readouterr().out
     assert "F1 of spans" in shown
@@ -41,7 +41,7 @@ def test_aggregate_prints_f1_and_writes_tags(spans, tmp_path, capsys):
     [
         ("aggregate", ("--gold", "{spans}"), "--gold: spans have their gold in the same file"),
         ("aggregate", ("--gold", "{spans}", "--use-gold"), "--use-gold: no method for sentences takes known tags"),
-        ("aggregate", ("--low", 0), "--low 0: an end of a scale of ratings belongs to --task regression"),
+        ("aggregate", ("--low", 0), "--low 0: an end of a scale of ratings belongs to --kind regression"),
         ("aggregate", ("--method", "bsc"), "Did you mean 'bsc-seq'?"),
         ("train", ("--hidden", "3"), "--hidden 3: a tagger has no such layers"),
         ("train", ("--fit", "crop"), "--fit: is not for sentences"),
@@ -52,7 +52,7 @@ def test_aggregate_prints_f1_and_writes_tags(spans, tmp_path, capsys):
 def test_what_is_not_for_sentences_is_said(spans, tmp_path, capsys, command, words, message):
     out = tmp_path / ("out" if command == "aggregate" else "model.keras")
     words = [str(word).format(spans=spans) for word in words]
-    assert run(command, spans, "--task", "sequence", *words, "--out", out) == 4
+    assert run(command, spans, "--kind", "sequence", *words, "--out", out) == 4
     assert message in capsys.readouterr().err
     assert not any(tmp_path.iterdir())
 
@@ -63,14 +63,14 @@ def test_gold_for_an_export_goes_into_the_file_that_convert_writes(tmp_path, cap
         folder.mkdir(parents=True)
         (folder / "d.txt").write_text("Zoe met Bob.")
         (folder / "d.ann").write_text("T1\tPER 0 3\tZoe\n")
-    words = (tmp_path / "corpus", "--task", "sequence", "--platform", "brat")
+    words = (tmp_path / "corpus", "--kind", "sequence", "--platform", "brat")
     assert run("aggregate", *words, "--gold", tmp_path / "gold.jsonl", "--out", tmp_path / "labels") == 4
     said = capsys.readouterr().err
-    assert "`crowdzoo convert EXPORT --task sequence --platform NAME --out DIR`" in said
+    assert "`crowdzoo convert EXPORT --kind sequence --platform NAME --out DIR`" in said
     assert run("convert", *words, "--out", tmp_path / "dir") == 0
     with open(tmp_path / "dir" / "spans.jsonl", "a") as file:
         file.write(
             '{"task": "d", "text": "Zoe met Bob.", "gold": true, "spans": [{"start": 0, "end": 3, "label": "PER"}]}\n'
         )
-    assert run("aggregate", tmp_path / "dir" / "spans.jsonl", "--task", "sequence", "--out", tmp_path / "labels") == 0
+    assert run("aggregate", tmp_path / "dir" / "spans.jsonl", "--kind", "sequence", "--out", tmp_path / "labels") == 0
     assert "F1 of spans" in capsys.readouterr().out

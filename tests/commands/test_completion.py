@@ -25,7 +25,7 @@ def completed(line, tmp_path):
     ("line", "words"),
     [
         ("crowdzoo agg", ["aggregate"]),
-        ("crowdzoo aggregate --rank", ["--rankings"]),  # --help has it with --task preference only
+        ("crowdzoo aggregate --rank", ["--rankings"]),  # --help has it with --kind preference only
         pytest.param("crowdzoo methods --kind c", ["classification"], marks=pytest.mark.slow),
     ],
 )

@@ -126,10 +126,10 @@ def _with(words, *more):
 LABELS = _with(
     st.one_of(*(_words("aggregate", name) for name in ("a.csv", "bad.csv", "strange.csv", "ratings.csv"))),
     ["--out", "new"], ["--out", "new", "--on-bad-rows", "reject", "--rejects", "r.csv"], ["--out", "filled"],
-    ["--out", "new", "--task", "regression"], [],
+    ["--out", "new", "--kind", "regression"], [],
 )  # fmt: skip
 SENTENCES = _with(
-    st.one_of(*(_words("aggregate", name) for name in ("s.jsonl", "s.txt"))), ["--out", "new", "--task", "sequence"]
+    st.one_of(*(_words("aggregate", name) for name in ("s.jsonl", "s.txt"))), ["--out", "new", "--kind", "sequence"]
 )
 NEXT = _with(
     st.one_of(*(_words("next", name) for name in ("a.csv", "bad.csv", "strange.csv"))),
@@ -146,14 +146,14 @@ QUALITY = _with(
 )  # fmt: skip
 REPORT = _with(
     st.one_of(*(_words("report", name) for name in ("a.csv", "bad.csv", "strange.csv", "ratings.csv", "p.csv"))),
-    ["--out", "new.html"], ["--out", "new.html", "--task", "preference"],
-    ["--out", "new.html", "--task", "regression"], ["--out", "new.html", "--hash-ids"],
+    ["--out", "new.html"], ["--out", "new.html", "--kind", "preference"],
+    ["--out", "new.html", "--kind", "regression"], ["--out", "new.html", "--hash-ids"],
     ["--out", "new.html", "--fail-if", "alpha<0.6"], [],
 )  # fmt: skip
 TRAIN = _with(
     _words("train", "a.csv", "i.csv") | _words("train", "ratings.csv", "texts.csv") | _words("train", "s.jsonl"),
-    ["--out", "new.keras"], ["--out", "m.keras"], ["--out", "new.keras", "--task", "regression"],
-    ["--out", "new.keras", "--task", "sequence"],
+    ["--out", "new.keras"], ["--out", "m.keras"], ["--out", "new.keras", "--kind", "regression"],
+    ["--out", "new.keras", "--kind", "sequence"],
 )  # fmt: skip
 ANY_WORDS = st.lists(st.sampled_from([*cli.COMMANDS, "--help", "--version", "-"]) | _values, max_size=3)
 OTHERS = st.one_of(
@@ -258,14 +258,14 @@ def _without_debug(words):
 TARGETS = {
     "command-line-aggregate": Target(_after(_without_debug(LABELS), "aggregate a.csv --out new"), _check, examples=8),
     "command-line-sentences": Target(
-        _after(_without_debug(SENTENCES), "aggregate s.jsonl --task sequence --out new"), _check, examples=5
+        _after(_without_debug(SENTENCES), "aggregate s.jsonl --kind sequence --out new"), _check, examples=5
     ),
     "command-line-quality": Target(_after(_without_debug(QUALITY), "quality a.csv --out new"), _check, examples=5),
     "command-line-next": Target(_after(_without_debug(NEXT), "next a.csv --out new.csv"), _check, examples=5),
     "command-line-report": Target(_after(_without_debug(REPORT), "report a.csv --out new.html"), _check, examples=5),
     "command-line-train": Target(
         _after(
-            _without_debug(TRAIN), "train a.csv i.csv --out new.keras", "train s.jsonl --task sequence --out x.keras"
+            _without_debug(TRAIN), "train a.csv i.csv --out new.keras", "train s.jsonl --kind sequence --out x.keras"
         ),
         _check_training,
         examples=5,

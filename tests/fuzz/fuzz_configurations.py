@@ -36,7 +36,7 @@ VALID = [
     },
     {
         "name": "r",
-        "task": "regression",
+        "kind": "regression",
         "data": {"annotations": "r.csv", "instances": "i.csv", "low": 0, "high": 10.5, "on_bad_rows": "reject"},
         "aggregation": {"method": "rating-em"},
         "model": {"base": "text-regressor", "form": "bag-of-words", "max_words": 9, "hidden": [4]},
@@ -44,7 +44,7 @@ VALID = [
     },
     {
         "name": "s",
-        "task": "sequence",
+        "kind": "sequence",
         "data": {"annotations": "s.jsonl", "scheme": "BIO", "on_bad_tags": "mend"},
         "aggregation": {"method": "hmm-crowd", "words": False},
         "model": {"base": "sequence-tagger", "units": 4, "crf": True},

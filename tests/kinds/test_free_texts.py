@@ -15,7 +15,7 @@ from crowdzoo.kinds.parts import part_of
 from crowdzoo.tables import Annotations
 
 TRUE = ["it was late in the day", "we saw the big dog run", "she has an old red hat", "they went home by train"]
-NAMED = ("--task", "free-text", "--columns", "label=text")
+NAMED = ("--kind", "free-text", "--columns", "label=text")
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_the_column_of_texts_has_usual_names(tmp_path, name):
 
 def test_texts_that_are_read_as_classes_are_warned_of():
     texts = [f"this is text {number}" for number in range(30)]
-    with pytest.warns(DataWarning, match="30 classes look like texts .*--task free-text"):
+    with pytest.warns(DataWarning, match="30 classes look like texts .*--kind free-text"):
         Annotations.from_arrays(range(30), ["ann"] * 30, texts)
     crowd = Annotations.from_arrays(range(30), ["ann"] * 30, texts, kind="free-text")
     assert crowd.classes is None
@@ -112,12 +112,12 @@ def test_texts_that_are_read_as_classes_are_warned_of():
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["train", "instances.csv", "--task", "free-text"], "no method learns from free texts"),
-     (["train", "instances.csv", "--task", "free-text", "--method", "medoid"], "no method learns from free texts"),
-     (["compare", "gold.csv", "--task", "free-text"], "there is no model of free texts"),
-     (["aggregate", "--normalize", "words"], "--normalize words: is for --task free-text; leave it out"),
-     (["aggregate", "--task", "free-text", "--low", "0"], "--low 0"),
-     (["quality", "--task", "free-text", "--models", "ann"], "--models does not go with --task free-text")],
+    [(["train", "instances.csv", "--kind", "free-text"], "no method learns from free texts"),
+     (["train", "instances.csv", "--kind", "free-text", "--method", "medoid"], "no method learns from free texts"),
+     (["compare", "gold.csv", "--kind", "free-text"], "there is no model of free texts"),
+     (["aggregate", "--normalize", "words"], "--normalize words: is for --kind free-text; leave it out"),
+     (["aggregate", "--kind", "free-text", "--low", "0"], "--low 0"),
+     (["quality", "--kind", "free-text", "--models", "ann"], "--models does not go with --kind free-text")],
 )  # fmt: skip
 def test_what_is_not_for_free_texts_is_refused(files, capsys, words, message):
     command, *rest = words

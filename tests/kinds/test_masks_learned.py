@@ -28,7 +28,7 @@ from crowdzoo.kinds.regions.masks import marked_images, mask_of
 from crowdzoo.records.crowd_answers import BOTH
 
 H, W, N = 12, 16, 24
-NAMED = ("--task", "region", "--platform", "png-masks")
+NAMED = ("--kind", "region", "--platform", "png-masks")
 QUICK = ("--height", "12", "--width", "16", "--learning-rate", "0.05", "--batch-size", "4")
 BASE = """
 import keras
@@ -219,7 +219,7 @@ def config(files, tmp_path):
     path = tmp_path / "masks.yaml"
     data = {"annotations": "jobs", "instances": "photos", "gold": "gold"}
     path.write_text(json.dumps({
-        "name": "masks", "task": "region",
+        "name": "masks", "kind": "region",
         "data": {"platform": "png-masks", "eval_fraction": 0.4, **{k: f"{files}/{name}" for k, name in data.items()}},
         "model": {"height": 16, "width": 16, "stages": [8]},
         "training": {"epochs": 25, "batch_size": 4, "learning_rate": 0.02},
@@ -315,7 +315,7 @@ def test_quality_of_regions_says_who_draws_too_wide_and_what_to_redo(files, tmp_
     assert json.loads((out / "summary.json").read_text())["total_due"] == 33
     assert main(["quality", *words, "--out", str(out), "--format", "xlsx", "--force"]) == 0
     assert main(["quality", *words, "--gold", f"{files}/gold"]) != 0
-    assert "--gold does not go with --task region" in capsys.readouterr().err
+    assert "--gold does not go with --kind region" in capsys.readouterr().err
 
 
 HEADERS = {"preference": "left,right,annotator,label"}
@@ -336,7 +336,7 @@ def test_quality_has_sheets_for_labels_of_every_kind(name, tmp_path):
         span = '{"start": 0, "end": 3, "label": "PER"}' if number % 2 else ""
         lines.append(SAID[name].format(task=task, who=who, number=number, span=span))
     path.write_text("\n".join(lines) + "\n")
-    words = ["--task", name, "--bootstrap", "0", "--out", str(out), "--format", "csv"]
+    words = ["--kind", name, "--bootstrap", "0", "--out", str(out), "--format", "csv"]
     assert main(["quality", str(path), *words]) == 0
     sheets = ((out / f"{table}.csv").read_text().splitlines() for table in ("annotators", "tasks"))
     people, tasks = ([*csv.DictReader(lines)] for lines in sheets)

@@ -16,7 +16,7 @@ from crowdzoo.reading.platforms import png_masks
 from crowdzoo.tables import Annotations
 
 pytest.importorskip("pycocotools")
-PNG = ("--task", "region", "--platform", "png-masks")
+PNG = ("--kind", "region", "--platform", "png-masks")
 
 
 def masks(folder, **people):

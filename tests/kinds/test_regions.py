@@ -59,7 +59,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-NAMED = ("--task", "region", "--platform", "coco")
+NAMED = ("--kind", "region", "--platform", "coco")
 
 
 @pytest.mark.parametrize("method", REGION_METHODS)
@@ -174,9 +174,9 @@ def test_other_platforms_have_no_regions(tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["train", "instances.csv", "--task", "region", "--out", "m.keras"], "instances.csv"),
-     (["aggregate", "--task", "region", "--low", "0", "--out", "out"], "--low 0"),
-     (["quality", "--task", "region", "--models", "ann"], "--models does not go with --task region")],
+    [(["train", "instances.csv", "--kind", "region", "--out", "m.keras"], "instances.csv"),
+     (["aggregate", "--kind", "region", "--low", "0", "--out", "out"], "--low 0"),
+     (["quality", "--kind", "region", "--models", "ann"], "--models does not go with --kind region")],
 )  # fmt: skip
 def test_what_is_not_for_regions_is_refused(tmp_path, capsys, words, message):
     text = MarkedImage(4, 4).text.replace('"', '""')
@@ -190,7 +190,7 @@ def test_what_is_not_for_regions_is_refused(tmp_path, capsys, words, message):
 def test_images_on_which_nobody_marks_anything_are_reported(tmp_path):
     text = MarkedImage(4, 4).text.replace('"', '""')
     (tmp_path / "a.csv").write_text(f'task,annotator,label\n1,ann,"{text}"\n1,bob,"{text}"\n2,ann,"{text}"\n')
-    assert main(["report", f"{tmp_path}/a.csv", "--task", "region", "--out", f"{tmp_path}/r.html"]) == 0
+    assert main(["report", f"{tmp_path}/a.csv", "--kind", "region", "--out", f"{tmp_path}/r.html"]) == 0
     found = json.loads((tmp_path / "r.json").read_text())
     assert found["tables"]["tasks"]["values"]["regions"] == ["nothing", "nothing"]
     assert found["values"]["dice"] == 1
@@ -241,7 +241,7 @@ def gold_of_masks(names):
     return file | {"categories": [{"id": 1, "name": "1"}, {"id": 2, "name": "2"}]}
 
 
-PNG = ("--task", "region", "--platform", "png-masks")
+PNG = ("--kind", "region", "--platform", "png-masks")
 
 
 @pytest.mark.filterwarnings("default::UserWarning")

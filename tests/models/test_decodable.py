@@ -53,7 +53,7 @@ def test_training_names_it(folder):
     instances = read_instances(folder)
     crowd = Annotations.from_arrays(instances.tasks.repeat(2), ["a", "b"] * 4, ["x", "y"] * 4)
     settings = BASES["image-classifier"].make_settings(
-        task="classification", method="crowdsourced-layer", height=8, width=8, stages=[4], epochs=1
+        kind="classification", method="crowdsourced-layer", height=8, width=8, stages=[4], epochs=1
     )
     with pytest.raises(DataError, match=r"'p2.jpg' is damaged"):
         train(settings, instances, annotations=crowd)

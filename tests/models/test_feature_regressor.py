@@ -18,7 +18,7 @@ DENSE[RNG.random((N, R)) < 0.4] = NAN
 DENSE[:, 4] = TRUTH  # every task has a rating, so every batch has the same shape
 DENSE[1:, 5] = NAN  # an annotator with one rating
 ANNOTATIONS = Annotations.from_dense(DENSE, kind="regression")
-QUICK = {"task": "regression", "hidden": (8,), "dropout": 0.0, "epochs": 15, "batch_size": 40, "learning_rate": 0.02}
+QUICK = {"kind": "regression", "hidden": (8,), "dropout": 0.0, "epochs": 15, "batch_size": 40, "learning_rate": 0.02}
 
 
 def test_estimates_are_those_of_the_network_written_in_numpy(tmp_path):

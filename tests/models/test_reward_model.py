@@ -35,7 +35,7 @@ CROWD = simulated()
 
 def settings(method="pair-annotators", **changes):
     given = {"hidden": (), "epochs": 12, "batch_size": 64, "learning_rate": 0.1} | changes
-    return TrainingSettings(task="preference", method=method, **given)
+    return TrainingSettings(kind="preference", method=method, **given)
 
 
 def distribution(method):
@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_refused():
         train(settings("aggregated"), X, label_distribution=distribution("aggregated"))
     with pytest.raises(DataError, match=r"a row for each of the .* pairs, and a column for each of left, right, equal"):
         train(settings("aggregated"), X, annotations=CROWD, tasks=NAMES, label_distribution=np.ones((5, 3)) / 3)
-    with pytest.raises(ConfigError, match="'rating-em' is not for task preference; choose one of pair-annotators, agg"):
+    with pytest.raises(ConfigError, match="'rating-em' is not for kind preference; choose one of pair-annotators, agg"):
         settings("rating-em")
     with pytest.raises(ConfigError, match="unknown setting of pair-annotators 'slope'"):
         settings(arguments={"slope": 1})

@@ -62,10 +62,10 @@ def test_runners_are_spelt_as_beam_does(inputs, given, runner):
 
 
 X = "name: x\n" + DATA
-SENTENCES = "name: x\ntask: sequence\n"
+SENTENCES = "name: x\nkind: sequence\n"
 SPANS = SENTENCES + "data: {annotations: spans.jsonl}\n"
 BROKEN = {
-    "unknown key": (X + "trainning: {epochs: 1}\n", ", unknown key 'trainning': choose one of name, task, seed, "),
+    "unknown key": (X + "trainning: {epochs: 1}\n", ", unknown key 'trainning': choose one of name, kind, seed, "),
     "unknown key below": (X + "training: {epoch: 1}\n", ", training: unknown key 'epoch': choose one of checkpoint, "),
     "unknown runner": (
         X + "beam: {runner: FlinkRuner}\n",
@@ -102,16 +102,16 @@ BROKEN = {
         X + "output: {root: ~nobody-of-this-name/x, serving: '?'}\n",
         ", output.serving: must not hold * ? or [, which Beam takes for patterns, got '{folder}/?'.",
     ),
-    "key of sentences in the data": (X.replace("}", ", scheme: BIO}"), ", data.scheme is not for task classification,"),
-    "base of another task": (X + "model: {base: sequence-tagger}\n", ", model.base 'sequence-tagger' is not for task"),
+    "key of sentences in the data": (X.replace("}", ", scheme: BIO}"), ", data.scheme is not for kind classification,"),
+    "base of another task": (X + "model: {base: sequence-tagger}\n", ", model.base 'sequence-tagger' is not for kind"),
     "a list": ("- name: x\n", ": holds a list; a configuration is a mapping that begins like 'name: labelme'."),
     "nothing": ("", ": is empty; a configuration is a mapping that begins like 'name: labelme'."),
     "a key twice": ("name: x\nname: y\n", ", line 2, column 1: not valid YAML: the key 'name' stands twice"),
     "an open bracket": ("name: [x\n", ", line 2, column 1: not valid YAML: expected ',' or ']', but got "),
     "not UTF-8": (b"name: caf\xe9\n", ": not UTF-8 at byte 9; save the file as UTF-8."),
     # for sentences
-    "key of classes in the data": (SPANS.replace("}", ", separator: x}"), ", data.separator is not for task sequence,"),
-    "key of the classifier": (SPANS + "model: {hidden: [8]}\n", ", model.hidden is not for task sequence, where model"),
+    "key of classes in the data": (SPANS.replace("}", ", separator: x}"), ", data.separator is not for kind sequence,"),
+    "key of the classifier": (SPANS + "model: {hidden: [8]}\n", ", model.hidden is not for kind sequence, where model"),
     "base of classes": (SPANS + "model: {base: feature-classifier}\n", ", model.base 'feature-classifier' is not"),
     "no annotations": (SENTENCES + "data: {gold: gold.txt}\n", ", data needs 'annotations', or 'dataset' "),
     "a set of another task": (SENTENCES + "data: {dataset: labelme}\n", ", data: unknown dataset 'labelme': "),
@@ -121,7 +121,7 @@ BROKEN = {
     ),
     "method for classes only": (
         SPANS + "method: {name: lia}\n",
-        f", method: method 'lia' is not for task sequence; choose one of {', '.join(SEQUENCE_METHODS)}.",
+        f", method: method 'lia' is not for kind sequence; choose one of {', '.join(SEQUENCE_METHODS)}.",
     ),
     "a CRF under DoctorNet": (
         SPANS + "method: {name: doctor-net}\nmodel: {crf: true}\n",

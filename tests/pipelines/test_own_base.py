@@ -55,7 +55,7 @@ def test_the_file_is_found_from_the_configuration_and_its_settings_are_checked(o
         ({"model.hidden": [3]}, r"model\.hidden is not for a base of your own, where model has base, arguments"),
         ({"model.base": "own/bas.py:build"}, r"model: base .*own/bas\.py:build: the file .* does not exist"),
         ({"model.base": "no_such:build"}, "there is no module 'no_such'"),
-        ({"model.base": "text-tagger"}, "'text-tagger' is not for task classification"),
+        ({"model.base": "text-tagger"}, "'text-tagger' is not for kind classification"),
     ):
         with pytest.raises(ConfigError, match=message):
             load_config(own / "own.yaml", change)

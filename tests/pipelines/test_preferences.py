@@ -8,7 +8,7 @@ from crowdzoo.pipelines.config.load import load_config
 
 CONFIG = """\
 name: essays
-task: preference
+kind: preference
 data: {annotations: judgments.csv, instances: essays.csv, gold: known.csv}
 model: {form: bag-of-words, hidden: [8], dropout: 0.0}
 training: {epochs: 30, batch_size: 16, learning_rate: 0.05}
@@ -38,7 +38,7 @@ def inputs(here):
     [
         ("aggregation.method", "dawid-skene", "aggregation: unknown aggregation method 'dawid-skene': choose one of "
          "bradley-terry"),
-        ("method.name", "deep-em", "method: method 'deep-em' is not for task preference"),
+        ("method.name", "deep-em", "method: method 'deep-em' is not for kind preference"),
         ("data.low", 1, "data.low is not for base text-regressor, where data has dataset, annotations, "
          "instances, gold, classes, "),
         ("data.platform", "mturk", "data.platform is not for"),

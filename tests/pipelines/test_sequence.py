@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLea
 
 CONFIG = """\
 name: tiny-ner
-task: sequence
+kind: sequence
 data: {annotations: spans.jsonl, eval_fraction: 0.3}
 aggregation: {method: bsc-seq, tol: 0.01}
 model: {embedding: 16, filters: 16, units: 8, dropout: 0}

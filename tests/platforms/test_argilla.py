@@ -152,7 +152,7 @@ def test_the_code_of_the_page_makes_pairs_of_rankings(write, here, capsys):
     write("rank.jsonl", [ranked(["b", "a", "c"], ["b", "c", "a"])])
     exec(code, {})
     assert read_csv("pairs.csv")[0] == {"winner": "r/b", "loser": "r/a", "annotator": "u0"}
-    assert main(["aggregate", "pairs.csv", "--task", "preference", "--out", "order.csv"]) == 0
+    assert main(["aggregate", "pairs.csv", "--kind", "preference", "--out", "order.csv"]) == 0
     assert max(read_csv("order.csv"), key=lambda row: float(row["score"]))["task"] == "r/b"
 
 

@@ -96,7 +96,7 @@ def test_spans_become_a_file_of_spans(write, tmp_path):
     said.append({"completed_by": "spacious", "result": [name(5, 9), name(6, 9)]})
     path = write("export.json", [{"id": 1, "data": {"text": text}, "annotations": said}])
     out = tmp_path / "data"
-    assert run("convert", path, "--platform", "label-studio", "--task", "sequence", "--out", out) == 0
+    assert run("convert", path, "--platform", "label-studio", "--kind", "sequence", "--out", out) == 0
     crowd = read_spans(out / "spans.jsonl")
     assert crowd.tokens == (("😀", "met", "Bob"),)
     # of one whose offsets count UTF-16, and of one who marked a space too much, and Bob twice
@@ -113,7 +113,7 @@ def test_spans_become_a_file_of_spans(write, tmp_path):
         ),
         (("--out", "o", "--platform", "label-studio", "--field", "x"), "--field x is no question of this export"),
         (("--out", "o", "--field", "mood"), "--platform is missing"),
-        (("--out", "o", "--platform", "label-studio", "--task", "sequence", "--image", "a"), "--image a: sentences"),
+        (("--out", "o", "--platform", "label-studio", "--kind", "sequence", "--image", "a"), "--image a: sentences"),
     ],
 )
 def test_what_cannot_be_converted_is_refused_with_the_option(write, tmp_path, here, capsys, words, says):

@@ -80,10 +80,10 @@ def test_the_code_for_regions_of_prodigy_makes_a_table_of_them(here, capsys):
     lines = [{**shown, "_annotator_id": who, "answer": answer} for who, answer in
              (("ann", "accept"), ("bob", "accept"), ("cid", "reject"))]  # fmt: skip
     Path("export.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    assert main(["aggregate", "export.jsonl", "--platform", "prodigy", "--task", "region", "--out", "o"]) == 4
+    assert main(["aggregate", "export.jsonl", "--platform", "prodigy", "--kind", "region", "--out", "o"]) == 4
     assert "does not read regions of Prodigy. Write them as a table (docs/platforms.md has" in capsys.readouterr().err
     exec(code_with("MarkedImage"), {})
-    words = ["aggregate", "regions.csv", "--task", "region", "--method", "majority-vote", "--out", "o"]
+    words = ["aggregate", "regions.csv", "--kind", "region", "--method", "majority-vote", "--out", "o"]
     assert main(words) == 0
     (region,) = json.loads(Path("o", "regions.json").read_text())["annotations"]
     assert region["bbox"] == [1, 1, 3, 2]

@@ -246,7 +246,7 @@ def coco(images, categories):
 
 def written(path, out):
     """Ids of images and categories in the file of COCO that `crowdzoo aggregate` writes."""
-    words = ["aggregate", str(path), "--task", "region", "--method", "majority-vote", "--out", str(out)]
+    words = ["aggregate", str(path), "--kind", "region", "--method", "majority-vote", "--out", str(out)]
     assert main(words + (["--platform", "coco"] if path.is_dir() else [])) == 0
     found = json.loads((out / "regions.json").read_text())
     ids = [
@@ -264,7 +264,7 @@ def test_a_written_coco_file_keeps_the_ids_of_images_and_categories(write, tmp_p
     for who in ("ann", "bob"):
         write(f"crowd/{who}.json", coco(images, categories))
     assert written(tmp_path / "crowd", tmp_path / "o") == [images, categories]
-    words = ["convert", str(tmp_path / "crowd"), "--platform", "coco", "--task", "region", "--out", str(tmp_path / "d")]
+    words = ["convert", str(tmp_path / "crowd"), "--platform", "coco", "--kind", "region", "--out", str(tmp_path / "d")]
     assert main(words) == 0
     assert written(tmp_path / "d" / "annotations.csv", tmp_path / "p") == [images, categories]
 

@@ -33,7 +33,7 @@ def aggregated(name, out, options):
 def test_f7_the_document_as_it_was_imported_is_no_annotator(tmp_path, capsys):
     crowd = read_sentences(report("F7") / "annotation", platform="webanno")
     assert crowd.annotations.annotators.tolist() == ["ann", "bob"]
-    words = ["quality", str(report("F7") / "annotation"), "--platform", "webanno", "--task", "sequence"]
+    words = ["quality", str(report("F7") / "annotation"), "--platform", "webanno", "--kind", "sequence"]
     assert main([*words, "--out", str(tmp_path / "o")]) == 0
     assert re.search(r"alpha of tags +1\.000 ", capsys.readouterr().out)
 
@@ -71,7 +71,7 @@ def test_f19_the_assignee_of_a_job_is_the_annotator(tmp_path, said):
 def test_f11_a_written_coco_file_has_the_ids_of_the_annotators_files(tmp_path):
     coco = pytest.importorskip("pycocotools.coco")
     cocoeval = pytest.importorskip("pycocotools.cocoeval")
-    words = ["--platform", "coco", "--task", "region", "--out", str(tmp_path / "o")]
+    words = ["--platform", "coco", "--kind", "region", "--out", str(tmp_path / "o")]
     assert main(["aggregate", str(report("F11") / "crowd"), *words]) == 0
     found = json.loads((tmp_path / "o" / "regions.json").read_text())
     gold = json.loads((report("F11") / "gold.json").read_text())

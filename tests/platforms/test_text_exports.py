@@ -42,7 +42,7 @@ def test_spans_have_the_encoding_that_is_given(write, tmp_path):
         write(f"c/{who}/d.ann", "T1\tPER 0 6\tBärbel\n".encode("cp1252"))
     crowd = read_spans(tmp_path / "c", platform="brat", encoding="cp1252")
     assert [list(tokens) for tokens in crowd.tokens] == [["Bärbel", "kam", "."]]
-    code = f"aggregate {tmp_path / 'c'} --platform brat --task sequence --encoding cp1252 --out {tmp_path / 'o.csv'}"
+    code = f"aggregate {tmp_path / 'c'} --platform brat --kind sequence --encoding cp1252 --out {tmp_path / 'o.csv'}"
     assert main(code.split()) == 0
     assert '"d",0,"B-PER"' in (tmp_path / "o.csv").read_text(encoding="utf-8")
     with pytest.raises(ConfigError, match="encoding belongs to an export"):

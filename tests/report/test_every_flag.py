@@ -116,7 +116,7 @@ def test_every_note_of_a_kind_is_said_by_every_command(kind, give_notes, tmp_pat
     else:
         write_annotations(crowd, "crowd.csv")
     file = "crowd.jsonl" if kind == "sequence" else "crowd.csv"
-    words = [file, "--multi-label"] if kind == MULTI else [file, "--task", kind]
+    words = [file, "--multi-label"] if kind == MULTI else [file, "--kind", kind]
     give_notes(kind)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -147,7 +147,7 @@ def test_sentences_in_which_an_annotator_swaps_two_types(tmp_path, here, capsys)
         lines += ["met O O O O", f"Ana B-{kind} B-{kind} B-{kind} B-{other[kind]}", ""]
     (tmp_path / "a.txt").write_text("\n".join(lines))
     assert len(read_conll("a.txt")) == 24
-    words = ["quality", "a.txt", "--task", "sequence", "--bootstrap", "0", "--out", "sheets", "--format", "csv"]
+    words = ["quality", "a.txt", "--kind", "sequence", "--bootstrap", "0", "--out", "sheets", "--format", "csv"]
     assert cli.main(words) == 0
     assert "far from others, exchanges" in capsys.readouterr().out
     with open(tmp_path / "sheets" / "annotators.csv", encoding="utf-8") as rows:

@@ -47,7 +47,7 @@ def test_the_command_of_a_card_parses(card):
 
     arguments = _parser().parse_args(card.command.split()[1:])
     assert arguments.method == card.name
-    assert arguments.task == card.kind
+    assert arguments.kind == card.kind
 
 
 LINES = [card for card in CARDS if card.sort == "aggregation" and card.kind == "classification"]
@@ -109,4 +109,4 @@ def test_a_name_shows_its_cards(capsys):
     assert "rating-em (deep)" in shown
     assert "rating-em (aggregation)" in shown
     assert "Raykar" in shown
-    assert "crowdzoo train annotations.csv instances.parquet --task regression --method rating-em" in shown
+    assert "crowdzoo train annotations.csv instances.parquet --kind regression --method rating-em" in shown

@@ -194,6 +194,6 @@ def test_a_period_needs_timestamps(tmp_path, capsys):
     (tmp_path / "a.csv").write_text("task,annotator,label\n1,a,x\n1,b,y\n")
     assert cli.main(["quality", str(tmp_path / "a.csv"), "--exclude", "a:2026-02-01.."]) == 3
     assert "has no timestamps, which a time in --exclude needs: name their column" in capsys.readouterr().err
-    words = ["quality", str(tmp_path / "a.csv"), "--task", "sequence", "--exclude", "a:2026-02-01.."]
+    words = ["quality", str(tmp_path / "a.csv"), "--kind", "sequence", "--exclude", "a:2026-02-01.."]
     assert cli.main(words) == 4
     assert "--exclude a:2026-02-01..: sentences have no timestamps" in capsys.readouterr().err

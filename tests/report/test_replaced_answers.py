@@ -63,5 +63,5 @@ def test_replaced_answers_to_sentences_are_no_trouble(tmp_path, here):
     line = {"text": "Ana met Jo", "spans": [{"start": 0, "end": 3, "label": "PER"}]}
     lines = [{"task": task, "annotator": who, **line} for task in range(3) for who in "ab"] * 2
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    found = report("a.jsonl", "--task", "sequence", "--on-duplicate", "last")
+    found = report("a.jsonl", "--kind", "sequence", "--on-duplicate", "last")
     assert found["values"]["rows_left_out"] == 0

@@ -312,7 +312,7 @@ def test_f1_against_gold_is_of_spans_as_drawn(tmp_path, capsys):
     path = scored(tmp_path)
     # span-votes: 23 sentences with all four, one with two wrong ones and no more than 2 of 7 votes for the others
     expected = 2 * 92 / (96 + 94)
-    words = [path, "--task", "sequence", "--method"]
+    words = [path, "--kind", "sequence", "--method"]
     assert cli.main(["aggregate", *words, "span-votes", "--out", "a"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert f"F1 of spans as drawn {expected:.4f} (precision {92 / 94:.4f}, recall {92 / 96:.4f})" in shown
@@ -328,7 +328,7 @@ def test_compare_chooses_by_the_spans_as_drawn(tmp_path, capsys):
     assert (found.measure, found.best.name) == ("F1 of spans as drawn", "span-votes")
     assert found.frame["score"][0] == pytest.approx(2 * 92 / (96 + 94))
     assert found.frame["precision"][0] == pytest.approx(92 / 94)
-    assert cli.main(["compare", path, "--task", "sequence", "--methods", "span-votes", "--out", "c"]) == 0
+    assert cli.main(["compare", path, "--kind", "sequence", "--methods", "span-votes", "--out", "c"]) == 0
     assert "F1 of spans as drawn" in capsys.readouterr().out
     # gold of another source has its own spans; the runs' scores are of another gold
     tags = [crowd.tag_set.tags(codes) for codes in crowd.gold]
@@ -340,7 +340,7 @@ def test_compare_chooses_by_the_spans_as_drawn(tmp_path, capsys):
 
 @pytest.mark.filterwarnings("ignore:.*The trained model gives the one class")
 def test_training_says_how_many_spans_tags_lack(tmp_path, capsys):
-    words = ["--task", "sequence", "--method", "span-votes", "--epochs", "1"]
+    words = ["--kind", "sequence", "--method", "span-votes", "--epochs", "1"]
     assert cli.main(["train", scored(tmp_path), *words, "--out", "m.keras"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     # of 24 sentences ann and bob lose two spans each, the four others in the first sentence one each
@@ -358,7 +358,7 @@ def test_from_a_folder_of_brat_to_spans_and_a_page(tmp_path, capsys):
         (tmp_path / f"c/{who}").mkdir(parents=True)
         (tmp_path / f"c/{who}/d.ann").write_text(lines, encoding="utf-8")
         (tmp_path / f"c/{who}/d.txt").write_text(TEXT, encoding="utf-8")
-    words = ["c", "--platform", "brat", "--task", "sequence", "--method"]
+    words = ["c", "--platform", "brat", "--kind", "sequence", "--method"]
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         assert cli.main(["aggregate", *words, "span-votes", "--out", "found.csv"]) == 0
@@ -376,4 +376,4 @@ def test_from_a_folder_of_brat_to_spans_and_a_page(tmp_path, capsys):
     )
     assert "lie inside longer ones or overlap them" in json.dumps(page["warnings"])
     assert cli.main(["aggregate", "c.csv", "--layer", "LOC", "--out", "o"]) == 4
-    assert "--layer LOC: is for --task sequence" in capsys.readouterr().err
+    assert "--layer LOC: is for --kind sequence" in capsys.readouterr().err

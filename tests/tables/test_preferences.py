@@ -183,7 +183,7 @@ def test_columns_of_the_better_and_the_worse_task_are_read_as_such(tmp_path, her
     ):
         assert sorted(better_of(found)) == sorted(better_of(first)) == sorted(rows)
     assert 0.4 < (first.labels == 0).mean() < 0.6, "the side says nothing"
-    words = ["aggregate", "a.csv", "--task", "preference", "--out", "scores.csv"]
+    words = ["aggregate", "a.csv", "--kind", "preference", "--out", "scores.csv"]
     words += [f"--columns={options['columns']}"] if options else []
     assert cli.main(words) == 0
     assert rho("scores.csv", quality) > 0.9
@@ -201,7 +201,7 @@ def test_a_better_task_that_always_stands_on_one_side_is_noted_with_a_way_that_w
     rows, quality = better_and_worse()
     names = ["left", "right"] if side == "left" else ["right", "left"]
     pd.DataFrame(rows, columns=[*names, "annotator"]).assign(label=side).to_csv("a.csv", index=False)
-    words = ["aggregate", "a.csv", "--task", "preference", "--out", "scores.csv"]
+    words = ["aggregate", "a.csv", "--kind", "preference", "--out", "scores.csv"]
     assert cli.main(words) == 0
     said = capsys.readouterr().out
     assert f"100 % of the judgments prefer the {side}" in said

@@ -33,7 +33,7 @@ COMMANDS = {
     "truth-inference/ZenCrowd_in/label.csv": "--on-duplicate all --method dawid-skene",
     "snow2008/rte.standardized.tsv": '--columns "task=orig_id,annotator=!amt_worker_ids"',
     "snow2008/valence.standardized.tsv": (
-        '--columns "task=orig_id,annotator=!amt_worker_ids" --task regression --method mean'
+        '--columns "task=orig_id,annotator=!amt_worker_ids" --kind regression --method mean'
     ),
     "llm-judges/annotations.csv": "",
     "dawid-skene-1979/anaesthetists.csv": (

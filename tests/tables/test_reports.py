@@ -200,7 +200,7 @@ def test_tags_of_bilou_are_read_as_those_of_iobes(report, tmp_path):
     assert crowd.scheme == "IOBES"
     tags = ["S-PER", "O", "B-PER", "E-PER"]
     assert crowd.answers(0) == {"ann": tags, "bob": tags}
-    words = ["aggregate", str(file), "--task", "sequence", "--scheme", "BILOU", "--method", "majority-vote"]
+    words = ["aggregate", str(file), "--kind", "sequence", "--scheme", "BILOU", "--method", "majority-vote"]
     assert cli.main([*words, "--out", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "tags.txt").read_text().split()[1::2] == tags
 

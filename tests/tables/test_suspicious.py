@@ -30,7 +30,7 @@ def file_of(*labels):
         (["cat", "-"], "missing='-'"),
         (["-1", "0", "1"], "leave the rows out: missing='-1'."),
         (["1.5", "2", "3.25", "4.5"], "some with decimals: '1.5', '3.25', '4.5'. If they are ratings, use kind"),
-        (["1,5", "2", "3,25", "4,5"], "use kind 'regression' (--task regression --decimal ,)."),
+        (["1,5", "2", "3,25", "4,5"], "use kind 'regression' (--kind regression --decimal ,)."),
         (["cat ", "dog"], "white space at the ends is part of a class's name: 'cat '."),
     ],
 )

@@ -30,7 +30,7 @@ def noting(epochs):
 
 def settings(method, kind="classification", **given):
     return TrainingSettings(
-        task=kind, method=method, hidden=(6,),
+        kind=kind, method=method, hidden=(6,),
         **{"epochs": 5, "batch_size": 30, "learning_rate": 0.02, "dropout": 0.3, "seed": 3,
            "arguments": ARGUMENTS.get(method, {}), **given},
     )  # fmt: skip

@@ -22,7 +22,7 @@ DENSE = TRUTH[:, None] + BIAS + RNG.normal(size=(240, 3)) * 0.3
 DENSE[RNG.random(DENSE.shape) < 0.3] = np.nan
 ANNOTATIONS = Annotations.from_dense(DENSE, kind="regression")
 QUICK = {
-    "task": "regression", "form": "bag-of-words", "hidden": 16, "dropout": 0.0, "epochs": 25, "batch_size": 40,
+    "kind": "regression", "form": "bag-of-words", "hidden": 16, "dropout": 0.0, "epochs": 25, "batch_size": 40,
     "learning_rate": 0.02,
 }  # fmt: skip
 
@@ -37,7 +37,7 @@ VOTES[:, 0] = CLASS
 @pytest.mark.slow
 def test_the_convolutional_form_learns_from_one_number_a_task_and_twice_the_same():
     settings = TextSettings(
-        "aggregated", task="regression", form="convolutional", embedding=8, filters=8, hidden=8, dropout=0.1, epochs=40,
+        "aggregated", kind="regression", form="convolutional", embedding=8, filters=8, hidden=8, dropout=0.1, epochs=40,
         batch_size=40, learning_rate=0.01,
     )  # fmt: skip
     ratings = np.where(np.arange(240) % 5 == 0, np.nan, TRUTH)
@@ -63,15 +63,15 @@ def test_words_are_those_of_the_settings():
 
 def test_what_does_not_fit_is_said():
     with pytest.raises(DataError, match="needs annotations"):
-        train(TextSettings(task="regression"), TEXTS)
+        train(TextSettings(kind="regression"), TEXTS)
     with pytest.raises(DataError, match=r"needs ratings \[N\]"):
-        train(TextSettings("aggregated", task="regression"), TEXTS, annotations=ANNOTATIONS)
+        train(TextSettings("aggregated", kind="regression"), TEXTS, annotations=ANNOTATIONS)
     with pytest.raises(DataError, match="outside of the scale"):
-        train(TextSettings(task="regression", high=5), TEXTS, annotations=ANNOTATIONS)
+        train(TextSettings(kind="regression", high=5), TEXTS, annotations=ANNOTATIONS)
     with pytest.raises(DataError, match="none of the 240 texts has a word"):
-        train(TextSettings(task="regression"), ["..."] * 240, annotations=ANNOTATIONS)
+        train(TextSettings(kind="regression"), ["..."] * 240, annotations=ANNOTATIONS)
     with pytest.raises(DataError):
-        train(TextSettings(task="regression"), TEXTS[:-1], annotations=ANNOTATIONS)
+        train(TextSettings(kind="regression"), TEXTS[:-1], annotations=ANNOTATIONS)
 
 
 @pytest.mark.parametrize(

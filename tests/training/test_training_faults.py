@@ -49,7 +49,7 @@ def test_a_classifier_that_knows_one_class_says_so():
 def test_regressors_that_know_one_value_say_so():
     annotations = Annotations.from_dense(np.arange(8.0)[:, None], kind="regression")
     with pytest.warns(NotLearnedWarning, match="nearly one value"):
-        train(TrainingSettings(task="regression", hidden=(2,), **QUICK), X, annotations=annotations)
+        train(TrainingSettings(kind="regression", hidden=(2,), **QUICK), X, annotations=annotations)
 
 
 @pytest.mark.slow
@@ -220,7 +220,7 @@ def test_training_that_reaches_nan_stops():
 
     rng = np.random.default_rng(0)
     annotations = Annotations.from_dense(rng.normal(size=(8, 1)), kind="regression")
-    settings = TrainingSettings(task="regression", hidden=(2,), epochs=9, batch_size=4, dropout=0.0)
+    settings = TrainingSettings(kind="regression", hidden=(2,), epochs=9, batch_size=4, dropout=0.0)
     with pytest.raises(DataError, match=r"the loss of epoch 2 is nan\. Lower learning_rate"):
         train(settings, rng.normal(size=(8, 2)), annotations=annotations, callbacks=[Spoil()])
 

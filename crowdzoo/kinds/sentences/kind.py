@@ -59,7 +59,7 @@ class Sentences(Kind):
             (*(name for name in LAYOUT_OPTIONS if name != "encoding"), "instance_columns", "gold_columns"),
             "files of sentences are no tables; leave it out.",
         ),
-        "form": "a form belongs to texts, with --task classification or --task regression.",
+        "form": "a form belongs to texts, with --kind classification or --kind regression.",
         "hidden": "a tagger has no such layers; leave it out.",
         "image": "sentences have no images; leave it out.",
         **dict.fromkeys(("only", "since"), "sentences are chosen by --exclude alone."),

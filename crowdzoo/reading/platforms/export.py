@@ -168,7 +168,7 @@ class Export:
         if self._field is not None and self._field in found:
             if (found[self._field] == "spans") == self.spans:
                 return self._field
-            what = "no spans of a text" if self.spans else "spans of a text, which belong to task sequence"
+            what = "no spans of a text" if self.spans else "spans of a text, which belong to kind sequence"
             raise ConfigError(f"{self.name}: field={self._field!r} is answered with {what}.")
         if self._field is not None:
             raise ConfigError(

@@ -58,7 +58,7 @@ def read_sentences(
         found = read_conll(path, gold=gold, scheme=scheme, classes=classes, on_bad_tags=on_bad_tags)
         return _without(found, exclude or (), path)
     if gold is not None:
-        end = "Of an export make such a file: `crowdzoo convert EXPORT --task sequence --platform NAME --out DIR`."
+        end = "Of an export make such a file: `crowdzoo convert EXPORT --kind sequence --platform NAME --out DIR`."
         raise ConfigError(f'gold: spans have their gold in the same file, {path}, in lines with "gold": true. {end}')
     scheme = READ_AS.get(scheme, scheme)
     types = classes and TagSet(classes, scheme).types

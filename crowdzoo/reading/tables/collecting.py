@@ -176,7 +176,7 @@ class Collector(RowChecks):
         number, long = len(classes), sum(len(str(name).split()) >= LONG for name in classes.tolist())
         if number >= DISTINCT and 2 * min(long / number, number / counts.sum()) > 1:
             look = f"{number:,} classes look like texts that annotators wrote, such as {short_repr(classes[0])}"
-            self._tell([f"{look}. If they are, use kind 'free-text' (--task free-text)."])
+            self._tell([f"{look}. If they are, use kind 'free-text' (--kind free-text)."])
         else:
             self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label))
 

@@ -53,7 +53,7 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
     if len(decimals) > 2 and None not in numbers:  # fewer may be versions
         found.append(
             f"classes are numbers, some with decimals: {_listed(decimals)}. If they are ratings, use kind 'regression' "
-            f"(--task regression{' --decimal ,' * commas})."
+            f"(--kind regression{' --decimal ,' * commas})."
         )
     ends = [short_repr(text) for text in texts if text != text.strip()]
     if ends:

@@ -54,7 +54,7 @@ class OwnBase(Base):
                 raise ConfigError(f"{name}: is not for {settings.instance_kind}, which reach your base as they are.")
             if name not in standard.settings.encoder_fields:
                 raise ConfigError(f"encoder: {unknown('setting', name, standard.settings.encoder_fields)}")
-        standard.make_settings(task=settings.kind, method=settings.method, **settings.encoder)
+        standard.make_settings(kind=settings.kind, method=settings.method, **settings.encoder)
         return settings
 
     def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
@@ -62,7 +62,7 @@ class OwnBase(Base):
         kind = instance_kind(settings.instance_kind)
         base = self._standard[kind.bases[settings.kind]]
         encoder = base.encoder(
-            base.make_settings(task=settings.kind, method=settings.method, **settings.encoder), batches
+            base.make_settings(kind=settings.kind, method=settings.method, **settings.encoder), batches
         )
         inputs = (
             getattr(self._build_model(settings, Sizes(num_classes=2), encoder), "inputs", None) if kind == TEXTS else ()
