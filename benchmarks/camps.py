@@ -42,7 +42,6 @@ random tasks of known class (`calibrate`; of the other tasks), and without the c
 
 import argparse
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -175,8 +174,10 @@ def simulated(sort: dict[str, Any], number: int) -> dict[str, float | None]:
         same = [np.mean(camp[members] == side[members]) for camp in (result.camp, np.array([0, 2, 1])[result.camp])]
         right.append(max(same))
         listed.append(np.mean(np.diff(truth[result.disputed], axis=1) != 0))
-    mean: Callable[[list[Any]], float | None] = lambda values: float(np.mean(values)) if values else None  # noqa: E731
-    return {"found": found / number, "right": mean(right), "listed": mean(listed)}
+    means = {
+        name: float(np.mean(values)) if values else None for name, values in (("right", right), ("listed", listed))
+    }
+    return {"found": found / number, **means}
 
 
 def followed(classes: int) -> dict[str, float]:

@@ -14,7 +14,7 @@ from crowdzoo.files.served_model import BLESSING_FILE, MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
 
 _DECIDE = ("seed", "model", "method", "training", "files", "source", "packages")  # of the Trainer's settings
-_PACKAGES = ("tfx", "tensorflow-model-analysis", "apache-beam")
+_PACKAGES = ("tfx", "apache-beam")
 
 
 def training_lineage(

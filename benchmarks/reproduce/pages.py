@@ -38,7 +38,7 @@ from rows import grid, shown
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 import crowds  # noqa: E402  it is in the folder above, which Python does not search by itself
-import gold  # noqa: E402
+import gold  # noqa: E402  likewise
 
 __all__ = ["MARKS", "PAGES", "TABLES", "Cell", "Table", "counts", "verdict", "written"]
 

@@ -1,4 +1,4 @@
-"""MultiLabel: several labels a task, each by a method for classes as a question of yes or no."""
+"""MultiLabel: several labels per task, each by a method for classes as a question of yes or no."""
 
 from __future__ import annotations
 

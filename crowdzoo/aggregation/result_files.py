@@ -29,7 +29,7 @@ RESULT_FILES = frozenset(
 
 # kind of labels -> what was aggregated, and what reads it
 _HELD = {kind.name: (kind.title, kind.result) for kind in LABEL_KINDS.values()}
-_HELD["multi-label"] = ("several labels a task", "MultiLabelAggregation")
+_HELD["multi-label"] = ("several labels per task", "MultiLabelAggregation")
 
 
 def write_result(

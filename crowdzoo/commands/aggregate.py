@@ -229,7 +229,7 @@ def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str,
     _write(arguments, kind, result, crowd, gold, preferences=("lists", f"{len(rankings):,}"), answers=None)
 
 
-# Options that several labels a task do not go with
+# Options that cannot be combined with several labels per task
 NOT_MULTI_LABEL = ("classes", "wide", "accept_error", "ordered")
 
 

@@ -52,9 +52,10 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_options(output, track, choices=("mlflow", "tensorboard"))
     options.add_spreadsheet(command)
     gold = {
-        "--gold FILE": "true labels (of preferences true scores, of several labels all that hold in one cell): columns "
-        "task, gold in .parquet or .csv; of sentences a file of true tags; with instances their column gold is used "
-        "where this is not given. Without gold methods are compared by what they say of annotations that were hidden",
+        "--gold FILE": "true labels (for preferences true scores, for several labels all that hold in one cell): "
+        "columns task, gold in .parquet or .csv; for sentences a file of true tags; with instances their column gold "
+        "is used where this is not given. Without gold methods are compared by what they say of annotations that were "
+        "hidden",
     }
     add_options(group(command, options.INSTANCES), gold, type=path)
     add_training(command)
@@ -117,7 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _several(arguments: argparse.Namespace, kind: Kind) -> tuple[Any, Any]:
-    """Answers with several labels a task, and which labels hold."""
+    """Answers with several labels per task, and which labels hold."""
     options.check_multi_label(arguments, kind, ("classes", "wide", "no_label", "instances"))
     if arguments.gold is None:
         raise ConfigError("--multi-label: methods for several labels are compared with gold: give --gold FILE.")

@@ -16,12 +16,12 @@ from crowdzoo.report.tables import print_table
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("annotations", metavar="EXPORT", type=path, help="a file, a zip archive, or a folder of such")
-    out = {"--out DIR": "folder (new or empty) for annotations.csv and instances.csv; of sentences for spans.jsonl"}
+    out = {"--out DIR": "folder (new or empty) for annotations.csv and instances.csv; for sentences, for spans.jsonl"}
     add_options(group(command, options.OUTPUT), out, type=path, required=True)
     columns = {
         f"--{name} COLUMN": f"column of the export that is the {name}; default: '{name}'" for name in ("text", "image")
     }
-    columns["--keep A,B,…"] = "columns of the export that are kept beside text and image"
+    columns["--keep A,B,…"] = "columns of the export that are kept in addition to text and image"
     add_options(command, columns)
     options.add_reading(command)
     options.add_kinds(command)

@@ -134,7 +134,7 @@ def _reason(error: Exception) -> str:
 def _missing_module(name: str) -> str:
     packages = {
         "tensorflow": ("tensorflow", "tensorflow_serving"),
-        "pipeline": ("tfx", "apache_beam", "yaml", "pydantic", "tensorflow_model_analysis"),
+        "pipeline": ("tfx", "apache_beam", "yaml", "pydantic"),
         "serving": ("uvicorn", "httptools", "orjson", "simdjson", "uvloop", "grpc", "httpx"),
         "plots": ("matplotlib",),
         "text": ("tensorflow_text",),

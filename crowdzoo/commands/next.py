@@ -60,7 +60,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_seed(command, "the method, or of --gold-sample")
     prior = {
         "--prior DIR": "an earlier result of crowdzoo aggregate with the same classes: what it knows of annotators "
-        "counts beside their annotations here",
+        "counts in addition to their annotations here",
     }
     add_options(command, prior, type=path)
     sure = {

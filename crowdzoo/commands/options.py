@@ -95,7 +95,7 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         "--separator X": "character between the values of a CSV file; default: comma, semicolon, tab or |, as the "
         "header shows",
         "--sheet NAME": "sheet of an Excel workbook (default: the first one)",
-        "--missing A,B,…": "labels that mean that there is none, such as --missing=-1,NA",
+        "--missing A,B,…": "labels that stand for a missing label, such as --missing=-1,NA",
         "--label-separator X": "what separates several labels in a cell; see --on-duplicate",
         "--annotator-separator X": "what separates several annotators in a cell, and their labels in another; lists "
         "are taken apart, too",

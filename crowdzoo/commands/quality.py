@@ -65,7 +65,10 @@ def describe(command: argparse.ArgumentParser) -> None:
     }
     add_options(of_classes, models)
     options.add_annotator_table(command, "which annotators are models, in place of --models")
-    epsilon = "with --models, what a model saves: .2 beside experts (default), .15 trained people, .1 crowd workers"
+    epsilon = (
+        "with --models, what a model saves: .2 where the people are experts (default), .15 where they are trained, .1 "
+        "where they are crowd workers"
+    )
     of_classes.add_argument("--epsilon", type=number(0, 1), help=epsilon)
     options.add_worth(command, "to be redone", "")
     outputs = Output("out", "--out", is_quality, folder=True), options.REJECTS

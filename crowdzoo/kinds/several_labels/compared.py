@@ -1,4 +1,4 @@
-"""How methods for several labels a task are compared."""
+"""How methods for several labels per task are compared."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +31,7 @@ class ComparedLabels(Compared):
         if not all(map(np.ndim, gold.values())):
             raise DataError(
                 "compare: gold has one value for each key, so its keys seem to be tasks. Of one class a task write "
-                "[gold.get(task, -1) for task in annotations.tasks], with codes of classes; of several labels a task "
+                "[gold.get(task, -1) for task in annotations.tasks], with codes of classes; of several labels per task "
                 "gold is {label: [1, 0 or -1 for each task]}."
             )
         labels = [*MultiLabel().tables(self.crowd)]

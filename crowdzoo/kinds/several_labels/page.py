@@ -38,7 +38,7 @@ class LabelPage(KindPage):
     The labels that an annotator gave a task are one answer.
     """
 
-    kind, labels, subject = "multi-label", CLASSIFICATION, "several labels a task"
+    kind, labels, subject = "multi-label", CLASSIFICATION, "several labels per task"
     not_metric = "a label holds or not; leave it out, or give nominal."
     own_values = ("labels", "labels_per_answer", "least_alpha")
     judged = "agreement"

@@ -144,8 +144,8 @@ def aggregate(
 
     Args:
         annotations: what the aggregator's `fit` takes: annotations of classes, ratings, or sentences.
-        aggregator: a local aggregator, whose settings are used. Of classes a MajorityVote, DawidSkene,
-            OneCoinDawidSkene or Robust. Of ratings a RatingMean, RatingMedian or RatingEM; of sentences a
+        aggregator: a local aggregator, whose settings are used. For classes a MajorityVote, DawidSkene,
+            OneCoinDawidSkene or Robust. For ratings a RatingMean, RatingMedian or RatingEM; for sentences a
             BayesianSequenceCombination, an HMMCrowd, or a TokenAggregation with one of these methods for classes.
         make_pipeline: gives a fresh pipeline each time it is called.
         folder: for blocks, checkpoints and posteriors, on a file system that all workers and the caller see; is made,

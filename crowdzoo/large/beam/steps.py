@@ -76,7 +76,7 @@ class Expect(beam.DoFn):
         return paths
 
     def _count(self, jobs: Sequence[tuple[dict[int, Tally], list[str]]]) -> None:
-        """Adds blocks to the totals beside their paths."""
+        """Adds blocks to the totals that their paths belong to."""
         for totals, paths in jobs:
             for path in paths:
                 block = read_block(path)
