@@ -43,13 +43,14 @@ from real_crowds import CROWDS, OLD, family_mean, fold_of, read
 from stack import stack
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import METHODS, ConvergenceWarning, VotesWarning, create
+from crowdzoo.aggregation import METHODS, Aggregation, ConvergenceWarning, VotesWarning, create, with_median_labels
 from crowdzoo.aggregation.classes import robust
 from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.errors import CrowdzooError
 from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "crowds.json"
+ORDERED_RESULTS = RESULTS.with_name("ordered.json")
 FOLDS = Path(__file__).parents[1] / "build" / "robust"
 LEFT_OUT, POOL = "robust, families left out", "vote, EBCC and hierarchical"
 ORDERED = ("metaphor_ordinal", "llmcss_talklife", "web", "s4_Relevance", "llm-judges")
@@ -59,19 +60,20 @@ LONG = {"ebcc": 30_000, "glad": 120_000}  # most annotations
 Fit = Callable[[Annotations], np.ndarray]
 
 
+def fit_left_out(family: str, annotations: Annotations) -> Aggregation:
+    """The result by weights that were fitted to other families."""
+    shipped, fold = robust.WEIGHTS, fold_of(family)
+    if fold is not None:
+        robust.WEIGHTS = FOLDS / f"fold{fold}.npz"
+    try:
+        return create("robust").fit(annotations)
+    finally:
+        robust.WEIGHTS = shipped
+
+
 def left_out(family: str) -> Fit:
     """Posteriors by weights that were fitted to other families."""
-
-    def fit(annotations: Annotations) -> np.ndarray:
-        shipped, fold = robust.WEIGHTS, fold_of(family)
-        if fold is not None:
-            robust.WEIGHTS = FOLDS / f"fold{fold}.npz"
-        try:
-            return create("robust").fit(annotations).posteriors
-        finally:
-            robust.WEIGHTS = shipped
-
-    return fit
+    return lambda annotations: fit_left_out(family, annotations).posteriors
 
 
 def pooled(annotations: Annotations) -> np.ndarray:
@@ -202,15 +204,14 @@ def by_kind(saved: dict[str, Any]) -> list[tuple[str, ...]]:
     return [("method", *kinds), *sorted(rows, key=lambda row: order.index(row[0]))]
 
 
-def ordered_steps() -> list[tuple[str, ...]]:
-    """A row per crowd of ordered classes: steps from the truth of the most probable class and of the median."""
-    rows = []
+def ordered_steps() -> dict[str, list[float]]:
+    """Steps from the truth of the most probable class and of the median, of crowds whose classes have an order."""
+    steps = {}
     for crowd, annotations, gold in read(ORDERED):
-        posteriors, known = left_out(crowd.family)(annotations).astype(float), gold >= 0
-        medians = (np.cumsum(posteriors, axis=1) >= 0.5 - 1e-9).argmax(axis=1)
-        steps = [np.abs(labels - gold)[known].mean() for labels in (posteriors.argmax(axis=1), medians)]
-        rows.append((crowd.name, *(f"{value:.3f}" for value in steps)))
-    return rows
+        result, known = fit_left_out(crowd.family, annotations), gold >= 0
+        both = (result, with_median_labels(result))
+        steps[crowd.name] = [round(float(np.abs(labels.labels - gold)[known].mean()), 4) for labels in both]
+    return steps
 
 
 def main() -> None:
@@ -218,10 +219,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="compute these again")
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved rows and stop")
-    parser.add_argument("--ordered", action="store_true", help="print the table of ordered classes and stop")
+    parser.add_argument("--ordered", action="store_true", help="only crowds of ordered classes")
     args = parser.parse_args()
     if args.ordered:
-        print_table("steps from the truth", ("crowd", "most probable", "median"), ordered_steps())
+        if not args.only_print:
+            ORDERED_RESULTS.write_text(json.dumps(ordered_steps(), indent=1) + "\n", encoding="utf-8")
+        steps = json.loads(ORDERED_RESULTS.read_text(encoding="utf-8"))
+        rows = [(name, *(f"{value:.3f}" for value in values)) for name, values in steps.items()]
+        print_table("steps from the truth", ("crowd", "most probable", "median"), rows)
         return
     saved: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     if not args.only_print:

@@ -1,4 +1,4 @@
-"""expected_accuracy: the share of correct labels in comparable crowds, where there is no gold."""
+"""expected_accuracy: the share of correct labels in real crowds that look similar, where there is no gold."""
 
 from __future__ import annotations
 

@@ -48,6 +48,7 @@ def test_the_likelihood_of_many_tasks_is_scaled_from_a_part(monkeypatch):
     monkeypatch.setattr(correlated, "MOST_TASKS", 1500)
     _, part = likelihood_of_concentrations(votes, np.full(3, 1 / 3))
     assert part.max() == pytest.approx(whole.max(), rel=0.03)
+    assert part.max() != whole.max()  # of some tasks only
     assert np.log(concentrations[part.argmax()] / concentrations[whole.argmax()]) == pytest.approx(0, abs=0.25)
 
 

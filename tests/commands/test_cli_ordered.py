@@ -48,7 +48,7 @@ def test_numbers_are_in_order_and_medians_are_fewer_steps_off(here):
         assert run("aggregate", "a.csv", *words, "--out", "labels.csv", "--force") == 0
         labels = {row["task"]: int(row["label"]) for row in read_csv("labels.csv")}
         off.append(np.mean([abs(labels[f"t{task}"] - truth[task]) for task in range(400)]))
-    assert off[1] <= off[0]
+    assert off[1] < off[0] - 0.03
 
 
 def test_ratings_have_no_median_of_classes():

@@ -1,4 +1,4 @@
-"""How many labels are correct in comparable crowds, and what the first sentences say of it."""
+"""How many labels are correct in real crowds that look similar, and what the first sentences say of it."""
 
 import json
 import shlex
