@@ -61,11 +61,11 @@ def test_posteriors_of_other_tasks_count_annotations_by_their_confidence_if_the_
         ]
     )
     np.testing.assert_allclose(result.posteriors_of(others), expected / expected.sum(axis=1, keepdims=True), rtol=1e-12)
-    np.testing.assert_array_equal(fitted.posteriors_of(others), result.posteriors_of(others))
+    np.testing.assert_allclose(fitted.posteriors_of(others), result.posteriors_of(others), rtol=1e-9, atol=1e-12)
     whole = dataclasses.replace(
         result, confidence=False
     )  # annotations without a confidence count as if nobody had asked for it
-    np.testing.assert_array_equal(result.posteriors_of(sure), whole.posteriors_of(sure))
+    np.testing.assert_allclose(result.posteriors_of(sure), whole.posteriors_of(sure), rtol=1e-9, atol=1e-12)
     assert result.posteriors_of(others.select_tasks([])).shape == (0, 2)
 
 

@@ -50,7 +50,7 @@ def test_aggregate_gives_the_methods_estimates_and_their_errors_against_gold(fil
     found = RatingAggregation.from_parquet(tmp_path / "out")
     crowd = Annotations.read(path, kind="regression")
     wanted = create(method, kind="regression", low=0, high=10).fit(crowd)
-    np.testing.assert_array_equal(found.estimates, wanted.estimates)
+    np.testing.assert_allclose(found.estimates, wanted.estimates, rtol=1e-9, atol=1e-12)
     table = pq.read_table(gold).to_pydict()
     truth = {task: float(value) for task, value in zip(table["task"], table["gold"], strict=True) if value}
     pairs = np.array([(truth[name], value) for name, value in zip(crowd.tasks, wanted.estimates, strict=True)
@@ -73,7 +73,7 @@ def test_an_aggregation_trains_on_its_estimates(files, tmp_path, monkeypatch, me
     assert run("train", *words, "--out", tmp_path / "m.keras") == 130
     crowd = Annotations.read(files / "ratings.csv", kind="regression", tasks=[f"t{task}" for task in range(80)])
     wanted = create(source, kind="regression").fit(crowd.select_tasks(np.arange(60)))
-    np.testing.assert_array_equal(train.call_args.kwargs["ratings"], wanted.estimates)
+    np.testing.assert_allclose(train.call_args.kwargs["ratings"], wanted.estimates, rtol=1e-9, atol=1e-12)
     assert train.call_args.args[0].method == "aggregated"
 
 
