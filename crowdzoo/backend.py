@@ -216,5 +216,5 @@ def flattened_layers(layer: keras.Layer) -> list[keras.Layer]:
     Keras has no public name for this: `keras.Model.layers` goes one level deep, and a layer that is not a model lists
     none of its own.
     """
-    found: list[keras.Layer] = list(layer._flatten_layers())
-    return found
+    layers: list[keras.Layer] = list(layer._flatten_layers())
+    return layers

@@ -115,8 +115,8 @@ class Table(Mapping[str, Any]):
             raise KeyError(name)
         added = _added(self.sort, name)
         if name in self.own:
-            for each in added:
-                what = f"{self.sort} {name!r} is crowdzoo's own, which is used, and {each} has that name, too"
+            for package in added:
+                what = f"{self.sort} {name!r} is crowdzoo's own, which is used, and {package} has that name, too"
                 warnings.warn(f"{what}. Rename the other, or uninstall its package.", UserWarning, stacklevel=2)
             return self.own[name]
         if not added:
@@ -124,10 +124,10 @@ class Table(Mapping[str, Any]):
         if len(added) > 1:
             both = " and ".join(map(str, added))
             raise ConfigError(f"{self.sort} {name!r}: {both} have that name. Rename one, or uninstall its package.")
-        made = _called(f"{self.sort} {name!r} of {added[0]}", lambda: self._made_of(added[0].load()))
-        if made is None:
+        value = _called(f"{self.sort} {name!r} of {added[0]}", lambda: self._made_of(added[0].load()))
+        if value is None:
             raise KeyError(name)
-        return made
+        return value
 
     def __iter__(self) -> Iterator[str]:
         yield from self.own
@@ -168,16 +168,16 @@ class Table(Mapping[str, Any]):
 def package_of(thing: Any) -> str:
     """`distribution==version` of the package that a class is in, if it adds to crowdzoo; else nothing."""
     top = thing.__module__.partition(".")[0]
-    every = (each for sort in SORTS for same in _installed(sort).values() for each in same)
-    return next((each.package for each in every if each.top == top), "")
+    every = (plugin for sort in SORTS for same in _installed(sort).values() for plugin in same)
+    return next((plugin.package for plugin in every if plugin.top == top), "")
 
 
 def registered_layers() -> dict[str, Callable[[], Any]]:
     """The layers of packages by the names that Keras has to know them by in a saved model, and what imports each."""
-    every = [(name, each) for name, same in _installed("layer").items() for each in same]
+    every = [(name, plugin) for name, same in _installed("layer").items() for plugin in same]
     return {
-        f"{each.top}>{each.value.rpartition(':')[2]}": partial(_called, f"layer {name!r} of {each}", each.load)
-        for name, each in every
+        f"{plugin.top}>{plugin.value.rpartition(':')[2]}": partial(_called, f"layer {name!r} of {plugin}", plugin.load)
+        for name, plugin in every
     }
 
 
@@ -191,8 +191,8 @@ def _called(what: str, function: Callable[[], Any]) -> Any:
 
 def _added(sort: str, name: str) -> list[_Added]:
     """All that scripts and packages have under a name, each once."""
-    found = [*filter(None, [_registered.get((sort, name))]), *_installed(sort).get(name, ())]
-    return list({each.value: each for each in found}.values())
+    plugins = [*filter(None, [_registered.get((sort, name))]), *_installed(sort).get(name, ())]
+    return list({plugin.value: plugin for plugin in plugins}.values())
 
 
 def _installed(sort: str) -> dict[str, list[_Added]]:
@@ -201,11 +201,11 @@ def _installed(sort: str) -> dict[str, list[_Added]]:
 
 @cache  # reading what is installed takes some 20 ms
 def _installed_on(sort: str, path: tuple[str, ...]) -> dict[str, list[_Added]]:
-    found: dict[str, list[_Added]] = {}
+    installed: dict[str, list[_Added]] = {}
     for point in _entry_points(f"crowdzoo.{sort}s"):
         package = f"{point.dist.name}=={point.dist.version}" if point.dist else ""
-        found.setdefault(point.name, []).append(_Added(point.value, point.load, package, ""))
-    return found
+        installed.setdefault(point.name, []).append(_Added(point.value, point.load, package, ""))
+    return installed
 
 
 def _entry_points(group: str) -> Iterator[EntryPoint]:

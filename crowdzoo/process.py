@@ -67,7 +67,7 @@ def command_process(debug: bool, translate: Callable[[str], str]) -> Iterator[No
         translate: from a warning's text to what is printed.
     """
     owner = os.getpid()
-    said: set[str] = set()
+    reported: set[str] = set()
 
     def terminate(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process at once
@@ -78,8 +78,8 @@ def command_process(debug: bool, translate: Callable[[str], str]) -> Iterator[No
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         """Shows each warning that is meant for users once, without the place in the code."""
         text = translate(str(message))
-        if issubclass(category, UserWarning) and text not in said:
-            said.add(text)
+        if issubclass(category, UserWarning) and text not in reported:
+            reported.add(text)
             say(f"warning: {text}")
 
     earlier = None
@@ -142,10 +142,10 @@ def _drop_output() -> None:
 
 def available_memory() -> int | None:
     """Bytes that this process may still take: of the machine and of its control group; None where it is unknown."""
-    found = []
+    limits = []
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+        limits += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     except OSError:
         pass
     group = Path("/sys/fs/cgroup")
@@ -158,5 +158,5 @@ def available_memory() -> int | None:
         except (OSError, ValueError):  # no such group, or "max"
             continue
         if most < NO_LIMIT:
-            found.append(max(most - now, 0))
-    return min(found, default=None)
+            limits.append(max(most - now, 0))
+    return min(limits, default=None)

@@ -107,9 +107,9 @@ def load_model(
     check_keras_file(path)
     import keras
 
-    given = None if custom_objects is None else dict(custom_objects)
+    objects = None if custom_objects is None else dict(custom_objects)
     try:
-        return keras.saving.load_model(path, custom_objects=given, compile=compile, safe_mode=safe_mode)
+        return keras.saving.load_model(path, custom_objects=objects, compile=compile, safe_mode=safe_mode)
     except Exception as error:  # Keras raises whatever its parts do for a configuration that was changed
         raise DataError(f"{path}: cannot be loaded as a Keras model: {_reason(error)}") from error
 
@@ -117,14 +117,14 @@ def load_model(
 def _reason(error: Exception) -> str:
     """What Keras says, without the configurations that it repeats."""
     reason = str(error).rpartition("Exception encountered: ")[2].strip() or type(error).__name__
-    if found := _UNKNOWN.search(reason):
+    if match := _UNKNOWN.search(reason):
         if package := _PACKAGE.search(str(error)):
             return (
-                f"could not locate {found[1]}, which is of the package {package[1]}. Install it: pip install "
+                f"could not locate {match[1]}, which is of the package {package[1]}. Install it: pip install "
                 f"'{package[1]}'."
             )
         return (
-            f"could not locate {found[1]}. Import the module that defines and registers it first; `crowdzoo export` "
+            f"could not locate {match[1]}. Import the module that defines and registers it first; `crowdzoo export` "
             "does so with --base FILE.py:FUNCTION, the function that made the base."
         )
     return re.split(r"\s*(?:Full object )?config\s?[:=]\s?\{", reason)[0][:1000]
@@ -182,9 +182,9 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         """What the other finders find, with a loader that calls the function at the end."""
         if fullname != self._name:
             return None
-        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
-        found = (finder.find_spec(fullname, path, target) for finder in others)
-        spec = next((spec for spec in found if spec is not None), None)
+        finders = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+        specs = (finder.find_spec(fullname, path, target) for finder in finders)
+        spec = next((spec for spec in specs if spec is not None), None)
         if spec is None or spec.loader is None:
             return spec
         loader: Any = spec.loader

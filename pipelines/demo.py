@@ -62,10 +62,12 @@ def run_demo(name: str, out: Path, seeds: Iterable[int] | None = None) -> None:
     chosen = tuple(range(num_seeds) if seeds is None else seeds)
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # each training is traced anew, of which it warns
     report = out / "report"
-    found = compare(**_crowd(dataset), settings=settings, seeds=chosen, methods=methods, folder=report, on_run=_say)
-    print_table(*found.table(), whole=3)
+    comparison = compare(
+        **_crowd(dataset), settings=settings, seeds=chosen, methods=methods, folder=report, on_run=_say
+    )
+    print_table(*comparison.table(), whole=3)
     print()
-    _print_ways_on(config, result, plot_comparison(found, report / "comparison.png"))
+    _print_ways_on(config, result, plot_comparison(comparison, report / "comparison.png"))
 
 
 def _opening(dataset: CrowdDataset | CrowdSequences) -> str:

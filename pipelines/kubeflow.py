@@ -127,7 +127,7 @@ def _platform(config: PipelineConfig, executors: dict[str, str]) -> list[dict[st
             "pvcMount": [{"constant": claim, "mountPath": mount} for claim, mount in sorted(kubeflow.volumes.items())],
             "imagePullSecret": [{"secretName": secret} for secret in kubeflow.image_pull_secrets],
             "nodeSelector": {"labels": wanted.node_selector} if wanted.node_selector else {},
-            "tolerations": [each.model_dump(exclude_none=True) for each in wanted.tolerations or ()],
+            "tolerations": [toleration.model_dump(exclude_none=True) for toleration in wanted.tolerations or ()],
         }
         if parts := {key: part for key, part in parts.items() if part}:
             found[label] = json.loads(json.dumps(parts))  # or YAML would write anchors

@@ -54,8 +54,8 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     call = json.loads(known.json_serialized_invocation_args)
     inputs = json.loads(known.json_serialized_inputs_spec_args)
-    uris = _with_paths(call, inputs, dict(each.split("=", 1) for each in known.local_path))
-    _with_settings(call, dict(each.split("=", 1) for each in known.setting))
+    uris = _with_paths(call, inputs, dict(pair.split("=", 1) for pair in known.local_path))
+    _with_settings(call, dict(pair.split("=", 1) for pair in known.setting))
     try:
         run_kubeflow_executor(known.executor_class_path, json.dumps(call), json.dumps(inputs), beam_arguments)
     except CrowdzooError as error:  # a message for users

@@ -121,10 +121,10 @@ class LocalRunner(LocalDagRunner):
     def _start_of_the_same(self, settings: dict[str, Any], examples: int) -> str | None:
         """Where a complete training of the same Examples and settings began; None where there is none."""
         for execution in reversed(self._store.get_executions()):
-            given = {**execution.properties, **execution.custom_properties}.get("custom_config")
-            if given is None or execution.last_known_state not in (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED):
+            properties = {**execution.properties, **execution.custom_properties}.get("custom_config")
+            if properties is None or execution.last_known_state not in (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED):
                 continue
-            there = json.loads(given.string_value)
+            there = json.loads(properties.string_value)
             inputs = {
                 event.artifact_id
                 for event in self._store.get_events_by_execution_ids([execution.id])
@@ -213,8 +213,8 @@ def _named(component: str) -> Iterator[None]:
 
 def _reason(evaluation: Mapping[str, Any], condition: str) -> str:
     """Why the model was blessed, or why not: the Evaluator's reason, or the condition of the page that holds."""
-    found = [evaluation["reason"]] if not (condition and evaluation["blessed"]) else []
-    return "; ".join([*found, *([condition.rstrip(".")] if condition else [])])
+    reasons = [evaluation["reason"]] if not (condition and evaluation["blessed"]) else []
+    return "; ".join([*reasons, *([condition.rstrip(".")] if condition else [])])
 
 
 def _anomalies(folder: Path) -> tuple[str, ...]:

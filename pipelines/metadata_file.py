@@ -64,7 +64,7 @@ def _newest_execution(path: Path, say: Callable[[str], None]) -> int:
 
 def _wait(connection: sqlite3.Connection, path: Path, say: Callable[[str], None]) -> None:
     """Returns once nobody else has the file locked."""
-    started, said = time.monotonic(), False
+    started, was_told = time.monotonic(), False
     while True:
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -78,9 +78,9 @@ def _wait(connection: sqlite3.Connection, path: Path, say: Callable[[str], None]
             raise PipelineError(
                 f"{path}: locked by {_holders(path)} for {waited:.0f} seconds. Wait until it has ended, or end it."
             )
-        if waited >= SAY_AFTER and not said:
+        if waited >= SAY_AFTER and not was_told:
             say(f"Waiting for {path}, which {_holders(path)} has locked; giving up after {GIVE_UP_AFTER:.0f} seconds …")
-            said = True
+            was_told = True
         time.sleep(0.1)
 
 

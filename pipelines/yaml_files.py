@@ -55,9 +55,12 @@ def _parsed(text: str, name: str) -> Any:
         return None if node is None else _Values().of(node, 1)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        said = (error.context if error.context == "expected a single document in the stream" else None, error.problem)
+        reasons = (
+            error.context if error.context == "expected a single document in the stream" else None,
+            error.problem,
+        )
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"{name}{place}: not valid YAML: {', '.join(filter(None, said))}.") from None
+        raise ConfigError(f"{name}{place}: not valid YAML: {', '.join(filter(None, reasons))}.") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise ConfigError(

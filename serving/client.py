@@ -90,14 +90,14 @@ class Client:
         if isinstance(instances, Mapping) or hasattr(instances, "columns"):
             known = self._signature(signature)["inputs"]
             # what a file of instances has beside them; a server names any other column that the model does not take
-            given = {
+            body = {
                 name if name in known else served_name(str(name)): instances[name]
                 for name in instances
                 if name in known or name not in BESIDE
             }
         else:
-            given = {"instances": instances}
-        arrays = self._arrays(signature, {**given, **inputs})
+            body = {"instances": instances}
+        arrays = self._arrays(signature, {**body, **inputs})
         size = len(next(iter(arrays.values())))
         step = batch_size or size or 1
         if step < 1:
@@ -144,10 +144,10 @@ class Client:
     def _outputs(self, signature: str) -> dict[str, str]:
         return {name: spec["dtype"] for name, spec in self._signature(signature)["outputs"].items()}
 
-    def _arrays(self, signature: str, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def _arrays(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Inputs in the model's dtypes; texts as objects of type `str` or `bytes`."""
         specs = self._signature(signature)["inputs"]
-        arrays = {name: _array(name, value, specs.get(name)) for name, value in given.items()}
+        arrays = {name: _array(name, value, specs.get(name)) for name, value in inputs.items()}
         sizes = {name: len(array) for name, array in arrays.items() if array.ndim}
         size = next(iter(sizes.values()), 1)
         for name, array in arrays.items():

@@ -79,8 +79,8 @@ class GrpcConnection:
         answer = self._ask(self._model.GetModelStatus, GetModelStatusRequest(model_spec=self._spec))
         names = ModelVersionStatus.State.Name
         return [
-            {"version": one.version, "state": names(one.state), "error": one.status.error_message}
-            for one in answer.model_version_status
+            {"version": status.version, "state": names(status.state), "error": status.status.error_message}
+            for status in answer.model_version_status
         ]
 
     def close(self) -> None:

@@ -155,9 +155,9 @@ class GrpcService(grpc.GenericRpcHandler):
         names = signature.chosen_outputs(request.output_filter)
         inputs = arrays_from_protos(request.inputs, self._limits, wait)
         for name, array in inputs.items():
-            given = "string" if array.dtype == object else array.dtype.name
-            if given != signature.inputs[name].dtype:
-                raise RequestError(f"input {name!r}: is {given}, not {signature.inputs[name].dtype}")
+            dtype_name = "string" if array.dtype == object else array.dtype.name
+            if dtype_name != signature.inputs[name].dtype:
+                raise RequestError(f"input {name!r}: is {dtype_name}, not {signature.inputs[name].dtype}")
         outputs = signature(inputs, self._limits)
         response.model_spec.signature_name = request.model_spec.signature_name or DEFAULT_SIGNATURE
         for name in names:
@@ -182,7 +182,7 @@ class GrpcService(grpc.GenericRpcHandler):
         store = store_of(self._stores, request.model_spec.name)
         record.model = store.name
         statuses = store.statuses(**_version(request.model_spec))
-        return GetModelStatusResponse(model_version_status=[one.described() for one in statuses])
+        return GetModelStatusResponse(model_version_status=[status.described() for status in statuses])
 
 
 def _version(spec: ModelSpec) -> dict[str, Any]:

@@ -59,8 +59,8 @@ def read_request(body: bytes, signature_of: Callable[[str], Signature]) -> _Read
         return numbers
     request = parse_object(body)
     if ("instances" in request) == ("inputs" in request):
-        found = "both" if "instances" in request else "neither"
-        raise RequestError(f"the body must have one of 'instances' and 'inputs', it has {found}")
+        which = "both" if "instances" in request else "neither"
+        raise RequestError(f"the body must have one of 'instances' and 'inputs', it has {which}")
     signature = signature_of(request.get("signature_name", ""))
     columns = _rows_to_columns(request["instances"], signature) if "instances" in request else request["inputs"]
     if not isinstance(columns, dict) or is_base64(columns):

@@ -65,7 +65,9 @@ class Limits:
         Raises:
             ServingError: an unknown name, or a value that is not a number in its range.
         """
-        kinds: dict[str, Any] = {one.name: int if one.type == "int" else float for one in dataclasses.fields(self)}
+        kinds: dict[str, Any] = {
+            field.name: int if field.type == "int" else float for field in dataclasses.fields(self)
+        }
         changes = {}
         for setting in settings:
             name, _, value = setting.partition("=")

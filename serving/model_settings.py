@@ -79,15 +79,15 @@ def read_model_settings(path: str | os.PathLike[str]) -> list[ModelSettings]:
     except text_format.ParseError as error:
         line, column = error.GetLine(), error.GetColumn()
         place = f", line {line}, column {column}" if line is not None else ""
-        said = _LINE.sub("", str(error).split(" : ", 1)[-1]).rstrip(".")[:300]
-        raise ConfigError(f"{file}{place}: not a ModelServerConfig in text format: {said}.") from None
+        reason = _LINE.sub("", str(error).split(" : ", 1)[-1]).rstrip(".")[:300]
+        raise ConfigError(f"{file}{place}: not a ModelServerConfig in text format: {reason}.") from None
     if not listed:
         raise ConfigError(f"{file}: must have a model_config_list with at least one config {{ name, base_path }}")
     found: dict[str, ModelSettings] = {}
-    for number, one in enumerate(listed):
-        place = f"{file}: config {number + 1} ({short_repr(one.name)})"
+    for number, entry in enumerate(listed):
+        place = f"{file}: config {number + 1} ({short_repr(entry.name)})"
         try:
-            settings = _settings(one, Path(path).absolute().parent)
+            settings = _settings(entry, Path(path).absolute().parent)
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from None
         if settings.name in found:

@@ -137,10 +137,10 @@ class ModelStore:
         if label is not None:
             version = self.get(label=label).version
         with self._lock:
-            found = [self._statuses[key] for key in sorted(self._statuses, reverse=True) if version in (None, key)]
-        if version is not None and not found:
+            statuses = [self._statuses[key] for key in sorted(self._statuses, reverse=True) if version in (None, key)]
+        if version is not None and not statuses:
             raise RequestError(f"model {self.name!r} has no version {version}", "NOT_FOUND")
-        return found
+        return statuses
 
     @property
     def is_ready(self) -> bool:
@@ -358,7 +358,7 @@ def what_is_missing(contents: Contents) -> str:
         return "variables/variables.index" if shards else ""
     if not shards:
         return "variables/variables.data-*"
-    wanted = int(found[1]) if (found := re.search(r"-of-(\d{5})$", shards[0])) else 0
+    wanted = int(match[1]) if (match := re.search(r"-of-(\d{5})$", shards[0])) else 0
     return "" if len(shards) == wanted else f"variables/variables.data-* ({len(shards)} of {wanted} are there)"
 
 

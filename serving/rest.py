@@ -122,23 +122,23 @@ class RestService:
             raise RequestError(reason, "TOO_LARGE")
 
     def _route(self, method: str, path: str, record: RequestRecord) -> tuple[re.Match[str], ModelStore, int | None]:
-        found = _PATH.fullmatch(path)
-        if found is None:
-            one = f"/v1/models/{next(iter(self._stores))}"
-            reason = f"there is nothing at {path[:80]}; ask for {one}, {one}/metadata or {one}:predict"
+        match = _PATH.fullmatch(path)
+        if match is None:
+            example = f"/v1/models/{next(iter(self._stores))}"
+            reason = f"there is nothing at {path[:80]}; ask for {example}, {example}/metadata or {example}:predict"
             raise RequestError(reason, "NOT_FOUND")
-        store = store_of(self._stores, found["name"])
+        store = store_of(self._stores, match["name"])
         record.model = store.name
-        verb, version = found["verb"], version_number(found["version"] or "0")
+        verb, version = match["verb"], version_number(match["version"] or "0")
         if version is None:
-            raise RequestError(f"version {short_repr(found['version'])} is not a number below 2^63")
+            raise RequestError(f"version {short_repr(match['version'])} is not a number below 2^63")
         if verb in ("classify", "regress"):
             raise RequestError(NO_EXAMPLES, "UNIMPLEMENTED")
         if verb not in (None, "predict"):
             raise RequestError(f"unknown verb {short_repr(verb)}; use :predict", "NOT_FOUND")
         _check_method(method, path, ("POST",) if verb else ("GET", "HEAD"))
-        record.api = verb or found["metadata"] or "status"
-        return found, store, version if found["version"] else None
+        record.api = verb or match["metadata"] or "status"
+        return match, store, version if match["version"] else None
 
     def _looked_up(self, method: str, path: str, record: RequestRecord) -> bytes:
         """What is answered without the model."""
@@ -151,11 +151,11 @@ class RestService:
                 names = ", ".join(map(repr, waiting[:10]))
                 raise RequestError(f"no version yet of {names}" if names else "the server stops", "UNAVAILABLE")
             return b"ok\n"
-        found, store, version = self._route(method, path, record)
-        if found["metadata"]:
-            return _metadata(store, version, found["label"])
-        statuses = store.statuses(version, found["label"])
-        described = [{**one.described(), "version": str(one.version)} for one in statuses]
+        match, store, version = self._route(method, path, record)
+        if match["metadata"]:
+            return _metadata(store, version, match["label"])
+        statuses = store.statuses(version, match["label"])
+        described = [{**status.described(), "version": str(status.version)} for status in statuses]
         return json.dumps({"model_version_status": described}, indent=1, ensure_ascii=False).encode() + b"\n"
 
     def answer(self, path: str, encoding: str, body: bytes, record: RequestRecord, is_gone: Any) -> bytes:
@@ -166,11 +166,11 @@ class RestService:
         """
         if path in (_ALIVE, _READY, _METRICS):
             _check_method("POST", path, ("GET", "HEAD"))
-        found, store, version = self._route("POST", path, record)
+        match, store, version = self._route("POST", path, record)
         if encoding.strip().lower() not in ("", "identity"):
             raise RequestError(f"the body is encoded as {short_repr(encoding)}; send it as plain JSON")
         with self._gate.turn(len(body), is_gone) as wait:
-            model = store.get(version, found["label"])
+            model = store.get(version, match["label"])
             check_memory(body, self._limits.request_memory)
             signature, inputs, rows = read_request(body, model.signature)
             wait(sum(array.nbytes for array in inputs.values()))

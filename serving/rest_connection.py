@@ -50,8 +50,8 @@ class RestConnection:
     def status(self) -> list[dict[str, Any]]:
         """See `Client.status`."""
         return [
-            {"version": int(one["version"]), "state": one["state"], "error": one["status"]["error_message"]}
-            for one in self._ask("GET", "")["model_version_status"]
+            {"version": int(status["version"]), "state": status["state"], "error": status["status"]["error_message"]}
+            for status in self._ask("GET", "")["model_version_status"]
         ]
 
     def close(self) -> None:

@@ -88,7 +88,9 @@ class Server:
         self.limits = limits or Limits()
         self.host = host
         self._wait = wait
-        self._stores = {one.name: ModelStore(one, poll_seconds=poll_seconds, limits=self.limits) for one in models}
+        self._stores = {
+            model.name: ModelStore(model, poll_seconds=poll_seconds, limits=self.limits) for model in models
+        }
         self._gate = Gate(self.limits)
         shared = self._stores, self.limits, self._gate, Metrics()
         self._rest_service, self._grpc_service = RestService(*shared), GrpcService(*shared)
@@ -208,10 +210,10 @@ def _no_password() -> str:
 
 def _bind(host: str, port: int) -> socket.socket:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, OverflowError) as error:
         raise ServingError(f"host: {host!r} with port {port} is no address of this machine: {error}") from error
-    family, kind, protocol, _, address = found[0]
+    family, kind, protocol, _, address = addresses[0]
     # asyncio sends without delay only where the listening socket names its protocol: not `socket.create_server`, whose
     # connections cost 40 ms a request
     listener = socket.socket(family, kind, protocol)
@@ -291,6 +293,6 @@ def _announce(server: Server) -> None:
             continue
         print(f"version {', '.join(map(str, versions))}")
         with contextlib.suppress(ServingError):  # a model that crowdzoo did not write has no request to show
-            asked = {"name": name, "host": server.host, "port": server.rest_port, "scheme": scheme}
-            print("try   " + curl_example(store.folder / str(versions[0]), **asked))
+            facts = {"name": name, "host": server.host, "port": server.rest_port, "scheme": scheme}
+            print("try   " + curl_example(store.folder / str(versions[0]), **facts))
     print("Ctrl-C stops", flush=True)

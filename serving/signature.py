@@ -109,22 +109,22 @@ class Signature:
             _check_answer(outputs)
         return outputs
 
-    def check_names(self, given: Collection[str], place: str = "") -> None:
+    def check_names(self, names: Collection[str], place: str = "") -> None:
         """Refuses a missing and an unknown input.
 
         Args:
-            given: names in the request.
+            names: names in the request.
             place: where they stand, as a prefix of the message.
 
         Raises:
             RequestError: names the input.
         """
-        for name in given:
+        for name in names:
             if name not in self.inputs:
                 hint = did_you_mean(name, self.inputs)
                 raise RequestError(f"{place}unknown input {short_repr(name)}. {self._takes()}{hint}")
         for name in self.inputs:
-            if name not in given:
+            if name not in names:
                 raise RequestError(f"{place}missing input {name!r}. {self._takes()}")
 
     def chosen_outputs(self, names: Sequence[str]) -> Sequence[str]:
@@ -211,8 +211,10 @@ class _Function:
         self._function = function  # kept: the operation only has its name
         self._name = function.name
         captured = function.captured_inputs
-        given = [tensor.name.partition(":")[0] for tensor in function.inputs[: len(function.inputs) - len(captured)]]
-        self._inputs = given if sorted(given) == list(inputs) else None
+        input_names = [
+            tensor.name.partition(":")[0] for tensor in function.inputs[: len(function.inputs) - len(captured)]
+        ]
+        self._inputs = input_names if sorted(input_names) == list(inputs) else None
         self._captured = captured
         self._outputs = sorted(function.structured_outputs)
         self._dtypes = [function.structured_outputs[name].dtype for name in self._outputs]
@@ -227,7 +229,7 @@ class _Function:
 
 
 def _in_batch(reason: str, rows: Mapping[int, int]) -> str:
-    return re.sub(r"(?<=in row )\d+", lambda found: str(rows.get(int(found[0]), found[0])), reason)
+    return re.sub(r"(?<=in row )\d+", lambda number: str(rows.get(int(number[0]), number[0])), reason)
 
 
 def _lengths(texts: np.ndarray, of_tokens: bool) -> np.ndarray:

@@ -153,13 +153,13 @@ def _most_wrong(size: int, gold: int, error: float, level: float) -> NDArray[np.
     looks = np.unique(np.linspace(0, last, LOOKS).round().astype(int)).tolist()
     low, high, used = 0.0, level, list[tuple[int, int]]()
     for _ in range(STEPS):  # the largest level of each look with which all together keep to `level`
-        each = (low + high) / 2
-        bounds = [(look, _first_wrong(look, size, gold, each)) for look in looks]
+        middle = (low + high) / 2
+        bounds = [(look, _first_wrong(look, size, gold, middle)) for look in looks]
         bounds = [(look, wrong) for look, wrong in bounds if wrong - 1 - look <= error * (size - gold)]
         if _crossed(bounds, size, gold) <= level:
-            low, used = each, bounds
+            low, used = middle, bounds
         else:
-            high = each
+            high = middle
     for look, wrong in reversed(used):
         most[: look + 1] = wrong - 1 - np.arange(look + 1)
     return most

@@ -137,12 +137,12 @@ def calibrate(
     known = np.flatnonzero((codes >= 0) & annotated)
     if known.size > MOST_GOLD:
         known = np.sort(rng.choice(known, MOST_GOLD, replace=False))
-    others = (codes < 0) & annotated
+    without_gold = (codes < 0) & annotated
     candidates = _candidates(aggregation, annotations, seed)
     priors = _priors(len(candidates), [*candidates].index(aggregation.method))
     features = _features(candidates.values(), annotations)
     posteriors, difference = _averaged(features, priors, annotations, codes, known, rng)
-    confidence = posteriors[others].max(axis=1)
+    confidence = posteriors[without_gold].max(axis=1)
     if not confidence.size:  # all annotated tasks have gold: what is said is of tasks like them
         confidence = posteriors[known].max(axis=1)
     interval = _interval(difference, confidence, level)
@@ -155,16 +155,16 @@ def calibrate(
 
 def _candidates(aggregation: Aggregation, annotations: Annotations, seed: int) -> dict[str, NDArray[np.float64]]:
     """Probabilities by robust, hierarchical-dawid-skene, votes, and the method at hand if it is another one, [N, K]."""
-    found = {"robust": aggregation.posteriors, "hierarchical-dawid-skene": aggregation.posteriors}
+    posteriors = {"robust": aggregation.posteriors, "hierarchical-dawid-skene": aggregation.posteriors}
     for name, method in (("robust", Robust(seed=seed)), ("hierarchical-dawid-skene", HierarchicalDawidSkene())):
         if aggregation.method != name:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", VotesWarning)
-                found[name] = method.fit(annotations).posteriors
+                posteriors[name] = method.fit(annotations).posteriors
     votes = _votes(annotations) + PSEUDO_VOTES
-    found["majority-vote"] = votes / votes.sum(axis=1, keepdims=True)
-    found.setdefault(aggregation.method, aggregation.posteriors)
-    return found
+    posteriors["majority-vote"] = votes / votes.sum(axis=1, keepdims=True)
+    posteriors.setdefault(aggregation.method, aggregation.posteriors)
+    return posteriors
 
 
 def _votes(annotations: Annotations) -> NDArray[np.int64]:
@@ -180,15 +180,15 @@ def _priors(number: int, own: int) -> list[_Prior]:
 
     def counts(place: int, slope: float, deviation: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Prior of slopes where one method counts."""
-        one = np.arange(number) == place
-        return np.where(one, slope, 0.0), np.diag(np.where(one, deviation, STRICT) ** 2)
+        is_place = np.arange(number) == place
+        return np.where(is_place, slope, 0.0), np.diag(np.where(is_place, deviation, STRICT) ** 2)
 
     deviations = list(product(SHARES, SINGLE))
     return [
         *(_Prior(USUAL / len(INTERCEPTS), mean, covariance, intercept) for intercept in INTERCEPTS),
         _Prior(INDEPENDENT, *counts(1, 1.0, NEAR), INTERCEPTS[0]),
         _Prior(AT_HAND, *counts(own, *OWN), STRICT),
-        *(_Prior(RICH / len(deviations), mean, covariance, 0.5, *each) for each in deviations),
+        *(_Prior(RICH / len(deviations), mean, covariance, 0.5, *parameters) for parameters in deviations),
     ]
 
 
@@ -229,9 +229,9 @@ def _averaged(
         for fold in range(FOLDS):
             inside = folds == fold
             weights = _weights(priors, own[:, ~inside], rng)
-            found = softmax(np.einsum("m,mnk->nk", weights, held_out[:, inside]), axis=-1)
-            right = found.argmax(axis=1) == codes[known[inside]]
-            difference[inside] += (right - found.max(axis=1)) / repeats
+            probabilities = softmax(np.einsum("m,mnk->nk", weights, held_out[:, inside]), axis=-1)
+            right = probabilities.argmax(axis=1) == codes[known[inside]]
+            difference[inside] += (right - probabilities.max(axis=1)) / repeats
     logs = np.zeros(features.shares.shape)
     for weight, prior, kernel in zip(_weights(priors, scores, rng), priors, kernels, strict=True):
         if weight > LEAST_WEIGHT:
@@ -243,7 +243,7 @@ def _averaged(
 def _weights(priors: list[_Prior], scores: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
     """Weights of the models, [m], by the log-likelihood of n held-out gold tasks, [m, n] (pseudo-BMA+)."""
     drawn = rng.dirichlet(np.ones(scores.shape[1]), DRAWS) * scores.shape[1]
-    return softmax(np.log([each.weight for each in priors]) + drawn @ scores.T, axis=-1).mean(axis=0)
+    return softmax(np.log([prior.weight for prior in priors]) + drawn @ scores.T, axis=-1).mean(axis=0)
 
 
 def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np.int64]) -> None:
@@ -259,8 +259,8 @@ def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np
             "yourself, drawn at random (50 are enough; crowdzoo next FILE --gold-sample 50 --out gold.csv)."
         )
     certain = aggregation.posteriors.max(axis=1) == 1
-    others = certain[(codes < 0) & (annotations.redundancy > 0)]
-    if (aggregation.posteriors[known, codes[known]] == 1).all() and others.size and others.mean() < 0.5:
+    rest = certain[(codes < 0) & (annotations.redundancy > 0)]
+    if (aggregation.posteriors[known, codes[known]] == 1).all() and rest.size and rest.mean() < 0.5:
         raise DataError(
             "All gold tasks have probability 1 for their class, as if the aggregation had been fitted with this gold: "
             "fit it without gold."
@@ -280,14 +280,14 @@ def _gold_rows(annotations: Annotations, known: NDArray[np.int64]) -> tuple[NDAr
     row = np.full(annotations.num_tasks, -1)
     row[known] = np.arange(known.size)
     of_gold = row[annotations.task_ids] >= 0
-    said = annotations.annotator_ids[of_gold] * annotations.num_classes + annotations.labels[of_gold]
-    return row[annotations.task_ids[of_gold]], said
+    answers = annotations.annotator_ids[of_gold] * annotations.num_classes + annotations.labels[of_gold]
+    return row[annotations.task_ids[of_gold]], answers
 
 
 def _single_kernel(annotations: Annotations, known: NDArray[np.int64], features: _Features) -> NDArray[np.float64]:
     """For two gold tasks, how many annotators gave both the same label, by the root of their numbers of annotations."""
-    rows, said = _gold_rows(annotations, known)
-    used, column = np.unique(said, return_inverse=True)
+    rows, answers = _gold_rows(annotations, known)
+    used, column = np.unique(answers, return_inverse=True)
     kernel = np.zeros((known.size, known.size))
     for begin in range(0, used.size, COLUMNS):
         inside = (column >= begin) & (column < begin + COLUMNS)
@@ -305,11 +305,11 @@ def _predicted(
     scores = features.offsets @ model.slopes + prior.intercept**2 * model.dual.sum(axis=0)
     scores += prior.share**2 * features.shares @ (features.shares[known].T @ model.dual)
     if prior.single:
-        rows, said = _gold_rows(annotations, known)
+        rows, answers = _gold_rows(annotations, known)
         of_all = annotations.annotator_ids * num_classes + annotations.labels
         for k in range(num_classes):
             added = (features.scale[known, None] * model.dual)[rows, k]
-            weights = np.bincount(said, added, annotations.num_annotators * num_classes)
+            weights = np.bincount(answers, added, annotations.num_annotators * num_classes)
             sums = np.bincount(annotations.task_ids, weights[of_all], annotations.num_tasks)
             scores[:, k] += prior.single**2 * features.scale * sums
     return softmax(scores, axis=-1)

@@ -166,7 +166,7 @@ class Checked:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
-        cls.rules = {**cls.rules, **{name: each.metadata["rule"] for name, each in own.items() if each.metadata}}
+        cls.rules = {**cls.rules, **{name: field.metadata["rule"] for name, field in own.items() if field.metadata}}
 
     def __post_init__(self) -> None:
         check_settings(self, self.rules)
@@ -177,7 +177,7 @@ class Checked:
         Args:
             deep: is there for scikit-learn; no setting is an estimator itself.
         """
-        return {each.name: getattr(self, each.name) for each in fields(self)} if is_dataclass(self) else {}
+        return {field.name: getattr(self, field.name) for field in fields(self)} if is_dataclass(self) else {}
 
     def set_params(self: _Settings, **settings: Any) -> _Settings:
         """Changes settings in place: all that are given, or none where one is refused.
@@ -240,9 +240,11 @@ def checked(**rules: Rule) -> Callable[[_Function], _Function]:
                 bound = signature.bind(*args, **kwargs)
             except TypeError:
                 return function(*args, **kwargs)  # Python's own message names the function
-            given = bound.arguments
+            arguments = bound.arguments
             where = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
-            given.update({name: rules[name].checked(where, name, given[name]) for name in rules if name in given})
+            arguments.update(
+                {name: rules[name].checked(where, name, arguments[name]) for name in rules if name in arguments}
+            )
             return function(*bound.args, **bound.kwargs)
 
         # Keras reads the arguments of a layer's `__init__` without following `__wrapped__`

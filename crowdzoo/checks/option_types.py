@@ -78,7 +78,7 @@ def date(text: str) -> float:
         ArgumentTypeError: another text.
     """
     try:
-        found = datetime.fromisoformat(text)
+        day = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{shorten(text)!r} is not a date such as 2026-03-01") from None
-    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+    return (day if day.tzinfo else day.replace(tzinfo=timezone.utc)).timestamp()

@@ -164,8 +164,8 @@ def _write(
         ("results", str(arguments.out)),
         *_others(arguments),
     ]
-    shown = (instead.get(row[0], row) for row in rows)
-    print_table(result.method, ("", ""), [row for row in shown if row is not None])
+    printed = (instead.get(row[0], row) for row in rows)
+    print_table(result.method, ("", ""), [row for row in printed if row is not None])
 
 
 def _check_order(arguments: argparse.Namespace, crowd: Annotations) -> None:
@@ -203,8 +203,8 @@ def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: 
     crowd, gold = _read(arguments, kind)
     models = options.models_of(arguments, crowd)
     both = people_and_models(crowd, models, seed=arguments.seed, **settings)
-    found = f"{len(models):,} of the annotators; correlation of their errors {both.correlation}"
-    _write(arguments, kind, both.aggregation, crowd, gold, iterations=("models", found))
+    fact = f"{len(models):,} of the annotators; correlation of their errors {both.correlation}"
+    _write(arguments, kind, both.aggregation, crowd, gold, iterations=("models", fact))
 
 
 # Options that lists in order do not go with

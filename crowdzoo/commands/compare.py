@@ -73,8 +73,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Reads, compares, writes the table and the picture, and prints the table."""
     kind = options.checked_kind(arguments)
     words = [word.strip() for word in re.split(r",(?![^[]*\])", arguments.methods) if word.strip()]  # not in lists
-    given: dict[str, Any] = {"methods": words, "track": arguments.track}
-    if not given["methods"]:
+    passed: dict[str, Any] = {"methods": words, "track": arguments.track}
+    if not passed["methods"]:
         raise ConfigError("--methods: names no method; write quick, all, or names with commas between.")
     trains = next((arguments.options[name] for name in TRAINING if getattr(arguments, name) not in (None, [])), None)
     if arguments.multi_label:
@@ -82,21 +82,21 @@ def run(arguments: argparse.Namespace) -> None:
     elif arguments.instances is None and (trains is None or not kind.labels.has_positions):
         if trains is not None:
             raise ConfigError(f"{trains}: is for deep methods: name the file of instances behind the annotations.")
-        given |= options.given(arguments, kind.scale)
+        passed |= options.given(arguments, kind.scale)
         crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
         gold = options.gold_of(arguments, kind, crowd)
     else:
         use_tensorflow()
-        given["settings"] = settings_of(arguments, kind)
+        passed["settings"] = settings_of(arguments, kind)
         # a file of gold that models are trained with has pairs, and this one has scores
         own = arguments.gold if "gold" in kind.reading else None
         data = training_set_of(argparse.Namespace(**{**vars(arguments), "gold": own}), kind)
         crowd, gold = data.crowd, data.gold
         if gold is not None and not compared_by(crowd, None).scoring.known(gold).any():
             gold = None
-        given["held_out"] = data.held_out
+        passed["held_out"] = data.held_out
         if arguments.instances is not None:
-            given |= {"instances": data.x, "tasks": crowd.tasks}
+            passed |= {"instances": data.x, "tasks": crowd.tasks}
             gold = gold if arguments.gold is None else options.gold_of(arguments, kind, crowd)
     from crowdzoo.comparison.compare import compare
     from crowdzoo.report.plots import plot_comparison
@@ -104,17 +104,19 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.force:
         shutil.rmtree(arguments.out / "runs.parquet", ignore_errors=True)
     with progress("comparing", 100) as step:
-        shown = [0]
+        num_shown = [0]
 
         def on_run(done: int, total: int) -> None:
-            while shown[0] < 100 * done // total:
-                shown[0] += 1
+            while num_shown[0] < 100 * done // total:
+                num_shown[0] += 1
                 step()
 
-        found = compare(crowd, gold=gold, seeds=range(arguments.seeds), folder=arguments.out, on_run=on_run, **given)
-    write_rows(arguments.out / "comparison.csv", found.frame, found.frame.itertuples(index=False, name=None))
-    plot_comparison(found, arguments.out / "comparison.png")
-    _print(found, arguments, "train" if "settings" in given else "aggregate")
+        comparison = compare(
+            crowd, gold=gold, seeds=range(arguments.seeds), folder=arguments.out, on_run=on_run, **passed
+        )
+    write_rows(arguments.out / "comparison.csv", comparison.frame, comparison.frame.itertuples(index=False, name=None))
+    plot_comparison(comparison, arguments.out / "comparison.png")
+    _print(comparison, arguments, "train" if "settings" in passed else "aggregate")
 
 
 def _several(arguments: argparse.Namespace, kind: Kind) -> tuple[Any, Any]:
@@ -129,16 +131,16 @@ def _several(arguments: argparse.Namespace, kind: Kind) -> tuple[Any, Any]:
     return crowd, options.gold_labels_of(arguments, crowd, MultiLabel().tables(crowd), MultiLabel.none)
 
 
-def _print(found: Any, arguments: argparse.Namespace, command: str) -> None:
-    left_out = print_table(*found.table(), whole=3)
-    frame, best = found.frame, found.best
+def _print(comparison: Any, arguments: argparse.Namespace, command: str) -> None:
+    left_out = print_table(*comparison.table(), whole=3)
+    frame, best = comparison.frame, comparison.best
     if left_out:  # notes are the last column
         print(f"The terminal is too narrow for {', '.join(left_out)}: see {arguments.out / 'comparison.csv'}.")
         print(*(f"{row.method}: {row.notes}" for row in frame.itertuples() if row.notes), sep="\n")
     level = [title for title in frame["method"][frame["level"].astype(bool)] if title not in (best.title, "gold")]
     print()
     print(f"The best is {best.title}." + (f" Level with it: {', '.join(level)}." if level else ""))
-    if not found.has_gold:
+    if not comparison.has_gold:
         print("This ranks predictions of annotators. To rank labels, give gold of a few hundred tasks (--gold).")
     print("To take it:")
     print(f"  {_line(best, arguments, command)}")
@@ -162,6 +164,6 @@ def _line(best: Any, arguments: argparse.Namespace, command: str) -> str:
         elif value is False and name in ("header", *FIELDS):
             words.append(f"--no-{option.removeprefix('--').removeprefix('no-')}")
         elif value not in usual and value is not False:
-            for each in value if isinstance(value, list) else [value]:
-                words += [f"{option}={each}"] if str(each).startswith("-") else [option, str(each)]
+            for item in value if isinstance(value, list) else [value]:
+                words += [f"{option}={item}"] if str(item).startswith("-") else [option, str(item)]
     return shlex.join([*words, "--out", "result" if command == "aggregate" else "model.keras"])

@@ -43,9 +43,9 @@ def run(arguments: argparse.Namespace) -> None:
     columns = options.given(arguments, ("text", "image"))
     keep = [name.strip() for name in (arguments.keep or "").split(",") if name.strip()]
     with atomic_folder(arguments.out, replace=arguments.force) as folder:
-        found = kind.write_export(crowd, export, folder, columns, keep)
-    written = [name if name == own else f"{name} ({own})" for own, name in found.items() if name is not None]
-    left_out = [own for own, name in found.items() if name is None]
+        files = kind.write_export(crowd, export, folder, columns, keep)
+    written = [name if name == own else f"{name} ({own})" for own, name in files.items() if name is not None]
+    left_out = [own for own, name in files.items() if name is None]
     rows = [
         *kind.size_rows(crowd),
         ("question", export.question),

@@ -63,7 +63,7 @@ def _image(arguments: argparse.Namespace, place: str) -> tuple[str, str]:
     versions = [] if scheme_of(place) else complete_versions(place)
     if versions and (exported := tensorflow_of(versions[-1])):
         return image_for(exported), f", as the model was exported with TensorFlow {exported}"
-    installed = next((one.version for name in _PACKAGES for one in distributions(name=name)), None)
+    installed = next((package.version for name in _PACKAGES for package in distributions(name=name)), None)
     if installed is None:
         raise ConfigError(
             "the TensorFlow that the model was exported with is not known here. Give it as --tensorflow VERSION, as "

@@ -21,18 +21,18 @@ def run(arguments: argparse.Namespace) -> None:
 
     model = arguments.model
     while model is not None:
-        found = lineage_of(model)
-        rows = list(_rows(found))
+        lineage = lineage_of(model)
+        rows = list(_rows(lineage))
         print("\n".join(f"{name:<40} {value}" for name, value in rows))
-        parent = Path(found["parent"]) if found.get("parent") else None
+        parent = Path(lineage["parent"]) if lineage.get("parent") else None
         model = parent if parent and parent.is_dir() else None
         if model is not None:
             print()
 
 
-def _rows(found: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def _rows(mapping: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     """Nested facts by dotted names."""
-    for key, value in found.items():
+    for key, value in mapping.items():
         if isinstance(value, Mapping):
             yield from _rows(value, f"{before}{key}.")
         else:

@@ -193,10 +193,10 @@ class _Parser(argparse.ArgumentParser):
     def commands(self) -> "dict[str, _Parser]":
         """The commands below this one with their arguments, by name."""
         below = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]
-        found = {name: parser for choices in below for name, parser in choices.items()}
-        for parser in found.values():
+        commands = {name: parser for choices in below for name, parser in choices.items()}
+        for parser in commands.values():
             parser.describe()
-        return found
+        return commands
 
 
 def _parser() -> _Parser:

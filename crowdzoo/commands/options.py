@@ -39,7 +39,7 @@ REJECTS = Output("rejects", "--rejects", marked(rf"^{','.join(HEADER)}(\r?\n|$)"
 
 def group(command: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
     """The options of a command under this heading of its help, to which more can be added."""
-    titled = (each for each in command._action_groups if each.title == title)
+    titled = (section for section in command._action_groups if section.title == title)
     return next(titled, None) or command.add_argument_group(title)
 
 
@@ -319,7 +319,9 @@ def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]
 def add_settings(command: argparse._ActionsContainer, helps: Mapping[str, str]) -> None:
     """Adds an option for each of these settings of a training, by name with its help; the class says what it may be."""
     for name, text in helps.items():
-        cls = next(each for each in (TrainingSettings, TextSettings, ImageSettings) if hasattr(each, name))
+        cls = next(
+            candidate for candidate in (TrainingSettings, TextSettings, ImageSettings) if hasattr(candidate, name)
+        )
         rule, kind = cls.rules.get(name), "" if hasattr(Settings, name) else f"{cls.instances.name}: "
         more: dict[str, Any] = {"metavar": name.rpartition("_")[2].upper()}
         if isinstance(rule, Flag):
@@ -359,26 +361,28 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
     """
     if arguments.rejects and arguments.on_bad_rows == "error":
         raise ConfigError("--rejects keeps what --on-bad-rows reject leaves out: give both.")
-    found = given(arguments, kind.reading)
+    reading = given(arguments, kind.reading)
     if (text := arguments.classes) is not None:
         # a name with a comma stands between quotes; csv refuses a NUL or a line's end, so they leave a name empty
-        found["classes"] = [*map(str.strip, next(csv.reader([re.sub(r"[\0\r\n]", ",,", text)], skipinitialspace=True)))]
-        if "" in found["classes"]:
+        reading["classes"] = [
+            *map(str.strip, next(csv.reader([re.sub(r"[\0\r\n]", ",,", text)], skipinitialspace=True)))
+        ]
+        if "" in reading["classes"]:
             raise ConfigError(f"--classes {arguments.classes!r}: has an empty name; write names with commas between.")
-        if len(set(found["classes"])) < len(found["classes"]):
+        if len(set(reading["classes"])) < len(reading["classes"]):
             raise ConfigError(f"--classes {arguments.classes}: names a class twice.")
     for option in ("exclude", "only"):
         if (text := getattr(arguments, option)) is not None:
-            found[option] = _names(text, option)
-    if periods := [match for name in found.get("exclude", ()) if (match := PERIOD.match(name))]:
+            reading[option] = _names(text, option)
+    if periods := [match for name in reading.get("exclude", ()) if (match := PERIOD.match(name))]:
         if "since" in kind.refused:
             raise ConfigError(
                 f"--exclude {shorten(periods[0][0])}: {kind.title} have no timestamps; name the annotator."
             )
-        whole = [name for name in found.pop("exclude") if not PERIOD.match(name)]
-        found |= {"exclude": whole} if whole else {}
-        found["without"] = [(match[1], _end(match, 2, -math.inf), _end(match, 3, math.inf)) for match in periods]
-    return found | given(arguments, ["since"])
+        whole = [name for name in reading.pop("exclude") if not PERIOD.match(name)]
+        reading |= {"exclude": whole} if whole else {}
+        reading["without"] = [(match[1], _end(match, 2, -math.inf), _end(match, 3, math.inf)) for match in periods]
+    return reading | given(arguments, ["since"])
 
 
 def source_of(arguments: argparse.Namespace, kind: Kind) -> str:

@@ -192,9 +192,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _compared(arguments: argparse.Namespace) -> dict[str, object]:
     """The options that a later report is compared by, without names that are hashed."""
-    found = options.given(arguments, COMPARED)
+    chosen = options.given(arguments, COMPARED)
     hidden = {"only", "exclude"} if arguments.hash_ids else set()
-    return {name: "given" if name in hidden else value for name, value in found.items()}
+    return {name: "given" if name in hidden else value for name, value in chosen.items()}
 
 
 def _of_quick() -> "PageWarning":

@@ -113,8 +113,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.checkpoint is not None:
         from crowdzoo.training.checkpoint import Checkpoint, remove_checkpoint
 
-        told = {} if aggregation is None else {"method": named, "arguments": hyperparameters}
-        keep = Checkpoint(arguments.checkpoint, settings=told)
+        aggregated = {} if aggregation is None else {"method": named, "arguments": hyperparameters}
+        keep = Checkpoint(arguments.checkpoint, settings=aggregated)
     with progress("training", settings.epochs) as step:
         each_epoch = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: step())
         model, encoder = kind.train(
@@ -160,8 +160,8 @@ def add_training(command: argparse.ArgumentParser) -> None:
     options.add_settings(training, FIELDS)
 
 
-def settings_of(line: argparse.Namespace, kind: Kind, **given: Any) -> Any:
-    """The settings of a training that a command line names; `given` are further fields of them.
+def settings_of(line: argparse.Namespace, kind: Kind, **overrides: Any) -> Any:
+    """The settings of a training that a command line names; `overrides` are further fields of them.
 
     Raises:
         ConfigError: a setting that the base does not have, or a value out of its range.
@@ -183,7 +183,7 @@ def settings_of(line: argparse.Namespace, kind: Kind, **given: Any) -> Any:
         ):
             if words:
                 raise ConfigError(f"{flag}: is for a base of your own, --base FILE.py:FUNCTION.")
-    return kind.settings(base, **options.given(line, kind.scale), **given, **fields)
+    return kind.settings(base, **options.given(line, kind.scale), **overrides, **fields)
 
 
 def training_set_of(arguments: argparse.Namespace, kind: Kind) -> TrainingSet:

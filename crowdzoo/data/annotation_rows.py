@@ -245,12 +245,16 @@ class AnnotationRows:
         bad = np.flatnonzero(outside_scale(self.labels, low, high))
         if not len(bad):
             return
-        shown, reason = self.select_rows(bad[:SHOWN]), scale_reason(low, high)
-        names = zip(shown.tasks[shown.task_ids].tolist(), shown.annotators[shown.annotator_ids].tolist(), strict=True)
+        bad_rows, reason = self.select_rows(bad[:SHOWN]), scale_reason(low, high)
+        names = zip(
+            bad_rows.tasks[bad_rows.task_ids].tolist(),
+            bad_rows.annotators[bad_rows.annotator_ids].tolist(),
+            strict=True,
+        )
         reasons = [f"(task {task!r}, annotator {annotator!r}) {reason}" for task, annotator in names]
         rows = [
             BadRow("annotations", row, "label", label, why)
-            for row, label, why in zip(bad[:SHOWN].tolist(), shown.labels.tolist(), reasons, strict=True)
+            for row, label, why in zip(bad[:SHOWN].tolist(), bad_rows.labels.tolist(), reasons, strict=True)
         ]
         raise DataError("Some ratings are outside of their scale.", rows, len(bad))
 
@@ -265,9 +269,9 @@ class AnnotationRows:
         """
         names = [] if self.classes is None else self.classes[:SHOWN].tolist()
         if self.classes_sorted and len(names) > 2 and isinstance(names[-1], str):
-            shown = ", ".join(map(short_repr, names))
+            listed = ", ".join(map(short_repr, names))
             raise DataError(
-                f"{who} takes the order of the classes, and theirs is that of the alphabet: {shown}. Name all of them "
+                f"{who} takes the order of the classes, and theirs is that of the alphabet: {listed}. Name all of them "
                 "in their own order: classes=LOWEST,...,HIGHEST."
             )
 
@@ -309,30 +313,30 @@ class AnnotationRows:
         if self.right_ids is not None:
             renumbered["right_ids"] = place[self.right_ids]
         rows = np.logical_and.reduce([column >= 0 for column in renumbered.values()])
-        found = {name: column[rows] for name, column in renumbered.items()}
-        return replace(self.select_rows(rows), **found, tasks=self.tasks[codes])
+        arrays = {name: column[rows] for name, column in renumbered.items()}
+        return replace(self.select_rows(rows), **arrays, tasks=self.tasks[codes])
 
     def _task_codes(self, tasks: Any) -> np.ndarray:
-        given = np.asarray(tasks)
-        if given.dtype == bool:
-            if given.shape != (self.num_tasks,):
-                raise DataError(f"a mask of tasks has shape [{self.num_tasks}], got {given.shape}")
-            return np.flatnonzero(given)
-        if given.size == 0:
+        ids = np.asarray(tasks)
+        if ids.dtype == bool:
+            if ids.shape != (self.num_tasks,):
+                raise DataError(f"a mask of tasks has shape [{self.num_tasks}], got {ids.shape}")
+            return np.flatnonzero(ids)
+        if ids.size == 0:
             return np.empty(0, dtype=np.int64)
-        if given.dtype.kind in "iu":
-            codes = given.astype(np.int64)
+        if ids.dtype.kind in "iu":
+            codes = ids.astype(np.int64)
             wrong = codes[(codes < 0) | (codes >= self.num_tasks)]
             if len(wrong):
                 raise DataError(f"task code {wrong[0]} is not one of 0 to {self.num_tasks - 1}.")
         else:
             lookup = {name: code for code, name in enumerate(self.tasks.tolist())}
-            unknown = [name for name in given.tolist() if name not in lookup]
+            unknown = [name for name in ids.tolist() if name not in lookup]
             if unknown:
                 raise DataError(
-                    f"{len(unknown):,} of the {given.size:,} tasks are not there, e.g. {short_repr(unknown[0])}."
+                    f"{len(unknown):,} of the {ids.size:,} tasks are not there, e.g. {short_repr(unknown[0])}."
                 )
-            codes = np.array([lookup[name] for name in given.tolist()], dtype=np.int64)
+            codes = np.array([lookup[name] for name in ids.tolist()], dtype=np.int64)
         names, counts = np.unique(codes, return_counts=True)
         if len(names) < len(codes):
             raise DataError(f"task {short_repr(self.tasks[names[counts > 1][0]])} is selected more than once.")

@@ -149,8 +149,8 @@ class Annotations(AnnotationRows):
         """
         from crowdzoo.reading.tables.options import Rules
 
-        given = Rules.of(label_kind(kind), {}, tasks=tasks, annotators=annotators, classes=classes).names
-        return cls(**read_matrix(matrix, label_kind(kind), given, missing))
+        names = Rules.of(label_kind(kind), {}, tasks=tasks, annotators=annotators, classes=classes).names
+        return cls(**read_matrix(matrix, label_kind(kind), names, missing))
 
     @classmethod
     def from_frame(cls, frame: Any, *, kind: str = "classification", **options: Unpack[FrameOptions]) -> Annotations:

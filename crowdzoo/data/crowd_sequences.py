@@ -58,13 +58,15 @@ class CrowdSequences:
             values = getattr(self, name)
             if values is not None and len(values) != crowd.num_tasks:
                 raise DataError(f"{name} has one entry a task, {crowd.num_tasks:,}. Received: {len(values):,}.")
-        object.__setattr__(self, "tokens", tuple(tuple(each) for each in self.tokens))
+        object.__setattr__(self, "tokens", tuple(tuple(sentence) for sentence in self.tokens))
         lengths = self.lengths
         if not lengths.all():
             raise DataError(f"sentence {int(lengths.argmin())} has no tokens. Leave it out.")
         if self.gold is not None:
             gold = tuple(self._checked_gold(lengths))
-            object.__setattr__(self, "gold", gold if not gold or any(each is not None for each in gold) else None)
+            object.__setattr__(
+                self, "gold", gold if not gold or any(sentence is not None for sentence in gold) else None
+            )
         if self.texts is not None and self.offsets is not None:
             object.__setattr__(self, "texts", tuple(self.texts))
             object.__setattr__(self, "offsets", tuple(self._checked_offsets(self.texts, self.offsets)))
@@ -113,13 +115,13 @@ class CrowdSequences:
             bad = [BadRow("annotations", int(row), "position", int(positions[row]), reason) for row in outside[:SHOWN]]
             raise DataError("Annotations do not fit the sentences.", bad, len(outside))
         if len(ragged) or len(cells) < len(crowd):
-            found = []
+            problems = []
             for pair in ragged[:SHOWN]:
                 task, annotator = divmod(int(pairs[pair]), crowd.num_annotators)
                 sentence = short_repr(crowd.tasks[task])
                 reason = f"labels of sentence {sentence}, which has {lengths[task]} tokens. Label all or none."
-                found.append(BadRow("annotations", None, str(crowd.annotators[annotator]), int(rows[pair]), reason))
-            raise DataError("An annotator of a sentence labels each of its tokens once.", found, len(ragged))
+                problems.append(BadRow("annotations", None, str(crowd.annotators[annotator]), int(rows[pair]), reason))
+            raise DataError("An annotator of a sentence labels each of its tokens once.", problems, len(ragged))
 
     # === Sizes ===
 
@@ -127,7 +129,7 @@ class CrowdSequences:
         return len(self.tokens)
 
     def __repr__(self) -> str:
-        known = sum(each is not None for each in self.gold or ())
+        known = sum(tags is not None for tags in self.gold or ())
         gold = "with gold" if known == len(self) else f"gold of {known:,}" if known else "no gold"
         return (
             f"<CrowdSequences: {len(self):,} sentences, {int(self.starts[-1]):,} tokens, "
@@ -215,10 +217,10 @@ class CrowdSequences:
         rows = order[begins[task] : begins[task + 1]]
         crowd = self.annotations
         names = crowd.annotators.tolist()
-        found: dict[Any, list[str]] = {}
+        answers: dict[Any, list[str]] = {}
         for row in rows.tolist():
-            found.setdefault(names[crowd.annotator_ids[row]], []).append(self.classes[crowd.labels[row]])
-        return found
+            answers.setdefault(names[crowd.annotator_ids[row]], []).append(self.classes[crowd.labels[row]])
+        return answers
 
     @cached_property
     def _by_task(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -256,9 +258,9 @@ class CrowdSequences:
         Raises:
             DataError: unknown or repeated codes.
         """
-        given = np.asarray(tasks)
-        annotations = self.annotations.select_tasks(given)
-        chosen = (np.flatnonzero(given) if given.dtype == bool else given.astype(np.int64)).tolist()
+        ids = np.asarray(tasks)
+        annotations = self.annotations.select_tasks(ids)
+        chosen = (np.flatnonzero(ids) if ids.dtype == bool else ids.astype(np.int64)).tolist()
         kept: dict[str, Any] = {
             name: [values[code] for code in chosen]
             for name in ("tokens", "gold", "texts", "offsets")
@@ -266,7 +268,7 @@ class CrowdSequences:
         }
         if self.drawn is not None:
             place = {code: row for row, code in enumerate(chosen)}
-            kept["drawn"] = {(place[task], who): each for (task, who), each in self.drawn.items() if task in place}
+            kept["drawn"] = {(place[task], who): spans for (task, who), spans in self.drawn.items() if task in place}
         return replace(self, annotations=annotations, **kept)
 
 

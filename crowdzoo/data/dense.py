@@ -11,14 +11,14 @@ from crowdzoo.errors import SHOWN, BadRow, DataError
 
 
 def read_matrix(
-    matrix: ArrayLike, kind: LabelKind, given: Mapping[str, np.ndarray | None], missing: float | None = None
+    matrix: ArrayLike, kind: LabelKind, names: Mapping[str, np.ndarray | None], missing: float | None = None
 ) -> dict[str, Any]:
     """Takes the annotations out of a matrix; see `Annotations.from_dense`.
 
     Args:
         matrix: [N, R], or [N, T, R] for sequences.
         kind: kind of the labels.
-        given: names of "task", "annotator" and "label"; None takes 0, 1, ... for them.
+        names: names of "task", "annotator" and "label"; None takes 0, 1, ... for them.
         missing: the value of a cell without annotation; None means that of the kind.
 
     Returns:
@@ -52,7 +52,7 @@ def read_matrix(
     else:
         whole &= np.floor(values) == values
         labels = np.where(whole, values, -1).astype(np.int64)
-        classes = _names(given["label"], int(labels.max(initial=-1)) + 1)
+        classes = _names(names["label"], int(labels.max(initial=-1)) + 1)
         good = (labels >= 0) & (labels < len(classes))
         reason = f"is not a class code, 0 to {len(classes) - 1}, and not the missing value {missing:g}."
     if not good.all():
@@ -66,16 +66,16 @@ def read_matrix(
         "task_ids": where[0],
         "annotator_ids": where[1],
         "labels": labels,
-        "tasks": _names(given["task"], matrix.shape[0]),
-        "annotators": _names(given["annotator"], matrix.shape[1]),
+        "tasks": _names(names["task"], matrix.shape[0]),
+        "annotators": _names(names["annotator"], matrix.shape[1]),
         "classes": classes,
         "positions": where[2] if kind.has_positions else None,
     }
 
 
-def _names(given: np.ndarray | None, count: int) -> np.ndarray:
+def _names(names: np.ndarray | None, count: int) -> np.ndarray:
     """A given vocabulary, or 0 ... count-1."""
-    return np.arange(count, dtype=np.int64) if given is None else given
+    return np.arange(count, dtype=np.int64) if names is None else names
 
 
 def _check_sequences(present: np.ndarray) -> None:

@@ -50,8 +50,8 @@ class DrawnSpan(NamedTuple):
             edges: where each token of the sentence begins and ends.
         """
         pieces = [[edges[start][0], edges[end - 1][1]] for start, end in self.fragments]
-        found = {"start": pieces[0][0], "end": pieces[-1][1], "label": self.label}
-        return found if len(pieces) == 1 else {**found, "fragments": pieces}
+        entry = {"start": pieces[0][0], "end": pieces[-1][1], "label": self.label}
+        return entry if len(pieces) == 1 else {**entry, "fragments": pieces}
 
 
 def side_by_side(spans: Iterable[tuple[str, int, int]]) -> tuple[DrawnSpan, ...]:
@@ -69,45 +69,45 @@ def outermost(spans: Iterable[DrawnSpan]) -> list[DrawnSpan]:
     A span that has a token in common with one that was taken before is left out. A span in pieces counts from its first
     token to its last one.
     """
-    ordered = sorted(spans, key=lambda each: (each.start - each.end, each.start, each.label))
-    return [ordered[row] for row in apart((each.start, each.end) for each in ordered)]
+    ordered = sorted(spans, key=lambda span: (span.start - span.end, span.start, span.label))
+    return [ordered[row] for row in apart((span.start, span.end) for span in ordered)]
 
 
 def apart(ends: Iterable[tuple[int, int]]) -> list[int]:
     """Which spans stay when they are taken in this order, and none may have a token in common with an earlier one."""
-    kept, taken = list[int](), set[int]()
+    kept, covered = list[int](), set[int]()
     for row, tokens in enumerate(range(*pair) for pair in ends):
-        if taken.isdisjoint(tokens):
-            taken.update(tokens)
+        if covered.isdisjoint(tokens):
+            covered.update(tokens)
             kept.append(row)
     return kept
 
 
-def shared_tokens(one: Sequence[DrawnSpan], other: Sequence[DrawnSpan]) -> NDArray[np.int64]:
+def shared_tokens(first: Sequence[DrawnSpan], second: Sequence[DrawnSpan]) -> NDArray[np.int64]:
     """Tokens that each span has in common with each of others, int64 [n, m]; there is one at least on either side."""
-    sides = [np.array([piece for span in side for piece in span.fragments], np.int64) for side in (one, other)]
-    counts = [np.cumsum([0, *(len(span.fragments) for span in side)])[:-1] for side in (one, other)]
+    sides = [np.array([piece for span in side for piece in span.fragments], np.int64) for side in (first, second)]
+    counts = [np.cumsum([0, *(len(span.fragments) for span in side)])[:-1] for side in (first, second)]
     ends, starts = (pick.outer(sides[0][:, at], sides[1][:, at]) for pick, at in ((np.minimum, 1), (np.maximum, 0)))
     pieces = np.maximum(ends - starts, 0)
-    found: NDArray[np.int64] = np.add.reduceat(np.add.reduceat(pieces, counts[0], axis=0), counts[1], axis=1)
-    return found
+    tokens: NDArray[np.int64] = np.add.reduceat(np.add.reduceat(pieces, counts[0], axis=0), counts[1], axis=1)
+    return tokens
 
 
-def num_matched(one: Sequence[DrawnSpan], other: Sequence[DrawnSpan]) -> tuple[int, int]:
+def num_matched(first: Sequence[DrawnSpan], second: Sequence[DrawnSpan]) -> tuple[int, int]:
     """How many spans of two annotators are the same, and how many match.
 
     Spans are the same if their labels and all their pieces are. They match if they have the label and a token in
     common; each matches one of the other's at most, so that as many as possible do. 2 matched / (n + m) is the F1.
 
     Args:
-        one: n spans, each once.
-        other: m spans likewise.
+        first: n spans, each once.
+        second: m spans likewise.
     """
-    same = len({*one} & {*other})
-    if same == min(len(one), len(other)):
+    same = len({*first} & {*second})
+    if same == min(len(first), len(second)):
         return same, same
     from scipy.optimize import linear_sum_assignment
 
-    labels = (np.array([span.label for span in side], object) for side in (one, other))
-    alike = np.equal.outer(*labels).astype(bool) & (shared_tokens(one, other) > 0)
+    labels = (np.array([span.label for span in side], object) for side in (first, second))
+    alike = np.equal.outer(*labels).astype(bool) & (shared_tokens(first, second) > 0)
     return same, int(alike[linear_sum_assignment(alike, maximize=True)].sum())

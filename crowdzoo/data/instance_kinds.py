@@ -36,7 +36,10 @@ class InstanceKind:
 
 def _of_files(name: str, base: str, **more: str) -> InstanceKind:
     kinds = (kind for kind in LABEL_KINDS.values() if kind.trained and not (kind.has_positions or kind.values))
-    bases = {each.name: f"{base}-classifier" if each.one_class else f"{base}-regressor" for each in kinds}
+    bases = {
+        instance_kind.name: f"{base}-classifier" if instance_kind.one_class else f"{base}-regressor"
+        for instance_kind in kinds
+    }
     return InstanceKind(name, {**bases, **more})
 
 

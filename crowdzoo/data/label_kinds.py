@@ -141,35 +141,35 @@ def label_kind(name: object, kinds: Mapping[str, LabelKind] = LABEL_KINDS) -> La
     raise ConfigError(unknown("kind", name, kinds))
 
 
-def require_annotations(given: Any, who: str, instead: str = "") -> None:
+def require_annotations(annotations: Any, who: str, instead: str = "") -> None:
     """Refuses a frame or an array where `Annotations` are needed.
 
     Args:
-        given: what came.
+        annotations: what came.
         who: what takes annotations, for the message.
         instead: what to write for a frame, before other ways.
 
     Raises:
         DataError: no annotations.
     """
-    if not isinstance(getattr(given, "label_kind", None), LabelKind):
+    if not isinstance(getattr(annotations, "label_kind", None), LabelKind):
         raise DataError(
-            f"{who} takes Annotations, not {type(given).__name__}. Of a frame write {instead}"
+            f"{who} takes Annotations, not {type(annotations).__name__}. Of a frame write {instead}"
             "Annotations.from_frame(frame); of a matrix, tasks in rows, Annotations.from_dense(matrix)."
         )
 
 
-def require_kind(given: LabelKind, who: str, *kinds: LabelKind) -> None:
+def require_kind(actual: LabelKind, who: str, *kinds: LabelKind) -> None:
     """Refuses another kind.
 
     Args:
-        given: that of the annotations.
+        actual: that of the annotations.
         who: what takes them, for the message.
         *kinds: what it takes.
 
     Raises:
         DataError: the kind is none of these.
     """
-    if given not in kinds:
+    if actual not in kinds:
         wanted = " or ".join(repr(kind.name) for kind in kinds)
-        raise DataError(f"{who} takes annotations of kind {wanted}, got kind {given.name!r}.")
+        raise DataError(f"{who} takes annotations of kind {wanted}, got kind {actual.name!r}.")

@@ -87,12 +87,12 @@ class Rankings:
         """
         starts, before, after = self.starts, [], []
         for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            one, other = np.triu_indices(end - start, 1)
-            kept = self.ranked[start + one]
-            before.append(start + one[kept])
-            after.append(start + other[kept])
+            first, second = np.triu_indices(end - start, 1)
+            kept = self.ranked[start + first]
+            before.append(start + first[kept])
+            after.append(start + second[kept])
         better, worse = (
-            np.concatenate(each).astype(np.int64) if each else np.empty(0, np.int64) for each in (before, after)
+            np.concatenate(parts).astype(np.int64) if parts else np.empty(0, np.int64) for parts in (before, after)
         )
         who = self.annotator_ids[self.list_ids[better]]
         better, worse = self.task_ids[better], self.task_ids[worse]
@@ -119,14 +119,14 @@ def find_problems(
         list_ids: list codes, [M].
         ranks: [M], NaN where there is none.
     """
-    found: dict[int, tuple[str, str]] = {}
+    problems: dict[int, tuple[str, str]] = {}
 
     def repeated(values: NDArray[Any], among: NDArray[np.bool_], column: str, reason: str) -> None:
         rows = np.flatnonzero(among)
         order = rows[np.lexsort((rows, values[rows], list_ids[rows]))]
         same = (np.diff(list_ids[order]) == 0) & (np.diff(values[order]) == 0)
         for row in order[1:][same].tolist():
-            found.setdefault(row, (column, reason))
+            problems.setdefault(row, (column, reason))
 
     everything = np.ones(len(ranks), bool)
     repeated(task_ids, everything, "task", "stands in its list twice. Keep one row.")
@@ -135,9 +135,9 @@ def find_problems(
     first = np.full(number, len(ranks))
     np.minimum.at(first, list_ids, np.arange(len(ranks)))
     for row in np.flatnonzero(annotator_ids != annotator_ids[first[list_ids]]).tolist():
-        found.setdefault(row, ("list", "is a list of two annotators. Give each of them a list of its own."))
+        problems.setdefault(row, ("list", "is a list of two annotators. Give each of them a list of its own."))
     for row in first[np.bincount(list_ids, minlength=number) < 2].tolist():
-        found.setdefault(row, ("list", "is a list of one task: there is nothing to compare. Remove it."))
+        problems.setdefault(row, ("list", "is a list of one task: there is nothing to compare. Remove it."))
     for row in first[np.bincount(list_ids, ~np.isnan(ranks), number) < 1].tolist():
-        found.setdefault(row, ("list", "is a list without a rank. Remove it, or say which task is the best."))
-    return [(row, *found[row]) for row in sorted(found)]
+        problems.setdefault(row, ("list", "is a list without a rank. Remove it, or say which task is the best."))
+    return [(row, *problems[row]) for row in sorted(problems)]

@@ -227,7 +227,7 @@ class MarkedImage:
         return {label: np.cumsum(run_lengths(str(mask["counts"], "ascii"))) for label, mask in self.of_classes.items()}
 
 
-def dice(one: MarkedImage, other: MarkedImage) -> float:
+def dice(first: MarkedImage, second: MarkedImage) -> float:
     """Dice's coefficient: of the pixels that each gave a class, the share to which both gave it; 1 where none did.
 
     A pixel with two classes counts twice. Intersection over union is d / (2 - d).
@@ -235,10 +235,10 @@ def dice(one: MarkedImage, other: MarkedImage) -> float:
     Raises:
         DataError: images of two sizes.
     """
-    if one.size != other.size:
-        sizes = f"{one.height} x {one.width} and {other.height} x {other.width}"
+    if first.size != second.size:
+        sizes = f"{first.height} x {first.width} and {second.height} x {second.width}"
         raise DataError(f"regions of images of {sizes} pixels cannot be compared. Correct the size of one of them.")
-    tools, left, right = mask_tools(), one.of_classes, other.of_classes
+    tools, left, right = mask_tools(), first.of_classes, second.of_classes
     shared = [tools.merge([mask, right[label]], intersect=True) for label, mask in left.items() if label in right]
     total = float(sum(map(tools.area, (*left.values(), *right.values()))))
     return 2 * float(sum(map(tools.area, shared))) / total if total else 1.0

@@ -55,14 +55,14 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
     cut = [split_tokens(text) for text in texts]
     gold = None
     if sequences.gold is not None:
-        each = np.split(counts, starts[1:-1])
+        lengths = np.split(counts, starts[1:-1])
         gold = [
             None if codes is None else _parts(codes, count, pieces)[2]
-            for codes, count in zip(sequences.gold, each, strict=True)
+            for codes, count in zip(sequences.gold, lengths, strict=True)
         ]
     drawn = None
     if sequences.drawn is not None:
-        edges = [np.cumsum([0, *each]).tolist() for each in np.split(counts, starts[1:-1])]
+        edges = [np.cumsum([0, *lengths]).tolist() for lengths in np.split(counts, starts[1:-1])]
         drawn = {
             (task, who): tuple(
                 DrawnSpan(span.label, tuple((edges[task][start], edges[task][end]) for start, end in span.fragments))

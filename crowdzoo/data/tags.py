@@ -50,7 +50,7 @@ def spans_of(tags: Sequence[str], scheme: str = "BIO") -> list[Span]:
     """
     check_scheme(scheme)
     parsed = {OUTSIDE: (OUTSIDE, "")}
-    found: list[Span] = []
+    spans: list[Span] = []
     start = 0
     before, type_before = OUTSIDE, ""
     for place, tag in enumerate(tags):
@@ -61,12 +61,12 @@ def spans_of(tags: Sequence[str], scheme: str = "BIO") -> list[Span]:
         letter, type_ = parsed[tag]
         if not (letter in "IE" and before in "BI" and type_ == type_before):
             if before != OUTSIDE:
-                found.append(Span(type_before, start, place))
+                spans.append(Span(type_before, start, place))
             start = place
         before, type_before = letter, type_
     if before != OUTSIDE:
-        found.append(Span(type_before, start, len(tags)))
-    return found
+        spans.append(Span(type_before, start, len(tags)))
+    return spans
 
 
 def tags_of(spans: Iterable[tuple[str, int, int]], length: int, scheme: str = "BIO") -> list[str]:
@@ -86,7 +86,7 @@ def tags_of(spans: Iterable[tuple[str, int, int]], length: int, scheme: str = "B
     check_scheme(scheme)
     tags = [OUTSIDE] * length
     last: tuple[str, int, int] | None = None
-    for span in sorted(spans, key=lambda each: (each[1], each[2])):
+    for span in sorted(spans, key=lambda bounds: (bounds[1], bounds[2])):
         type_, start, end = span
         if reason := type_problem(type_):
             raise DataError(f"the type of span {tuple(span)} {reason}")

@@ -29,12 +29,12 @@ class Vocabulary:
             text: the label "0" of a CSV file is the class 0.
     """
 
-    def __init__(self, given: np.ndarray | None = None):
-        self.given = given
-        self.num_given = 0 if given is None else len(given)
-        self.takes_integers = given is None
+    def __init__(self, names: np.ndarray | None = None):
+        self.given = names
+        self.num_given = 0 if names is None else len(names)
+        self.takes_integers = names is None
         self.integers_are_strings = False
-        self._names = None if given is None else pa.array(given) if given.dtype.kind == "i" else _text_array(given)
+        self._names = None if names is None else pa.array(names) if names.dtype.kind == "i" else _text_array(names)
         self._integers: list[np.ndarray] = []
         self._codes: list[np.ndarray] = []
         self._pending: list[pa.Array] = []
@@ -120,7 +120,7 @@ class Vocabulary:
             Both in codes of this vocabulary, int64.
         """
         sizes = len(self), len(other)
-        parts = [each._names for each in (self, other) if each._names is not None]
+        parts = [vocabulary._names for vocabulary in (self, other) if vocabulary._names is not None]
         if len({part.type for part in parts}) > 1:
             parts = [part.cast(pa.large_string()) for part in parts]
         if parts:
@@ -166,8 +166,8 @@ class Vocabulary:
         rank[order] = np.arange(len(names))
         place = np.full(len(self._names), -1, dtype=np.int64)
         place[used] = rank[merged]
-        found = sorted_names if isinstance(sorted_names, np.ndarray) else sorted_names.to_numpy(zero_copy_only=False)
-        return place[codes], found
+        result = sorted_names if isinstance(sorted_names, np.ndarray) else sorted_names.to_numpy(zero_copy_only=False)
+        return place[codes], result
 
 
 def text_as_integers(values: pa.Array) -> np.ndarray | None:
@@ -243,10 +243,10 @@ def name_texts(names: np.ndarray) -> np.ndarray:
     return np.fromiter(map(str, names.tolist()), dtype=object, count=len(names))
 
 
-def is_among(names: np.ndarray | pa.Array, others: np.ndarray | list[str]) -> np.ndarray:
+def is_among(names: np.ndarray | pa.Array, wanted: np.ndarray | list[str]) -> np.ndarray:
     """Whether each name is among the others, by their texts: bool [n]. NumPy compares each object with each."""
     texts = names.cast(pa.large_string()) if isinstance(names, pa.Array) else _text_array(names)
-    return pc.is_in(texts, value_set=_text_array(np.asarray(others, object))).to_numpy(zero_copy_only=False)
+    return pc.is_in(texts, value_set=_text_array(np.asarray(wanted, object))).to_numpy(zero_copy_only=False)
 
 
 def as_named(texts: pa.Array, names: np.ndarray | list[str]) -> pa.Array:
@@ -254,22 +254,22 @@ def as_named(texts: pa.Array, names: np.ndarray | list[str]) -> pa.Array:
     return pc.if_else(pa.array(is_among(texts, names)), texts, without_zeros(texts))
 
 
-def names_array(given: Any, what: str) -> np.ndarray:
+def names_array(values: Any, what: str) -> np.ndarray:
     """A vocabulary that the user gave, as int64 [n] where all names are integers, else as objects [n].
 
     Args:
-        given: names in code order.
+        values: names in code order.
         what: the argument's name, for errors.
 
     Raises:
         ConfigError: for two names with the same text, an empty name, or more than one axis.
     """
-    if isinstance(given, str):
-        raise ConfigError(f"{what} must be a list of names, got {given!r}")
-    given = given.tolist() if hasattr(given, "tolist") else list(given)
-    names = np.fromiter(given, dtype=object, count=len(given))
+    if isinstance(values, str):
+        raise ConfigError(f"{what} must be a list of names, got {values!r}")
+    values = values.tolist() if hasattr(values, "tolist") else list(values)
+    names = np.fromiter(values, dtype=object, count=len(values))
     seen: set[str] = set()
-    for name in given:
+    for name in values:
         label = str(name)
         if name is None or not label.strip():
             raise ConfigError(f"{what} holds an empty name.")
@@ -278,7 +278,7 @@ def names_array(given: Any, what: str) -> np.ndarray:
         if label in seen:
             raise ConfigError(f"{what} holds {name!r} twice; names are matched by their text.")
         seen.add(label)
-    if given and all(isinstance(name, int) and not isinstance(name, bool) for name in given):
+    if values and all(isinstance(name, int) and not isinstance(name, bool) for name in values):
         return names.astype(np.int64)
     return names
 

@@ -165,10 +165,10 @@ class StoredTexts:
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, (int, np.integer)):
             return self._column[int(rows)].as_py()
-        found = (
+        texts = (
             self._column[rows] if isinstance(rows, slice) else self._column.take(pa.array(np.arange(len(self))[rows]))
         )
-        return np.array([*found.to_pylist(), None], object)[:-1]
+        return np.array([*texts.to_pylist(), None], object)[:-1]
 
 
 class ValueFile:
@@ -336,14 +336,14 @@ def parse_json_lines(chunk: bytes, ends: np.ndarray, types: dict[str, pa.DataTyp
         )
     except (pa.ArrowException, UnicodeDecodeError):
         return None
-    found = _columns(table.select(list(types)), chunk, ends)
-    if found is None:
+    columns = _columns(table.select(list(types)), chunk, ends)
+    if columns is None:
         return None
-    for column in found:
+    for column in columns:
         # Arrow takes NaN and Infinity, which are not JSON
         if pa.types.is_floating(column.type) and not np.isfinite(column.fill_null(0).to_numpy()).all():
             return None
-    return found
+    return columns
 
 
 def _reader(chunk: bytes) -> pa.BufferReader:

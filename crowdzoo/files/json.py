@@ -104,20 +104,20 @@ def _parse(text: str | bytes, pairs: Any, constant: Any) -> Any:
 def _depth(text: str) -> int:
     """How deep the brackets outside of strings are nested."""
     deepest = depth = 0
-    for found in _NESTING.finditer(text):
-        if found[0] in "[{":
+    for bracket in _NESTING.finditer(text):
+        if bracket[0] in "[{":
             depth += 1
             deepest = max(deepest, depth)
-        elif found[0] in "]}":
+        elif bracket[0] in "]}":
             depth -= 1
     return deepest
 
 
 def _strict_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         raise JsonError(f"holds the key {_repeated(pairs)[0]!r} twice")
-    return found
+    return values
 
 
 def _refuse_constant(name: str) -> None:

@@ -111,7 +111,7 @@ def read_model_names(path: str | os.PathLike[str]) -> dict[str, Any]:
     for key in ("classes", "annotators", "features"):
         values = names.get(key)
         left_out = values is None and (key == "features" or (key == "classes" and key in names))
-        are_names = isinstance(values, list) and all(isinstance(each, str) and is_utf8(each) for each in values)
+        are_names = isinstance(values, list) and all(isinstance(name, str) and is_utf8(name) for name in values)
         if not left_out and not are_names:
             raise DataError(f"{file}: {key!r} should be a list of names. {_TRAIN_AGAIN}")
     for key in names.keys() - {"classes", "annotators", "features"}:
@@ -135,7 +135,7 @@ def read_model_card(path: str | os.PathLike[str]) -> dict[str, Any]:
         not isinstance(card, dict)
         or not isinstance(card.get("classes"), list | None)
         or any(not isinstance(card.get(key) or {}, dict) for key in ("software", "signatures"))
-        or not (features is None or (isinstance(features, list) and all(isinstance(each, str) for each in features)))
+        or not (features is None or (isinstance(features, list) and all(isinstance(name, str) for name in features)))
     ):
         raise DataError(f"{Path(path)}: is no model card as crowdzoo writes it. Export the model again.")
     check_format(card.get("format_version"), path)
@@ -163,12 +163,12 @@ def name_difference(what: str, now: Sequence[str], before: Sequence[str]) -> str
     if list(now) == list(before):
         return ""
     known, kept = set(before), set(now)
-    found = [f"{_named(what, names)} {verb}" for names, verb in (
+    differences = [f"{_named(what, names)} {verb}" for names, verb in (
         ([name for name in now if name not in known], "new"),
         ([name for name in before if name not in kept], "missing"),
     ) if names]  # fmt: skip
-    if found:
-        return ", ".join(found)
+    if differences:
+        return ", ".join(differences)
     if len(now) != len(before):
         return f"there are {len(now)} {_plural(what)}, were {len(before)}"
     place, name, old = next((at, *pair) for at, pair in enumerate(zip(now, before, strict=True)) if pair[0] != pair[1])

@@ -15,8 +15,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):/")
 
 def scheme_of(path: str | os.PathLike[str]) -> str | None:
     """The scheme of a URL such as `gs://bucket/file`, in lower case, or None for a local path."""
-    found = _SCHEME.match(os.fspath(path))
-    return found[1].lower() if found else None
+    match = _SCHEME.match(os.fspath(path))
+    return match[1].lower() if match else None
 
 
 def local_path(path: str | os.PathLike[str], what: str = "path") -> Path:
@@ -82,9 +82,9 @@ def check_output_file(
     if mode is not None:
         if not stat.S_ISREG(mode):
             raise ConfigError(f"{named}: is {_kind(mode)}, not a regular file. Name another place.")
-        for given in inputs:
-            if _is_same(place, given):
-                raise ConfigError(f"{named}: is also an input ({os.fspath(given)}). Name another file than that.")
+        for source in inputs:
+            if _is_same(place, source):
+                raise ConfigError(f"{named}: is also an input ({os.fspath(source)}). Name another file than that.")
         if is_own is not None and not force and os.path.getsize(place) and not _recognized(is_own, place):
             raise ConfigError(
                 f"{named}: exists and was not written by this command. Name another file, or replace it with --force."
@@ -205,9 +205,9 @@ def _check_parent(parent: Path, named: str) -> None:
         raise ConfigError(f"{named}: {parent} cannot be written to ({error.strerror}). Name another place.") from None
 
 
-def _is_same(place: Path, given: str | os.PathLike[str]) -> bool:
+def _is_same(place: Path, source: str | os.PathLike[str]) -> bool:
     try:
-        return os.path.samefile(place, given)
+        return os.path.samefile(place, source)
     except (OSError, ValueError):
         return False
 

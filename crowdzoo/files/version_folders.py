@@ -29,7 +29,7 @@ def version_folders(folder: str | os.PathLike[str]) -> tuple[dict[int, Path], li
     Raises:
         OSError: the folder cannot be read.
     """
-    found: dict[int, Path] = {}
+    folders: dict[int, Path] = {}
     refused: list[str] = []
     for child in sorted(Path(folder).iterdir()):
         if not (child.name.isdecimal() and child.is_dir()):
@@ -37,20 +37,20 @@ def version_folders(folder: str | os.PathLike[str]) -> tuple[dict[int, Path], li
         version = version_number(child.name)
         if version is None:
             refused.append(child.name)
-        elif version in found:
-            refused.append(max(child.name, found[version].name, key=len))
-            found[version] = min(child, found[version], key=lambda path: len(path.name))
+        elif version in folders:
+            refused.append(max(child.name, folders[version].name, key=len))
+            folders[version] = min(child, folders[version], key=lambda path: len(path.name))
         else:
-            found[version] = child
-    return found, refused
+            folders[version] = child
+    return folders, refused
 
 
 def complete_versions(folder: str | os.PathLike[str]) -> list[Path]:
     """The versions that have a `saved_model.pb`, oldest first; none if the folder does not exist."""
     if not Path(folder).is_dir():
         return []
-    found, _ = version_folders(folder)
-    return [path for _, path in sorted(found.items()) if (path / _MODEL).is_file()]
+    folders, _ = version_folders(folder)
+    return [path for _, path in sorted(folders.items()) if (path / _MODEL).is_file()]
 
 
 def newest_version(path: str | os.PathLike[str]) -> Path:

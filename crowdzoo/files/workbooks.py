@@ -134,16 +134,16 @@ def write_sheet(table: pa.Table, file: IO[bytes]) -> None:
 
     def cell(value: Any) -> Any:
         if isinstance(value, float) and value == value:
-            made = openpyxl.cell.WriteOnlyCell(sheet, value)
-            made.number_format = "0.0##"
-            return made
+            written = openpyxl.cell.WriteOnlyCell(sheet, value)
+            written.number_format = "0.0##"
+            return written
         if not isinstance(value, str):
             return None if value != value else value  # NaN
         if len(value) > MOST_CHARACTERS:
             raise DataError(f"a cell of a sheet holds at most {MOST_CHARACTERS:,} characters. Write .csv or .parquet.")
-        made = openpyxl.cell.WriteOnlyCell(sheet, openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("\ufffd", value))
-        made.data_type = "s"  # not "f", for a formula, or "e", for an error
-        return made
+        written = openpyxl.cell.WriteOnlyCell(sheet, openpyxl.cell.cell.ILLEGAL_CHARACTERS_RE.sub("\ufffd", value))
+        written.data_type = "s"  # not "f", for a formula, or "e", for an error
+        return written
 
     table = table.select([field.name for field in table.schema if not pa.types.is_nested(field.type)])
     content = io.BytesIO()  # an archive on a full disk prints a traceback, as a sheet does that is left open

@@ -147,10 +147,10 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     stem, suffix = map(re.escape, _ends(place))
     pattern = re.compile(rf"{stem}\.[0-9a-f]{{16}}\.({_NEW}|{_OLD}){suffix}")
     try:
-        found = [entry.name for entry in os.scandir(place.parent) if pattern.fullmatch(entry.name)]
+        names = [entry.name for entry in os.scandir(place.parent) if pattern.fullmatch(entry.name)]
     except OSError:
         return
-    for name in found:
+    for name in names:
         leftover = place.parent / name
         with contextlib.suppress(OSError):
             descriptor = os.open(leftover, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -170,11 +170,11 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 def _beside(path: str | os.PathLike[str], folder: bool) -> Iterator[tuple[Path, Path, int]]:
     """A locked new file or folder beside the place, the place with links followed, and the lock's file descriptor."""
     place = Path(os.path.realpath(local_path(path)))
-    made: list[Path] = []
+    folders: list[Path] = []
     temporary, descriptor = None, None
     complete = False
     try:
-        made = _make_parents(place.parent)
+        folders = _make_parents(place.parent)
         remove_leftovers(place)
         while descriptor is None:
             temporary = _hidden(place, _NEW)
@@ -199,7 +199,7 @@ def _beside(path: str | os.PathLike[str], folder: bool) -> Iterator[tuple[Path, 
         if descriptor is not None:
             os.close(descriptor)
         if not complete:
-            for parent in reversed(made):
+            for parent in reversed(folders):
                 with contextlib.suppress(OSError):
                     parent.rmdir()
 

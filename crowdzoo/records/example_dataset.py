@@ -222,15 +222,15 @@ class ExampleDataset:
 
     def _batched(self, rows: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
         """Batches of the tasks' numbers and their records, and of encoded instances where each is encoded alone."""
-        if (each := self._encode_one) is not None:
+        if (encode := self._encode_one) is not None:
 
             def encode_each(task: tf.Tensor, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
-                return task, record, each(parsed_instances(tf.io.parse_single_example(record, self._features)))
+                return task, record, encode(parsed_instances(tf.io.parse_single_example(record, self._features)))
 
             rows = rows.map(encode_each, tf.data.AUTOTUNE)
         # files do not say how much they hold, and Keras warns when an epoch ends where it does not expect it
-        found = self.num_tasks if self._only is None else int(self._only.sum())
-        return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-found // batch_size)))
+        num_tasks = self.num_tasks if self._only is None else int(self._only.sum())
+        return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-num_tasks // batch_size)))
 
 
 def _columns(files: list[str], features: dict[str, Any], batch_size: int) -> dict[str, np.ndarray]:
@@ -245,8 +245,8 @@ def _parsed(files: list[str], features: dict[str, Any], batch_size: int) -> Iter
 
 def _rows(targets: np.ndarray, tasks: tf.Tensor) -> tf.Tensor:
     """Rows of an array that may change between epochs: looked up in Python, when a batch is made."""
-    found = tf.numpy_function(lambda rows: targets[rows], [tasks], tf.as_dtype(targets.dtype))
-    return tf.ensure_shape(found, (None, *targets.shape[1:]))
+    values = tf.numpy_function(lambda rows: targets[rows], [tasks], tf.as_dtype(targets.dtype))
+    return tf.ensure_shape(values, (None, *targets.shape[1:]))
 
 
 def said_of(batch: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -44,24 +44,24 @@ def read_labelled_instances(options: dict[str, Any], rejects: str, folder: str) 
     kind = "float_list" if crowd.label_kind.has_numbers else "int64_list"
 
     def example(row: int) -> tf.train.Example:
-        made = tf.train.Example()
-        feature = made.features.feature
+        record = tf.train.Example()
+        feature = record.features.feature
         feature["task"].bytes_list.value.append(names[row].encode())
-        add_instance(made, instances, row)
+        add_instance(record, instances, row)
         code = code_of.get(names[row])
         ids, labels = ((), ()) if code is None else (own[0] for own in crowd.padded(np.array([code])))
         feature["annotator_ids"].int64_list.value.extend(ids)
         getattr(feature["annotator_labels"], kind).value.extend(labels)
         if known[row]:
             getattr(feature["gold"], kind).value.append(gold[row])
-        return made
+        return record
 
     return LabelledTasks(
         annotations=crowd,
         names=names.tolist(),
         split=split,
         labelled=is_among(names, name_texts(crowd.tasks[crowd.redundancy > 0])),
-        gold=[one if there else None for one, there in zip(shown, known, strict=True)],
+        gold=[label if there else None for label, there in zip(shown, known, strict=True)],
         info={"classes": classes, **instance_info(instances)},
         change_split=change,
         example=example,

@@ -119,8 +119,8 @@ def _names_to_begin_with(start: Path, info: dict[str, Any]) -> dict[str, Any] | 
         differs = f"instances are {now['instances']}, were {before['instances']}"
         if now["instances"] == before["instances"]:
             differs = next(
-                (found for key in ("features", "columns")
-                 if (found := name_difference("column", list(now[key] or ()), list(before[key] or ())))),
+                (difference for key in ("features", "columns")
+                 if (difference := name_difference("column", list(now[key] or ()), list(before[key] or ())))),
                 "columns have other types",
             )  # fmt: skip
     if not differs:

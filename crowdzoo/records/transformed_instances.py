@@ -60,12 +60,12 @@ class TransformedInstances(InstanceEncoder):
 
     def __call__(self, values: Any) -> Any:
         """What the function returns: a tensor where that is one, else a dictionary of them."""
-        given = values if isinstance(values, Mapping) else {"instances": values}
+        inputs = values if isinstance(values, Mapping) else {"instances": values}
         begin = "" if "instances" in self._specs else COLUMN
-        made = self._graph.apply_transform_model(
-            {begin + name: self._as_raw(begin + name, given[name]) for name in given}
+        outputs = self._graph.apply_transform_model(
+            {begin + name: self._as_raw(begin + name, inputs[name]) for name in inputs}
         )
-        return next(iter(made.values())) if len(made) == 1 else made
+        return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
     def _as_raw(self, name: str, values: Any) -> Any:
         """Values in the shape that the function was traced with: a column may be `[B]` or `[B, 1]`, or ragged."""
@@ -81,8 +81,8 @@ class TransformedInstances(InstanceEncoder):
 
     def to_numpy(self, values: Any) -> Any:
         """The same for instances in memory."""
-        made = self(tf.nest.map_structure(tf.constant, values))
-        return tf.nest.map_structure(lambda tensor: tensor.numpy(), made)
+        outputs = self(tf.nest.map_structure(tf.constant, values))
+        return tf.nest.map_structure(lambda tensor: tensor.numpy(), outputs)
 
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""

@@ -111,10 +111,10 @@ def gradients(
         with tf.GradientTape() as tape:
             tape.watch(x)
             value = cost(layer(x, **call_arguments))
-        found = tape.gradient(value, [x, *(variable.value for variable in variables)])
-        sparse = [v.path for v, g in zip(variables, found[1:], strict=True) if isinstance(g, tf.IndexedSlices)]
+        values = tape.gradient(value, [x, *(variable.value for variable in variables)])
+        sparse = [v.path for v, g in zip(variables, values[1:], strict=True) if isinstance(g, tf.IndexedSlices)]
         assert not sparse, f"Keras' optimizers square the slices of {sparse} one by one: gather rows with take_rows"
-        arrays = [gradient.numpy() for gradient in found]
+        arrays = [gradient.numpy() for gradient in values]
     elif backend == "jax":
         import jax
 
@@ -129,8 +129,8 @@ def gradients(
 
         x = x.detach().requires_grad_()
         value = cost(layer(x, **call_arguments))
-        found = torch.autograd.grad(value, [x, *(variable.value for variable in variables)])
-        arrays = [gradient.detach().cpu().numpy() for gradient in found]
+        values = torch.autograd.grad(value, [x, *(variable.value for variable in variables)])
+        arrays = [gradient.detach().cpu().numpy() for gradient in values]
     return arrays[0], arrays[1:]
 
 

@@ -35,11 +35,11 @@ def setting_problems(config: PipelineConfig) -> list[str]:
     Returns:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
-    given = config.aggregation
+    aggregation = config.aggregation
     rules = _problems("data", Rules.of, config.label_kind.labels, {}, **reading_rules(config))
     return [
         *rules,
-        *_problems("aggregation", config.label_kind.create_aggregator, given.method, **given.arguments),
+        *_problems("aggregation", config.label_kind.create_aggregator, aggregation.method, **aggregation.arguments),
         *([] if rules else _method_problems(config)),  # which have the scale, too
         *_report_problems(config),
     ]
@@ -58,10 +58,10 @@ def reading_rules(config: PipelineConfig) -> dict[str, Any]:
     return {name: getattr(config.data, name) for name in _RULES if name in config.label_kind.reading}
 
 
-def _problems(section: str, check: Callable[..., Any], *given: Any, **named: Any) -> list[str]:
+def _problems(section: str, check: Callable[..., Any], *args: Any, **named: Any) -> list[str]:
     """What a check of a section finds wrong; the first thing."""
     try:
-        check(*given, **named)
+        check(*args, **named)
     except ConfigError as error:
         text = str(error).removeprefix("training: ")
         return [f"{section}: {text}" if text.endswith((".", "?")) else f"{section}: {text}."]

@@ -15,15 +15,15 @@ _PAIRS = (("cpu", "cpu_limit"), ("memory_gb", "memory_limit_gb"))  # what is ask
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def _checked_names(found: dict[str, Any]) -> dict[str, Any]:
+def _checked_names(names: dict[str, Any]) -> dict[str, Any]:
     """Names of variables, and of the secrets that they may be grouped by, as they are given."""
-    for name, value in found.items():
+    for name, value in names.items():
         if isinstance(value, dict):
             _check_object("secret", name)
             _checked_names(value)
         elif not _VARIABLE.fullmatch(name):
             raise ValueError(f"must hold names of environment variables, which {short_repr(name)} is not")
-    return found
+    return names
 
 
 class Toleration(Section):
@@ -64,10 +64,10 @@ class ComponentResources(Section):
 
     @model_validator(mode="after")
     def _limits(self) -> "ComponentResources":
-        for asked, limit in _PAIRS:
-            if (getattr(self, limit) or 1e9) < (getattr(self, asked) or 0):
-                least, most = getattr(self, asked), getattr(self, limit)
-                raise ValueError(f"'{limit}' ({most:g}) is below '{asked}' ({least:g}), which it asks for")
+        for request, limit in _PAIRS:
+            if (getattr(self, limit) or 1e9) < (getattr(self, request) or 0):
+                least, most = getattr(self, request), getattr(self, limit)
+                raise ValueError(f"'{limit}' ({most:g}) is below '{request}' ({least:g}), which it asks for")
         return self
 
 
@@ -152,13 +152,13 @@ class KubeflowConfig(Section):
         A default limit rises to what the component itself asks for, a default request falls to its own limit.
         """
         own = getattr(self.resources, component).model_dump(exclude_unset=True)
-        found = {**self.resources.default.model_dump(exclude_unset=True), **own}
-        for asked, limit in _PAIRS:
-            if (least := found.get(asked) or 0) > (found.get(limit) or least):
-                found |= {asked: found[limit]} if limit in own else {limit: least}
+        resources = {**self.resources.default.model_dump(exclude_unset=True), **own}
+        for request, limit in _PAIRS:
+            if (least := resources.get(request) or 0) > (resources.get(limit) or least):
+                resources |= {request: resources[limit]} if limit in own else {limit: least}
         for key in ("env", "secrets"):
-            found[key] = {**getattr(self, key), **found.get(key, {})}
-        return ComponentResources(**found)
+            resources[key] = {**getattr(self, key), **resources.get(key, {})}
+        return ComponentResources(**resources)
 
 
 def _check_object(kind: str, name: str) -> None:

@@ -49,22 +49,22 @@ def vertex_problems(config: PipelineConfig) -> list[str]:
         if place is not None and scheme_of(place) != "gs":
             problems.append(f"{key}: must begin with gs:// on Vertex AI, got {short_repr(place)}.")
     components = type(kubeflow.resources).model_fields
-    asked = [name for name in components if name != "default" and kubeflow.resources_of(name).gpus]
-    if asked and not _ACCELERATOR.fullmatch(kubeflow.gpu_type):
+    with_gpus = [name for name in components if name != "default" and kubeflow.resources_of(name).gpus]
+    if with_gpus and not _ACCELERATOR.fullmatch(kubeflow.gpu_type):
         problems.append(
-            f"kubeflow.gpu_type: must name an accelerator of Vertex AI, which {asked[0]} asks for, such as "
+            f"kubeflow.gpu_type: must name an accelerator of Vertex AI, which {with_gpus[0]} asks for, such as "
             f"NVIDIA_TESLA_T4 or NVIDIA_L4, got {short_repr(kubeflow.gpu_type)}."
         )
-    shown = {problem.split(":")[0] for problem in problems}
-    return [*problems, *(each for each in kubeflow_problems(config) if each.split(":")[0] not in shown)]
+    keys = {problem.split(":")[0] for problem in problems}
+    return [*problems, *(each for each in kubeflow_problems(config) if each.split(":")[0] not in keys)]
 
 
 def run_parameters(config: PipelineConfig) -> dict[str, Any]:
     """Settings that can be parameters of a run, by dotted key -> the file's value, None where it says nothing."""
-    found = {f"training.{key}": value for key, value in config.training_arguments.items()}
-    found["evaluation.tolerance"] = config.evaluation.tolerance
-    found[f"evaluation.minimum_{config.label_kind.metric}"] = config.minimum
-    return found | {f"data.{key}": place for key, place in _inputs(config).items()}
+    parameters = {f"training.{key}": value for key, value in config.training_arguments.items()}
+    parameters["evaluation.tolerance"] = config.evaluation.tolerance
+    parameters[f"evaluation.minimum_{config.label_kind.metric}"] = config.minimum
+    return parameters | {f"data.{key}": place for key, place in _inputs(config).items()}
 
 
 def _inputs(config: PipelineConfig) -> dict[str, str]:

@@ -68,9 +68,9 @@ class PipelineConfig(Section):
             ("aggregation", "method", "" if kind is None else learned or kind.aggregation),
             ("method", "name", "" if kind is None else kind.method),
         ):
-            given = values.get(section)
-            if given is None or isinstance(given, Mapping):  # anything else is refused as what it is
-                filled[section] = {key: default, **(given or {})}
+            section_values = values.get(section)
+            if section_values is None or isinstance(section_values, Mapping):  # anything else is refused as what it is
+                filled[section] = {key: default, **(section_values or {})}
         return filled
 
     @model_validator(mode="after")
@@ -177,8 +177,8 @@ class PipelineConfig(Section):
     def base_arguments(self) -> dict[str, Any]:
         """The base and those of the model's settings that it has."""
         if is_own(self.base):
-            given = self.model.model_dump(mode="json", include={*self._base_keys}, exclude_none=True)
-            return {"base": self.base, **_own_settings(self.instances, given)}
+            arguments = self.model.model_dump(mode="json", include={*self._base_keys}, exclude_none=True)
+            return {"base": self.base, **_own_settings(self.instances, arguments)}
         values = {name: getattr(self.settings, name) for name in self._base_keys}
         return {"base": self.base} | {
             name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
@@ -198,9 +198,9 @@ class PipelineConfig(Section):
 
 def _own_settings(instances: InstanceKind, model: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a base of the user's own, out of those of the section model."""
-    found = {"instance_kind": instances.name, "base_arguments": model.get("arguments", {})}
+    settings = {"instance_kind": instances.name, "base_arguments": model.get("arguments", {})}
     encoder = {**({"inputs": model["inputs"]} if "inputs" in model else {}), **model.get("encoder", {})}
-    return found | ({"encoder": encoder} if encoder else {})
+    return settings | ({"encoder": encoder} if encoder else {})
 
 
 def backbone_files(section: Any) -> dict[str, str]:

@@ -76,5 +76,5 @@ def _known_keys(sections: Sequence[str | int]) -> list[str]:
     model: Any = PipelineConfig
     for section in sections:
         model = model.model_fields[section].annotation
-        model = next((each for each in get_args(model) if each is not type(None)), model)  # of a section or None
+        model = next((option for option in get_args(model) if option is not type(None)), model)  # of a section or None
     return [field.alias or name for name, field in model.model_fields.items()]

@@ -348,8 +348,8 @@ class BeamConfig(Section):
         if component not in self.components:
             return [f"--runner={LOCAL_RUNNER}"]
         again = {"retries": self.retries or None, "timeout": self.timeout}
-        given = [f"--crowdzoo_{name}={value:g}" for name, value in again.items() if value is not None]
-        return [f"--runner={self.runner}", *self.options, *(given if component == RETRYING_COMPONENT else [])]
+        flags = [f"--crowdzoo_{name}={value:g}" for name, value in again.items() if value is not None]
+        return [f"--runner={self.runner}", *self.options, *(flags if component == RETRYING_COMPONENT else [])]
 
     @field_validator("components")
     @classmethod

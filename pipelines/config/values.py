@@ -67,14 +67,14 @@ def keys_of(*classes: type, without: type | None = None, unset: bool = False) ->
     Returns:
         Name -> pydantic's type and default.
     """
-    passed = set() if without is None else {each.name for each in fields(without)}
-    found: dict[str, Any] = {}
+    passed = set() if without is None else {field.name for field in fields(without)}
+    keys: dict[str, Any] = {}
     for cls in classes:
         hints = get_type_hints(cls)
-        for each in fields(cls):
-            if each.name not in passed and each.name not in found:
-                found[each.name] = (_type_of(each, hints[each.name]) | None, None if unset else each.default)
-    return found
+        for field in fields(cls):
+            if field.name not in passed and field.name not in keys:
+                keys[field.name] = (_type_of(field, hints[field.name]) | None, None if unset else field.default)
+    return keys
 
 
 def _type_of(setting: DataclassField[Any], hint: Any) -> Any:

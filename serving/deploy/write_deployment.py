@@ -72,7 +72,7 @@ def _filled(name: str, values: dict[str, str], kind: str) -> str:
     """A template without the lines of other kinds of places, such as `#[pvc]...`, and with the values."""
     text = (_TEMPLATES / name).read_text(encoding="utf-8").replace(f"#[{kind}]", "")
     text = re.sub(r"(?m)^#\[\w+\].*\n", "", text)
-    return re.sub(r"\{\{([\w.]+)\}\}", lambda found: values[found[1]], text)
+    return re.sub(r"\{\{([\w.]+)\}\}", lambda field: values[field[1]], text)
 
 
 def _values(target: str, model: str, place: str, image: str) -> tuple[dict[str, str], str]:
@@ -86,25 +86,25 @@ def _values(target: str, model: str, place: str, image: str) -> tuple[dict[str, 
     name = name if _OBJECT.fullmatch(name) else f"model-{name}"[:40].rstrip("-")
     if target == "kserve" and name != model:
         raise ConfigError(f"model {model}: KServe's paths have the name of the InferenceService: name it {name}.")
-    kind, shown, found = scheme_of(place) or "folder", place, None
+    kind, source, match = scheme_of(place) or "folder", place, None
     if kind == "folder":
-        shown = str(local_path(place, "--model").absolute())
-    elif kind not in _PLACES or not (found := re.fullmatch(_PLACES[kind], place)) or ".." in place.split("/"):
+        source = str(local_path(place, "--model").absolute())
+    elif kind not in _PLACES or not (match := re.fullmatch(_PLACES[kind], place)) or ".." in place.split("/"):
         raise ConfigError(
             f"model {model}: {short_repr(place)} is no place: use a folder, pvc://CLAIM/FOLDER, gs://BUCKET/FOLDER or "
             "s3://BUCKET/FOLDER, of letters, digits and . _ - only."
         )
     if kind not in _TAKES[target]:
-        known = ", ".join(one if one == "folder" else f"{one}://" for one in _TAKES[target])
+        known = ", ".join(scheme if scheme == "folder" else f"{scheme}://" for scheme in _TAKES[target])
         raise ConfigError(f"model {model}: {place} is not read by {target}; it reads {known}.")
-    if target == "compose" and not complete_versions(shown):
+    if target == "compose" and not complete_versions(source):
         raise ConfigError(
-            f"model {model}: {shown} has no version with a saved_model.pb. Name the folder that `crowdzoo export` "
+            f"model {model}: {source} has no version with a saved_model.pb. Name the folder that `crowdzoo export` "
             "writes, which holds a folder a version, such as 1."
         )
     base = "/mnt/models" if target == "kserve" else place.rstrip("/") if kind == "gs" else f"/models/{model}"
-    claim, path = (found["claim"], (found["path"] or "").strip("/")) if kind == "pvc" and found else ("", "")
-    quoted = json.dumps(shown.replace("$", "$$") if target == "compose" else shown.rstrip("/"))
+    claim, path = (match["claim"], (match["path"] or "").strip("/")) if kind == "pvc" and match else ("", "")
+    quoted = json.dumps(source.replace("$", "$$") if target == "compose" else source.rstrip("/"))
     values = {"model": model, "name": name, "image": image, "place": quoted, "base_path": base}
     return {**values, "claim": claim, "path": json.dumps(path)}, kind
 
@@ -121,22 +121,22 @@ def image_for(version: str) -> str:
     Raises:
         ConfigError: no version, or no release of TensorFlow Serving is known for it.
     """
-    found = re.match(r"(\d{1,4}\.\d{1,4})(\.|$)", version, re.ASCII)
-    if found is None:
+    match = re.match(r"(\d{1,4}\.\d{1,4})(\.|$)", version, re.ASCII)
+    if match is None:
         raise ConfigError(f"TensorFlow {short_repr(version)}: is not a version such as 2.16.2.")
-    if found[1] not in _RELEASES:
+    if match[1] not in _RELEASES:
         raise ConfigError(
-            f"no release of TensorFlow Serving is known here for TensorFlow {found[1]}: name an image that is not "
+            f"no release of TensorFlow Serving is known here for TensorFlow {match[1]}: name an image that is not "
             "older than it."
         )
-    return f"tensorflow/serving:{_RELEASES[found[1]]}"
+    return f"tensorflow/serving:{_RELEASES[match[1]]}"
 
 
 def tensorflow_of(version_folder: Path) -> str | None:
     """The version of TensorFlow that a model's card names; None where there is no card that does."""
     try:
         card = json.loads((version_folder / MODEL_CARD_FILE).read_text("utf-8"))
-        found = card["software"]["tensorflow"]
+        version = card["software"]["tensorflow"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):  # another exporter's model
         return None
-    return found if isinstance(found, str) else None
+    return version if isinstance(version, str) else None

@@ -34,8 +34,8 @@ class Agreement(Additive):
     @classmethod
     def zero(cls, num_annotators: int, num_classes: int) -> Agreement:
         """Of no block."""
-        said, agree, agreed = np.zeros((3, num_annotators, num_classes))
-        return cls(said, agree, agreed, np.zeros(2))
+        num_answers, agree, agreed = np.zeros((3, num_annotators, num_classes))
+        return cls(num_answers, agree, agreed, np.zeros(2))
 
     def add(self, block: Block) -> None:
         """Adds a block's."""
@@ -51,7 +51,7 @@ def total(x: Array, ids: NDArray[Any], number: int) -> Array:
 
 
 @compiled()
-def _add(starts, annotators, labels, votes, said, agree, agreed, sizes):  # type: ignore[no-untyped-def]  # for Numba
+def _add(starts, annotators, labels, votes, num_answers, agree, agreed, sizes):  # type: ignore[no-untyped-def]  # for Numba
     for i in range(len(starts) - 1):
         num_others = starts[i + 1] - starts[i] - 1
         if num_others < 0:
@@ -62,7 +62,7 @@ def _add(starts, annotators, labels, votes, said, agree, agreed, sizes):  # type
             votes[labels[j]] += 1
         for j in range(starts[i], starts[i + 1]):
             r, label = annotators[j], labels[j]
-            said[r, label] += 1
+            num_answers[r, label] += 1
             if num_others > 0:
                 agree[r, label] += (votes[label] - 1) / num_others
                 agreed[r, label] += 1

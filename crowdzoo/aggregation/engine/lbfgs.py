@@ -87,14 +87,14 @@ def maximize(
 
 def _direction(gradient: Vector, steps: deque[tuple[Vector, Vector, float]], scale: Vector) -> Vector:
     """The gradient times the inverse of the curvature that the last steps show: the two loops of L-BFGS."""
-    found, shares = gradient.copy(), []
+    direction, shares = gradient.copy(), []
     for moved, bent, curvature in reversed(steps):
-        shares.append(float(moved @ found) / curvature)
-        found -= shares[-1] * bent
-    found *= scale
+        shares.append(float(moved @ direction) / curvature)
+        direction -= shares[-1] * bent
+    direction *= scale
     if steps:
         _, bent, curvature = steps[-1]
-        found *= curvature / float(bent @ (scale * bent))
+        direction *= curvature / float(bent @ (scale * bent))
     for moved, bent, curvature in steps:
-        found += (shares.pop() - float(bent @ found) / curvature) * moved
-    return found
+        direction += (shares.pop() - float(bent @ direction) / curvature) * moved
+    return direction

@@ -46,12 +46,12 @@ class ChosenText(TextMethod, ABC):
             DataError: annotations of another kind, none at all, or several texts of one annotator for one task.
         """
         table = TextTable.of(annotations, self.title, self.unit, self.normalize)
-        scores, found = self._scores(table)
+        scores, details = self._scores(table)
         best = table.first_best(scores)
         chosen = np.zeros(annotations.num_tasks, np.int64)
         chosen[table.tasks[best]] = table.said[best]
         texts = np.where(table.sizes > 0, np.asarray(annotations.values)[chosen], "")
-        return TextAggregation.of(self, table, texts, table.tokens, chosen, **found)
+        return TextAggregation.of(self, table, texts, table.tokens, chosen, **details)
 
     @abstractmethod
     def _scores(self, table: TextTable) -> tuple[NDArray[np.float64], dict[str, Any]]:

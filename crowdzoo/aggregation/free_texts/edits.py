@@ -13,32 +13,32 @@ Codes = NDArray[np.int64]
 
 
 @compiled()
-def _paths(codes: Codes, starts: Codes, said: Codes, true: Codes) -> Codes:  # pragma: no cover
-    found = np.zeros(len(said), np.int64)
+def _paths(codes: Codes, starts: Codes, answer: Codes, true: Codes) -> Codes:  # pragma: no cover
+    path = np.zeros(len(answer), np.int64)
     row = np.empty(np.max(starts[1:] - starts[:-1]) + 1, np.int64)
-    for pair in range(len(said)):
-        if said[pair] == true[pair]:
+    for pair in range(len(answer)):
+        if answer[pair] == true[pair]:
             continue
         other = codes[starts[true[pair]] : starts[true[pair] + 1]]
         for place in range(len(other) + 1):
             row[place] = place * (_ONE + _DELETION)
-        for token in codes[starts[said[pair]] : starts[said[pair] + 1]]:
+        for token in codes[starts[answer[pair]] : starts[answer[pair] + 1]]:
             before = row[0]
             row[0] += _ONE + _INSERTION
             for place in range(len(other)):
                 same = before if token == other[place] else before + _ONE
                 before = row[place + 1]
                 row[place + 1] = min(same, before + _ONE + _INSERTION, row[place] + _ONE + _DELETION)
-        found[pair] = row[len(other)]
-    return found
+        path[pair] = row[len(other)]
+    return path
 
 
-def edits(tokens: Tokens, said: Codes, true: Codes) -> Codes:
+def edits(tokens: Tokens, answer: Codes, true: Codes) -> Codes:
     """Levenshtein's edits that make true texts what was said, by kind.
 
     Args:
         tokens: of all texts.
-        said: places of texts, [P].
+        answer: places of texts, [P].
         true: and of those they are compared with, [P].
 
     Returns:
@@ -49,12 +49,12 @@ def edits(tokens: Tokens, said: Codes, true: Codes) -> Codes:
         >>> edits(Tokens.of(["a cat sat down", "the cat sat"]), np.array([0]), np.array([1])).tolist()
         [[1, 1, 0]]
     """
-    paths = _paths(tokens.codes, tokens.starts, said, true)
+    paths = _paths(tokens.codes, tokens.starts, answer, true)
     inserted, deleted = paths % _ONE // _INSERTION, paths % _INSERTION
     return np.stack([paths // _ONE - inserted - deleted, inserted, deleted], axis=1)
 
 
-def error_rates(tokens: Tokens, said: Codes, true: Codes) -> NDArray[np.float64]:
+def error_rates(tokens: Tokens, answer: Codes, true: Codes) -> NDArray[np.float64]:
     """Edits over the tokens of the longer of two texts, from 0 to 1, [P]; arguments as for `edits`."""
-    longer = np.maximum(tokens.lengths[said], tokens.lengths[true])
-    return np.asarray(edits(tokens, said, true).sum(axis=1) / np.maximum(longer, 1))
+    longer = np.maximum(tokens.lengths[answer], tokens.lengths[true])
+    return np.asarray(edits(tokens, answer, true).sum(axis=1) / np.maximum(longer, 1))

@@ -64,52 +64,52 @@ class ROVER(TextMethod):
 
 
 @compiled()
-def _aligned(slots: Codes, said: Codes, before: int) -> Codes:  # pragma: no cover
+def _aligned(slots: Codes, answer: Codes, before: int) -> Codes:  # pragma: no cover
     """Adds a text to a network of words.
 
     Args:
         slots: how often each token was said at each place, [places, 1 + V]; the first is no token.
-        said: tokens of the text, from 1.
+        answer: tokens of the text, from 1.
         before: texts in the network.
 
     Returns:
         The network, [places, 1 + V].
     """
-    length, number = len(said), len(slots)
+    length, number = len(answer), len(slots)
     costs = np.zeros((length + 1, number + 1), np.int64)
     moves = np.zeros((length + 1, number + 1), np.int8)  # 0 to the same place, 1 without a token, 2 to a new place
     for row in range(length + 1):
         for place in range(number + 1):
             least, move = (row + place) << 32, 0
             if row and place:
-                least = costs[row - 1, place - 1] + (slots[place - 1, said[row - 1]] == 0)
+                least = costs[row - 1, place - 1] + (slots[place - 1, answer[row - 1]] == 0)
             if place and costs[row, place - 1] + (row == 0 or slots[place - 1, 0] == 0) < least:
                 least, move = costs[row, place - 1] + (row == 0 or slots[place - 1, 0] == 0), 1
             if row and costs[row - 1, place] + 1 < least:
                 least, move = costs[row - 1, place] + 1, 2
             costs[row, place], moves[row, place] = least, move
-    made = np.zeros((length + number, slots.shape[1]), np.int64)
+    merged = np.zeros((length + number, slots.shape[1]), np.int64)
     row, place, at = length, number, length + number
     while row or place:
         at -= 1
         move = moves[row, place]
         if move == 2:
-            made[at, 0] = before
+            merged[at, 0] = before
         else:
             place -= 1
-            made[at] = slots[place]
+            merged[at] = slots[place]
         if move == 1:
-            made[at, 0] += 1
+            merged[at, 0] += 1
         else:
             row -= 1
-            made[at, said[row]] += 1
-    return made[at:]
+            merged[at, answer[row]] += 1
+    return merged[at:]
 
 
 @compiled()
 def _voted(codes: Codes, starts: Codes, bounds: Codes) -> tuple[Codes, Codes]:  # pragma: no cover
     """Tokens that win, one task after the other, and starts of the tasks, [N + 1]."""
-    found, ends, number = np.empty_like(codes), np.zeros_like(bounds), 0
+    voted, ends, number = np.empty_like(codes), np.zeros_like(bounds), 0
     for task in range(len(bounds) - 1):
         begin, end = bounds[task], bounds[task + 1]
         known = np.unique(codes[starts[begin] : starts[end]])
@@ -120,7 +120,7 @@ def _voted(codes: Codes, starts: Codes, bounds: Codes) -> tuple[Codes, Codes]:  
         for place in range(len(slots)):
             best = len(known) - np.argmax(slots[place][::-1])  # of equal ones the last
             if best:
-                found[number] = known[best - 1]
+                voted[number] = known[best - 1]
                 number += 1
         ends[task + 1] = number
-    return found[:number], ends
+    return voted[:number], ends

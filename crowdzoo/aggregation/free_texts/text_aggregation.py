@@ -73,16 +73,16 @@ class TextAggregation(Result):
         usual = 1 - error_rates(tokens, table.said[after], table.said[after + 1])
         nearest = float(usual.mean()) if len(usual) else 0.0
         counts = names_and_counts(table.annotations)
-        each, of_tasks = counts["annotations_per_annotator"], counts["annotations_per_task"]
+        of_annotators, of_tasks = counts["annotations_per_annotator"], counts["annotations_per_task"]
         confidence = (table.of_tasks(near) + nearest - 1) / np.maximum(of_tasks, 1)
-        weights = np.ones(len(each)) if more.get("skills") is None else more["skills"]
+        weights = np.ones(len(of_annotators)) if more.get("skills") is None else more["skills"]
         sums, squares = (table.of_tasks(weights[table.who] ** power) for power in (1, 2))
-        own = np.bincount(table.who, near, len(each)) / np.maximum(each, 1)
+        own = np.bincount(table.who, near, len(of_annotators)) / np.maximum(of_annotators, 1)
         return cls(
             method=method.name,
             texts=texts,
             confidence=np.where(of_tasks > 0, np.clip(confidence, 0, 1), 0.0),
-            agreement=np.where(each > 0, own, near.mean()),
+            agreement=np.where(of_annotators > 0, own, near.mean()),
             effective_votes=sums**2 / np.maximum(squares, 1e-300),
             unit=method.unit,
             normalize=method.normalize,

@@ -50,6 +50,6 @@ class TextHRRASA(TextRASA):
         norms, apart = own[left] * own[right], own[left] + own[right] - 2 * products
         near = np.exp(-np.divide(apart, norms, out=np.full(len(norms), 700.0), where=norms > 0))
         both = self.lambda_emb * near + self.lambda_out * (1 - table.distances)
-        others = table.sizes[table.tasks] - 1
-        means = table.sums(both) / np.maximum(others, 1)
-        return np.where(others > 0, np.maximum(means, 1e-300), 1.0), others > 0
+        num_others = table.sizes[table.tasks] - 1
+        means = table.sums(both) / np.maximum(num_others, 1)
+        return np.where(num_others > 0, np.maximum(means, 1e-300), 1.0), num_others > 0

@@ -90,8 +90,8 @@ class TextTable:
         """
         (left, right), size = self.pairs, len(self.tasks)
         weights = np.ones(size) if weights is None else weights
-        found = np.bincount(left, of_pairs * weights[right], size) + np.bincount(right, of_pairs * weights[left], size)
-        return found.astype(np.float64)
+        sums = np.bincount(left, of_pairs * weights[right], size) + np.bincount(right, of_pairs * weights[left], size)
+        return sums.astype(np.float64)
 
     def of_tasks(self, of_rows: Array) -> Array:
         """Sums over the rows of each task, [N]."""
@@ -126,8 +126,8 @@ class TextTable:
         return _inner(vectors, vectors)[self.said], np.concatenate(pairs)
 
 
-def _inner(one: Any, other: Any) -> Array:
+def _inner(first: Any, second: Any) -> Array:
     """Inner products of the rows of two arrays, or of two sparse ones."""
-    if isinstance(one, np.ndarray):
-        return np.asarray(np.einsum("nd,nd->n", one, other))
-    return np.asarray(one.multiply(other).sum(axis=1)).ravel()
+    if isinstance(first, np.ndarray):
+        return np.asarray(np.einsum("nd,nd->n", first, second))
+    return np.asarray(first.multiply(second).sum(axis=1)).ravel()

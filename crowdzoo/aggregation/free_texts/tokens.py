@@ -90,8 +90,8 @@ class Tokens:
         code_of: dict[str, int] = {}
         codes = [code_of.setdefault(run, len(code_of)) for own in runs for run in own]
         starts = np.cumsum([0, *map(len, runs)])
-        found = csr_matrix((np.ones(len(codes)), codes, starts), shape=(len(runs), len(code_of)))
-        found.sum_duplicates()
-        lengths = np.sqrt(np.asarray(found.multiply(found).sum(axis=1)).ravel())
-        found.data /= np.repeat(lengths, np.diff(found.indptr))
-        return found
+        counts = csr_matrix((np.ones(len(codes)), codes, starts), shape=(len(runs), len(code_of)))
+        counts.sum_duplicates()
+        lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
+        counts.data /= np.repeat(lengths, np.diff(counts.indptr))
+        return counts

@@ -97,12 +97,14 @@ class PlackettLuce(Aggregator):
             of_lists = np.bincount(rankings.annotator_ids[rankings.list_ids], minlength=people)
             scale.append(1 / (1 / self.slope_variance + of_lists / 4))
             start.append(neutral.slopes)
-        found = maximize(objective, np.concatenate(start), np.concatenate(scale), max_iter=self.max_iter, tol=self.tol)
-        if not found.converged:
-            warn_not_converged(self.title, self.max_iter, self.tol, found.slope, "nats per unit of a parameter")
-        params = replace(neutral, scores=found.point[:size])
+        optimum = maximize(
+            objective, np.concatenate(start), np.concatenate(scale), max_iter=self.max_iter, tol=self.tol
+        )
+        if not optimum.converged:
+            warn_not_converged(self.title, self.max_iter, self.tol, optimum.slope, "nats per unit of a parameter")
+        params = replace(neutral, scores=optimum.point[:size])
         if self.slopes:
-            params = replace(params, slopes=found.point[size:])
+            params = replace(params, slopes=optimum.point[size:])
         value = _add(*table, params.scores, params.slopes, np.zeros(size), np.zeros(people))
         return PreferenceAggregation.of(
             "plackett-luce",
@@ -111,7 +113,7 @@ class PlackettLuce(Aggregator):
             "none",
             ("slopes",) if self.slopes else (),
             log_likelihood=value,
-            **found.facts,
+            **optimum.facts,
         )
 
 

@@ -102,12 +102,12 @@ class PreferenceMethod(Aggregator):
             gradient.common[:] *= shared
             return value, packed(gradient)
 
-        found = maximize(
+        optimum = maximize(
             objective, packed(start), packed(self._scale(start, pairs)), max_iter=self.max_iter, tol=self.tol
         )
-        if not found.converged:
-            warn_not_converged(self.title, self.max_iter, self.tol, found.slope, "nats per unit of a parameter")
-        params = unpacked(found.point)
+        if not optimum.converged:
+            warn_not_converged(self.title, self.max_iter, self.tol, optimum.slope, "nats per unit of a parameter")
+        params = unpacked(optimum.point)
         log_likelihood, _ = likelihood(pairs, params, form, self.alternative)
         return PreferenceAggregation.of(
             self.name,
@@ -116,7 +116,7 @@ class PreferenceMethod(Aggregator):
             form,
             (*self.fitted, *(["common"] if self._has_bias else [])),
             log_likelihood=log_likelihood,
-            **found.facts,
+            **optimum.facts,
         )
 
     def partial_fit(

@@ -241,15 +241,15 @@ def _updated(beliefs: RatingBeliefs, rows: Array, common: Array, settings: Ratin
 
     def evidence(crowd: RatingCrowd, squares: Array) -> Array:
         """The bound on the log-probability of each annotator's ratings if they follow the truth, nats, [R]."""
-        found: Array = (number * (log_precision - np.log(2 * np.pi)) - precision * squares) / 2
+        bound: Array = (number * (log_precision - np.log(2 * np.pi)) - precision * squares) / 2
         if settings.bias:
-            found -= _divergence(bias, bias_variance, crowd.bias_precision)
+            bound -= _divergence(bias, bias_variance, crowd.bias_precision)
         if settings.precision:
             rates = shapes / precision  # which has this mean
             entropy = shapes - np.log(rates) + gammaln(shapes) + (1 - shapes) * digamma(shapes)
             prior = crowd.shape * np.log(crowd.rate) - gammaln(crowd.shape)
-            found += entropy + prior + (crowd.shape - 1) * log_precision - crowd.rate * precision
-        return found
+            bound += entropy + prior + (crowd.shape - 1) * log_precision - crowd.rate * precision
+        return bound
 
     mixed = settings.precision and settings.unrelated > 0
     if mixed:

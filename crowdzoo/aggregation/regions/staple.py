@@ -46,14 +46,14 @@ class STAPLE(PixelVote):
     def _probabilities(self, parts: list[Part], number: int) -> tuple[list[Array], Any, int, bool]:
         """See `PixelVote`; rows are different votes of an image, with the pixels that have them."""
         sizes, lengths = [len(part[-1]) for part in parts], np.concatenate([part[-1] for part in parts])
-        images, said = np.repeat(np.arange(len(parts)), sizes), np.full((len(lengths), number), -1)
+        images, answers = np.repeat(np.arange(len(parts)), sizes), np.full((len(lengths), number), -1)
         for image, (_, who, votes, _) in enumerate(parts):
-            said[np.ix_(images == image, who)] = votes
-        means = (said > 0).sum(axis=1) / (said >= 0).sum(axis=1)
+            answers[np.ix_(images == image, who)] = votes
+        means = (answers > 0).sum(axis=1) / (answers >= 0).sum(axis=1)
         priors = np.bincount(images, lengths * means) / np.bincount(images, lengths)
-        _, first, back = np.unique(np.c_[images, said], axis=0, return_index=True, return_inverse=True)
+        _, first, back = np.unique(np.c_[images, answers], axis=0, return_index=True, return_inverse=True)
         weights, odds = np.bincount(back.ravel(), lengths), logit(priors[images[first]].clip(max=1 - _LEAST))
-        inside, outside, shares = (said[first] > 0).astype(float), (said[first] == 0).astype(float), means[first]
+        inside, outside, shares = (answers[first] > 0).astype(float), (answers[first] == 0).astype(float), means[first]
         rates, change, steps = np.full((2, number), np.inf), np.inf, 0
         while change > self.tol and steps < self.max_iter:
             steps += 1
@@ -67,5 +67,5 @@ class STAPLE(PixelVote):
             shares = expit(odds + inside @ (hit - invent) + outside @ (miss - reject))
         if change > self.tol:
             warn_not_converged(self.title, self.max_iter, self.tol, change, "of a rate", 4)
-        found = np.split(shares[back.ravel()], np.cumsum(sizes)[:-1])
-        return found, rates, steps, change <= self.tol
+        probabilities = np.split(shares[back.ravel()], np.cumsum(sizes)[:-1])
+        return probabilities, rates, steps, change <= self.tol

@@ -80,9 +80,9 @@ class SpanVotes(Aggregator):
         labels = np.full(table.num_tokens, table.tag_set.outside)
         right, both = np.zeros((2, table.annotations.num_annotators))
         for task, said in table.drawn_by_task(None if whole is None else whole.drawn).items():
-            found = sorted(self._standing(said), key=lambda one: (one[0].start, -one[0].end, one[0]))
-            stands += [_row(whole, task, *one) for one in found if whole is not None]
-            kept = [span for span, *_ in found]
+            votes = sorted(self._standing(said), key=lambda vote: (vote[0].start, -vote[0].end, vote[0]))
+            stands += [_row(whole, task, *vote) for vote in votes if whole is not None]
+            kept = [span for span, *_ in votes]
             for who, spans in said.items():
                 right[who] += 2 * num_matched(spans, kept)[0]
                 both[who] += len(spans) + len(kept)

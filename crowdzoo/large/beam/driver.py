@@ -180,7 +180,7 @@ def aggregate(
             if shares is not None:
                 data.append(encode(shares[block.tasks]))
                 write_value(place.given(path), data[1])
-            written.append((path, b"".join(hashlib.blake2b(each).digest() for each in data)))
+            written.append((path, b"".join(hashlib.blake2b(column).digest() for column in data)))
         return written
 
     parts = in_threads(write, list(enumerate(job.blocks(max_annotations))), num_threads())

@@ -120,9 +120,9 @@ class Folder:
         """Writes a checkpoint."""
         return write_value(self.manifest(number), (identity, state))
 
-    def write_posteriors(self, found: tuple[str, BlockPosteriors]) -> str:
+    def write_posteriors(self, keyed: tuple[str, BlockPosteriors]) -> str:
         """Writes what was found for a block."""
-        return write_value(self.posteriors(found[0]), found[1])
+        return write_value(self.posteriors(keyed[0]), keyed[1])
 
     def read_posteriors(self, num_tasks: int, num_columns: int) -> BlockPosteriors:
         """Of all tasks, from all files; of sentences a token is a task."""

@@ -65,14 +65,16 @@ def read_annotator_table(path: str | Path, annotators: np.ndarray, layout: Layou
     rows = [place[str(name)] for name in annotators.tolist()]
     sources = costs = None
     if "source" in table.columns:
-        said = np.array([str(each).strip().lower() for each in table.names("source").tolist()], dtype=object)
-        wrong = [row for row, each in enumerate(said.tolist()) if each not in SOURCES]
+        source_words = np.array(
+            [str(source).strip().lower() for source in table.names("source").tolist()], dtype=object
+        )
+        wrong = [row for row, source in enumerate(source_words.tolist()) if source not in SOURCES]
         complain(wrong, "source", table.names("source"), "is not one of model, person.")
-        sources = said[rows]
+        sources = source_words[rows]
     if "cost" in table.columns:
-        given = table.names("cost")
-        numbers = table.numbers("cost", given, "annotators")
+        cost_texts = table.names("cost")
+        numbers = table.numbers("cost", cost_texts, "annotators")
         wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0))).tolist()
-        complain(wrong, "cost", given, "is no number above 0. Write what an answer costs, such as 0.5.")
+        complain(wrong, "cost", cost_texts, "is no number above 0. Write what an answer costs, such as 0.5.")
         costs = numbers[rows]
     return AnnotatorTable(sources, costs)

@@ -50,13 +50,13 @@ def write_export_instances(
             if who is None:
                 _add_gold(gold, left_out, record.task, labels)
     export.warn_of(left_out)
-    found = list(dict.fromkeys(name for cells in tasks.values() for name in cells))
+    columns_in_file = list(dict.fromkeys(name for cells in tasks.values() for name in cells))
     for option, own in [*(columns or {}).items(), *(("keep", own) for own in keep)]:
-        if own not in found:
-            listed = ", ".join(f"'{one}'" for one in found) or "none"
-            hint = did_you_mean(own, found)
+        if own not in columns_in_file:
+            listed = ", ".join(f"'{column}'" for column in columns_in_file) or "none"
+            hint = did_you_mean(own, columns_in_file)
             raise ConfigError(f"{option}={own!r} is no column of the export; there are: {listed}.{hint}")
-    names = _names(found, tasks, {own: name for name, own in (columns or {}).items()}, keep)
+    names = _names(columns_in_file, tasks, {own: name for name, own in (columns or {}).items()}, keep)
     written = {own: name for own, name in names.items() if name is not None}
     header = ["task", *written.values(), *(["gold"] if gold else [])]
     if len(header) == 1:
@@ -98,14 +98,14 @@ def _cells(export: Export, record: Record) -> dict[str, str]:
 
 
 def _names(
-    found: list[str], tasks: Mapping[str, Mapping[str, str]], named: dict[str, str], keep: Collection[str]
+    columns: list[str], tasks: Mapping[str, Mapping[str, str]], named: dict[str, str], keep: Collection[str]
 ) -> dict[str, str | None]:
     """The export's name of each column -> the file's; `named` are those that a user called text or image."""
-    if len(found) == 1 and not named:
+    if len(columns) == 1 and not named:
         values = [cell for cells in tasks.values() for cell in cells.values() if cell]
-        named = {found[0]: "image" if values and all(map(is_picture, values)) else "text"}
-    taken = {*_OURS, *named.values()}
-    names = {name: named.get(name, f"data_{name}" if name in taken else name) for name in found}
+        named = {columns[0]: "image" if values and all(map(is_picture, values)) else "text"}
+    used = {*_OURS, *named.values()}
+    names = {name: named.get(name, f"data_{name}" if name in used else name) for name in columns}
     if not {"text", "image"} & set(names.values()):
         return dict(names)
     return {own: name if name in ("text", "image") or own in keep else None for own, name in names.items()}

@@ -73,15 +73,15 @@ def read_gold_labels(
     def rows(table: Table, gold: np.ndarray) -> np.ndarray:
         nonlocal holds
         sets = [{part.strip() for part in text.split(separator)} - {""} for text in gold.tolist()]
-        strange = [sorted(each - {*names, none}) for each in sets]
+        strange = [sorted(labels - {*names, none}) for labels in sets]
         listed = f"names a label that is not one of {shown_names(names)}, or {none!r} for no label"
-        table.complain(np.flatnonzero([bool(each) for each in strange]), "gold", gold, f"{listed}.", "true labels")
-        both = [none in each and len(each) > 1 for each in sets]
+        table.complain(np.flatnonzero([bool(labels) for labels in strange]), "gold", gold, f"{listed}.", "true labels")
+        both = [none in labels and len(labels) > 1 for labels in sets]
         table.complain(np.flatnonzero(both), "gold", gold, f"has {none!r}, for no label, and a label.", "true labels")
-        holds = np.array([[name in each for name in names] for each in sets], bool).reshape(len(sets), len(names))
+        holds = np.array([[name in labels for name in names] for labels in sets], bool).reshape(len(sets), len(names))
         first: dict[frozenset[str], int] = {}
-        alike = [first.setdefault(frozenset(each), row) for row, each in enumerate(sets)]
-        return np.where([bool(each) for each in sets], alike, -1)
+        alike = [first.setdefault(frozenset(labels), row) for row, labels in enumerate(sets)]
+        return np.where([bool(labels) for labels in sets], alike, -1)
 
     row = _gold_of(path, tasks, rows, -1, layout)
     return {
@@ -179,10 +179,10 @@ def _gold_of(
     texts = table.names("gold")
     if len(texts) and not any(texts.tolist()):
         raise DataError(f"{path}: the column {table.theirs.get('gold', 'gold')!r} is empty: fill in what is true.")
-    found = parse(table, texts)
-    known = _by_task(table, found.tolist(), missing)
+    codes = parse(table, texts)
+    known = _by_task(table, codes.tolist(), missing)
     check_shared(path, known, tasks)
-    return np.array([known.get(str(task), missing) for task in tasks.tolist()], found.dtype)
+    return np.array([known.get(str(task), missing) for task in tasks.tolist()], codes.dtype)
 
 
 def _by_task(table: Table, values: list[Any], missing: Any) -> dict[str, Any]:

@@ -148,21 +148,21 @@ def _check_header(name: str, header: Sequence[str]) -> None:
 
 def _folder_table(folder: Path) -> Table:
     names: list[str] = []
-    others: list[str] = []
+    other_files: list[str] = []
     passed = 0
     for parent, folders, files in os.walk(folder):
         passed += len(folders) + len(files)
         if passed > MOST_PASSED and len(names) < passed / 100:
             raise DataError(f"{folder}: few of its first {passed:,} files are images. Give the folder of the images.")
-        folders[:] = sorted(each for each in folders if not each.startswith((".", "__MACOSX")))
+        folders[:] = sorted(subfolder for subfolder in folders if not subfolder.startswith((".", "__MACOSX")))
         for file in files:
             name = Path(parent, file).relative_to(folder).as_posix()
             if not file.startswith(".") and name.lower().endswith((*ENDINGS, *_OTHER_ENDINGS)):
-                (names if name.lower().endswith(ENDINGS) else others).append(name)
+                (names if name.lower().endswith(ENDINGS) else other_files).append(name)
     names.sort()
     table = Table(os.fspath(folder), {}, None)
     unread = "is of a format that cannot be read here. Convert it to JPEG or PNG, or move it elsewhere."
-    table.complain(range(len(others)), "image", sorted(others), unread)
+    table.complain(range(len(other_files)), "image", sorted(other_files), unread)
     if not names:
         raise DataError(f"{folder}: holds no images. Their names end in {', '.join(ENDINGS)}.")
     # Python has bytes of a name that are no UTF-8 as half characters

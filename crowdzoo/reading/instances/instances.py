@@ -136,7 +136,7 @@ class Instances:
         if names is None or self.names is None or tuple(names) == self.names:
             return self.values
         differing = (("lacks", {*names} - {*self.names}), ("has", {*self.names} - {*names}))
-        parts = [f"{verb} {shown_names(sorted(found))}" for verb, found in differing if found]
+        parts = [f"{verb} {shown_names(sorted(tasks))}" for verb, tasks in differing if tasks]
         if parts:
             raise DataError(
                 f"{file}: {' and '.join(parts)}. The model was trained on the columns {shown_names(names)}; give these "
@@ -254,8 +254,8 @@ def check_annotated(instances: Instances, crowd: Annotations, path: str | Path, 
     names, tasks = name_texts(instances.tasks), name_texts(crowd.tasks[crowd.redundancy > 0])
     unknown = tasks[~is_among(tasks, names)]
     if len(unknown):
-        shown = ", ".join(map(repr, unknown[:SHOWN].tolist())) + (", ..." if len(unknown) > SHOWN else "")
+        listed = ", ".join(map(repr, unknown[:SHOWN].tolist())) + (", ..." if len(unknown) > SHOWN else "")
         raise DataError(
-            f"{annotations}: {len(unknown):,} of the {len(tasks):,} tasks have no row in {path}: {shown}. Tasks there "
+            f"{annotations}: {len(unknown):,} of the {len(tasks):,} tasks have no row in {path}: {listed}. Tasks there "
             f"look like {str(names[0])!r}."
         )

@@ -53,9 +53,9 @@ def read_predictions(
     """
     table = read_table(path, NEEDED, layout=layout)
     names = [str(name) for name in task_names(table).tolist()]
-    said = table.names("class")
-    labels = parse_classes(table, said, np.asarray(classes), "class", "predictions")
-    table.complain(np.flatnonzero(labels < 0), "class", said, "is no class. Give every task one.", "predictions")
+    class_names = table.names("class")
+    labels = parse_classes(table, class_names, np.asarray(classes), "class", "predictions")
+    table.complain(np.flatnonzero(labels < 0), "class", class_names, "is no class. Give every task one.", "predictions")
     written = np.array([text.replace(",", table.decimal) for text in table.names("probability").tolist()], object)
     probabilities = table.numbers("probability", written, "predictions")
     wrong = (written == "") | ~((probabilities >= 0) & (probabilities <= 1))
@@ -64,7 +64,9 @@ def read_predictions(
     check_shared(path, names, tasks)
     row = {name: place for place, name in enumerate(names)}
     rows = np.array([row.get(str(task), -1) for task in tasks.tolist()], np.int64)
-    found = rows >= 0
+    is_known = rows >= 0
     return Predictions(
-        np.where(found, labels[rows], -1), np.where(found, probabilities[rows], np.nan), len(names) - int(found.sum())
+        np.where(is_known, labels[rows], -1),
+        np.where(is_known, probabilities[rows], np.nan),
+        len(names) - int(is_known.sum()),
     )

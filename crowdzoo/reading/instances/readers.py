@@ -34,19 +34,19 @@ def recognised(path: str | Path, inputs: Mapping[str, str] | None = None, layout
     for name, kind in (("text", TEXTS), ("image", IMAGES)):
         if name in layout.columns:
             return kind
-    found = _looks_like(path, (), layout)  # what is no table has no columns
-    if found is None:
+    matches = _looks_like(path, (), layout)  # what is no table has no columns
+    if matches is None:
         check_ending(path)
         layout = own_encoding(path, layout)
         header = column_names(path, layout)
         for usual in ((), ("task",)):  # a column image is a path first, and a usual name of the task only then
             matched, _ = find_instance_columns(str(path), header, layout, usual)
             ours = {theirs: name for name, theirs in matched.items()}
-            names = [ours.get(each, each) for each in header]
+            names = [ours.get(column, column) for column in header]
             if usual and names == header:
                 break
-            found = found or _looks_like(path, names, layout)
-    return found or VECTORS
+            matches = matches or _looks_like(path, names, layout)
+    return matches or VECTORS
 
 
 def _looks_like(path: Path, header: Sequence[str], layout: Layout) -> InstanceKind | None:

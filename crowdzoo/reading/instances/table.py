@@ -94,14 +94,14 @@ class Table:
         errors: list[DataError] = []
         for part in self.parts():
             try:
-                made = act(part)
+                result = act(part)
             except DataError as error:
                 if self.folder is None or not error.rows:
                     raise
                 errors.append(error)
             else:
                 if not errors:
-                    yield made
+                    yield result
         if errors:
             rows = [row for error in errors for row in error.rows]
             message = str(errors[0]).splitlines()[0]
@@ -236,29 +236,29 @@ def read_table(
         if folder is not None or most_rows is not None:
             parts = _parquet_parts(path, names)
             read = _joined(itertools.islice(parts, 1)) if folder is None else _stored(parts, folder)
-            found = Table(name, *read, theirs=names, folder=folder)
+            result = Table(name, *read, theirs=names, folder=folder)
         else:
             table = read_parquet(path, list(names.values()))
             columns = {ours: one_array(table.column(theirs)) for ours, theirs in names.items()}
             if "gold" in names:  # as the library `datasets` has it
                 columns["gold"] = named(columns["gold"], code_names(table.schema).get(names["gold"]))
-            found = Table(name, columns, np.arange(table.num_rows), theirs=names)
+            result = Table(name, columns, np.arange(table.num_rows), theirs=names)
     else:
         # numbers are there where all columns are wanted, unless they are read as they are written
         source = _InstanceCsv(path, choose, layout, usual, wanted is None and not as_text)
         parts = _csv_parts(source, None if most_rows is None else 1)
         columns, rows = _joined(parts) if folder is None else _stored(parts, folder)
-        found = Table(name, columns, rows, True, source.layout.decimal, source.found, folder)
+        result = Table(name, columns, rows, True, source.layout.decimal, source.found, folder)
         guessed = source.guessed
     warn_of_guess(name, guessed, layout.option, stacklevel=3)
-    assert found.rows is not None  # a file of columns has rows
-    found.outside_images = layout.outside_images
-    if most_rows is None and not len(found.rows):
+    assert result.rows is not None  # a file of columns has rows
+    result.outside_images = layout.outside_images
+    if most_rows is None and not len(result.rows):
         raise DataError(f"{name}: holds no instances, only column names.")
     if most_rows is not None:
-        columns = {each: array.slice(0, most_rows) for each, array in found.columns.items()}
-        found = dataclasses.replace(found, columns=columns, rows=found.rows[:most_rows])
-    return found
+        columns = {column: array.slice(0, most_rows) for column, array in result.columns.items()}
+        result = dataclasses.replace(result, columns=columns, rows=result.rows[:most_rows])
+    return result
 
 
 def _joined_tasks(
@@ -271,17 +271,17 @@ def _joined_tasks(
 ) -> Table:
     """See `read_table`: tasks are named after several columns, as those of annotations are."""
     parts = {f"{PART_OF}{name}": name.strip() for name in layout.columns["task"].split(",")}
-    others = {name: theirs for name, theirs in layout.columns.items() if name != "task"}
-    plain = dataclasses.replace(layout, columns={**others, **parts})
-    found = read_table(
+    remaining = {name: theirs for name, theirs in layout.columns.items() if name != "task"}
+    plain = dataclasses.replace(layout, columns={**remaining, **parts})
+    joined = read_table(
         path, None if wanted is None else [*parts, *wanted], lambda name, header: check(name, ["task", *header]), plain,
         [name for name in usual if name != "task"], *how,
     )  # fmt: skip
-    texts = zip(*(found.names(name) for name in parts), strict=True)
-    tasks = pa.array([JOINT.join(each) if all(each) else "" for each in texts], pa.large_string())
-    rest = {name: values for name, values in found.columns.items() if name not in parts}
+    texts = zip(*(joined.names(name) for name in parts), strict=True)
+    tasks = pa.array([JOINT.join(ids) if all(ids) else "" for ids in texts], pa.large_string())
+    rest = {name: values for name, values in joined.columns.items() if name not in parts}
     return dataclasses.replace(
-        found, columns={"task": tasks, **rest}, theirs={**found.theirs, "task": ", ".join(parts.values())}
+        joined, columns={"task": tasks, **rest}, theirs={**joined.theirs, "task": ", ".join(parts.values())}
     )
 
 
@@ -388,17 +388,17 @@ def _chosen(
     header: Sequence[str],
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Our name of each column to be read -> the file's; and those that were guessed, see `find_columns`."""
-    found, guessed = find_instance_columns(name, header, layout, usual)
-    ours = {theirs: column for column, theirs in found.items()}
-    renamed = [ours.get(each, each) for each in header]
+    chosen, guessed = find_instance_columns(name, header, layout, usual)
+    ours = {theirs: column for column, theirs in chosen.items()}
+    renamed = [ours.get(column_name, column_name) for column_name in header]
     check(name, renamed)
     names = {}
-    for each, theirs in zip(renamed, header, strict=True):
-        if wanted is not None and each not in wanted:
+    for column_name, theirs in zip(renamed, header, strict=True):
+        if wanted is not None and column_name not in wanted:
             continue
-        if renamed.count(each) > 1:
-            raise DataError(f"{name}: column {each!r} is there {renamed.count(each)} times. Keep one.")
-        names[each] = theirs
+        if renamed.count(column_name) > 1:
+            raise DataError(f"{name}: column {column_name!r} is there {renamed.count(column_name)} times. Keep one.")
+        names[column_name] = theirs
     return names, guessed
 
 
@@ -420,9 +420,9 @@ def check_ending(path: Path) -> None:
 
 def check_has(name: str, header: Sequence[str], needed: Sequence[str]) -> None:
     """Refuses a file, given its name, whose header lacks a column."""
-    for each in needed:
-        if each not in header:
-            raise DataError(f"{name}: has no column {each!r}; its columns are {shown_names(header)}.")
+    for column in needed:
+        if column not in header:
+            raise DataError(f"{name}: has no column {column!r}; its columns are {shown_names(header)}.")
 
 
 def task_names(table: Table, repeats: bool = False) -> np.ndarray:
@@ -456,8 +456,8 @@ def _number_name(value: float | None) -> str:
 
 def shown_names(names: Iterable[Any]) -> str:
     """Names for a message; long lists are cut."""
-    shown = [str(name) for name in names]
-    return str(shown[:SHOWN])[:-1] + (f", ... {len(shown) - SHOWN} more]" if len(shown) > SHOWN else "]")
+    texts = [str(name) for name in names]
+    return str(texts[:SHOWN])[:-1] + (f", ... {len(texts) - SHOWN} more]" if len(texts) > SHOWN else "]")
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,8 +64,8 @@ def served_tables(
     types = {
         name: scalars[dtype.startswith("float")] if rank == 1 else VECTOR for name, (dtype, rank) in inputs.items()
     }
-    told = {served_name(name): kind for name, kind in (declared or {}).items()}
-    return typed_tables({name: told.get(name, kind) for name, kind in types.items()})
+    declared_kinds = {served_name(name): kind for name, kind in (declared or {}).items()}
+    return typed_tables({name: declared_kinds.get(name, kind) for name, kind in types.items()})
 
 
 def typed_tables(types: Mapping[str, str]) -> InstanceReader:

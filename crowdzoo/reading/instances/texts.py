@@ -53,9 +53,9 @@ def _warn_of_empty(path: str | Path, noun: str, numbers: Sequence[int], texts: S
     """Names the rows whose text is empty, for which a model answers as for any text."""
     empty = [number for number, text in zip(numbers, texts, strict=True) if not text.strip()]
     if empty:
-        shown = ", ".join(map(str, empty[:SHOWN])) + (", …" if len(empty) > SHOWN else "")
+        examples = ", ".join(map(str, empty[:SHOWN])) + (", …" if len(empty) > SHOWN else "")
         are = "s are" if len(empty) > 1 else " is"
-        text = f"{path}: {len(empty):,} text{are} empty, in {noun} {shown}. "
+        text = f"{path}: {len(empty):,} text{are} empty, in {noun} {examples}. "
         warnings.warn(text + "The model gives every empty text the same answer.", DataWarning, stacklevel=4)
 
 
@@ -66,7 +66,7 @@ def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
 
 def _texts(table: Table) -> np.ndarray:
     text = table.names("text", trim=False)
-    empty = np.flatnonzero([not each.strip() for each in text])
+    empty = np.flatnonzero([not line.strip() for line in text])
     table.complain(empty, "text", text, "is empty. Give a text, or leave the task out.")
     return text
 

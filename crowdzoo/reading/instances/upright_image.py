@@ -133,7 +133,7 @@ def _upright(image: Any, content: bytes, name: str, whole: bool) -> UprightImage
 def _changes(image: Any, content: bytes) -> list[str]:
     """What has to be changed."""
     kind, mode = image.format, image.mode
-    found = {
+    changes = {
         "turned upright, as their EXIF data say": _orientation(image) > 1,
         "CMYK, now RGB": mode == "CMYK",
         # the header of a PNG file has the bits at byte 24
@@ -143,7 +143,7 @@ def _changes(image: Any, content: bytes) -> list[str]:
         "animated, now the first picture": kind in ("GIF", "PNG") and getattr(image, "n_frames", 1) > 1,
         f"{kind}, now PNG": kind in ("GIF", "BMP"),
     }
-    return [change for change, applies in found.items() if applies]
+    return [change for change, applies in changes.items() if applies]
 
 
 def _is_deep(image: Any) -> bool:
@@ -157,10 +157,10 @@ def _is_transparent(image: Any) -> bool:
 def _orientation(image: Any) -> int:
     """How the picture lies, 1 to 8 as EXIF counts; 1, upright, where nothing readable says so."""
     try:
-        found = image.getexif().get(_ORIENTATION, 1)
+        orientation = image.getexif().get(_ORIENTATION, 1)
     except Exception:  # damaged EXIF data; the picture may be sound
         return 1
-    return found if isinstance(found, int) and 1 <= found <= 8 else 1
+    return orientation if isinstance(orientation, int) and 1 <= orientation <= 8 else 1
 
 
 def _colours(image: Any) -> Any:
@@ -240,7 +240,7 @@ def opened(values: Any) -> Any:
         return values
     if not any(isinstance(value, os.PathLike) for value in values.flat):
         return values
-    found = np.empty(values.shape, object)
+    images = np.empty(values.shape, object)
     for place, value in np.ndenumerate(values):
-        found[place] = read_image(Path(value)).content if isinstance(value, os.PathLike) else value
-    return found
+        images[place] = read_image(Path(value)).content if isinstance(value, os.PathLike) else value
+    return images

@@ -35,9 +35,9 @@ def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
         return table.values(vector_reader(table, "features")), None
 
     def matrix(part: Table) -> np.ndarray:
-        made = np.stack([_numeric(part, name) for name in names], axis=1)
-        _check_finite(part, made, names)
-        return np.ascontiguousarray(made)
+        features = np.stack([_numeric(part, name) for name in names], axis=1)
+        _check_finite(part, features, names)
+        return np.ascontiguousarray(features)
 
     return table.values(matrix), tuple(names)
 
@@ -60,9 +60,9 @@ def vector_reader(table: Table, name: str) -> Callable[[Table], np.ndarray]:
     common = min(counts, key=lambda length: (-counts[length], length), default=0)
 
     def vectors(part: Table) -> np.ndarray:
-        made = _matrix_of_lists(part, name, common)
-        _check_finite(part, made, [f"{name}[{index}]" for index in range(common)])
-        return np.ascontiguousarray(made)
+        vectors = _matrix_of_lists(part, name, common)
+        _check_finite(part, vectors, [f"{name}[{index}]" for index in range(common)])
+        return np.ascontiguousarray(vectors)
 
     return vectors
 

@@ -42,7 +42,7 @@ def _sort(value: Any) -> str:
         if isinstance(value[0], dict) and "rank" in value[0]:
             return "ranking"
         return "spans" if isinstance(value[0], list) or _is_span(value[0]) else "other"
-    if isinstance(value, list) and len(value) > 1 and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and len(value) > 1 and all(isinstance(item, str) for item in value):
         return "\n".join(["order", *value])
     return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else "class"
 
@@ -64,8 +64,8 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
             record.answers.append((annotator, _spans(key, value)))
             continue
         if value is not None:
-            said = [text for one in _listed(value) if (text := label_text(key, one)) is not None]
-            record.add(annotator, said, "responses without a label")
+            labels = [text for item in _listed(value) if (text := label_text(key, item)) is not None]
+            record.add(annotator, labels, "responses without a label")
     if not record.answers and not record.left_out:
         record.left_out.append(f"records without a response to '{question}'")
     return record
@@ -83,9 +83,9 @@ def _responses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, _Response]]
             if not isinstance(values, dict):
                 raise BadValue(f"responses[{place}]", response, "is no response with values.")
             for question, value in values.items():
-                said = value.get("value") if isinstance(value, dict) else value
+                answer = value.get("value") if isinstance(value, dict) else value
                 key = f"responses[{place}].values.{question}"
-                yield question, key, (response.get("user_id"), response.get("status"), said)
+                yield question, key, (response.get("user_id"), response.get("status"), answer)
     if "annotation_agent" in entry and entry.get(_OLD) is not None:
         yield _OLD, _OLD, (entry["annotation_agent"], entry.get("status"), entry[_OLD])
     for column, values in entry.items():
@@ -97,7 +97,7 @@ def _responses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, _Response]]
                 raise BadValue(f"{column}.status", statuses, f"has not one status for each of {len(values)} responses.")
             statuses = statuses or [None] * len(values)
             question = column.removesuffix(_FLAT)
-            yield from ((question, column, one) for one in zip(users, statuses, values, strict=True))
+            yield from ((question, column, row) for row in zip(users, statuses, values, strict=True))
         elif _is_responses(values):  # of a feedback dataset as a table
             yield from _of_dicts(column, column, _rows(values))
 
@@ -114,7 +114,7 @@ def _of_dicts(question: str, key: str, responses: Any) -> Iterator[tuple[str, st
 def _rows(values: Any) -> Any:
     """The responses to a question, where they are one object with a list for each key."""
     lists = [*values.values()] if isinstance(values, dict) else []
-    if not lists or not all(isinstance(each, list) and len(each) == len(lists[0]) for each in lists):
+    if not lists or not all(isinstance(column, list) and len(column) == len(lists[0]) for column in lists):
         return values
     return [dict(zip(values, row, strict=True)) for row in zip(*lists, strict=True)]
 
@@ -124,7 +124,7 @@ def _is_responses(values: Any) -> bool:
         return {"user_id", "value"} <= values.keys()
     if not isinstance(values, list) or not values:
         return False
-    return all(isinstance(one, dict) and "user_id" in one and "value" in one for one in values)
+    return all(isinstance(response, dict) and "user_id" in response and "value" in response for response in values)
 
 
 def _data(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,14 +150,14 @@ def _is_span(value: Any) -> bool:
 
 
 def _spans(key: str, value: Any) -> list[dict[str, Any]]:
-    found = []
+    spans = []
     for place, span in enumerate(_listed(value)):
         if isinstance(span, list) and len(span) >= 3:  # of the older datasets: label, start, end
             span = dict(zip(("label", "start", "end"), span, strict=False))
         if not _is_span(span):
             raise BadValue(f"{key}[{place}]", span, "is no span with start, end and label.")
-        found.append({name: span[name] for name in ("start", "end", "label")})
-    return found
+        spans.append({name: span[name] for name in ("start", "end", "label")})
+    return spans
 
 
 def _listed(value: Any) -> list[Any]:

@@ -28,7 +28,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     if not task and who == entry["document"]:
         raise BadValue(None, who, "stands in no folder of its annotator. Make one for each, named after them.")
     record = Record(task or entry["document"], {"text": entry["text"]})
-    found = []
+    drawn = []
     for number, line in enumerate(entry["lines"], start=1):
         if not line.startswith("T"):
             record.left_out += ["relations, events, attributes and notes"] * line.startswith((*"REAMN*#",))
@@ -39,8 +39,8 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         label, places, marked = match.groups()
         pieces = [[int(place) for place in piece.split()] for piece in places.split(";")]
         span = {"start": pieces[0][0], "end": pieces[-1][1], "label": label, "text": marked, "place": f"line {number}"}
-        found.append(span if len(pieces) == 1 else {**span, "fragments": pieces})
-    record.answers.append((who, found))
+        drawn.append(span if len(pieces) == 1 else {**span, "fragments": pieces})
+    record.answers.append((who, drawn))
     return record
 
 

@@ -29,12 +29,15 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
         return
     images = _by_id(file, "images", entry["images"], "file_name")
     names = _by_id(file, "categories", entry["categories"], "name")
-    is_shared = any(isinstance(each, dict) and "annotator" in each for each in entry["annotations"])
+    is_shared = any(
+        isinstance(entry_annotation, dict) and "annotator" in entry_annotation
+        for entry_annotation in entry["annotations"]
+    )
     if is_shared and not all("annotators" in image for image in images.values()):
         warnings.warn(
             f"{file.name}: give each image 'annotators': all who saw it, also who marked nothing.", DataWarning, 2
         )
-    found: dict[int, dict[str, Any]] = {
+    images_by_id: dict[int, dict[str, Any]] = {
         key: {"image": image["file_name"], "tags": [], "shapes": 0, "size": [image.get("height"), image.get("width")],
               "attributes": 0, "of": str(key), "image_id": key,
               "marked": {str(who): [] for who in image.get("annotators", () if is_shared else [""])}}
@@ -50,7 +53,7 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
                 reason = f"is the id of no {'image' if known is images else 'category'} of the file."
                 yield place, BadRow(file.name, place, f"annotations.{key}", shown(where.get(key)), reason)
                 if known is names:  # a region that cannot be read, so that its image is not taken for an empty one
-                    found[where["image_id"]]["marked"].setdefault(str(where.get("annotator", "")), []).append({})
+                    images_by_id[where["image_id"]]["marked"].setdefault(str(where.get("annotator", "")), []).append({})
                 break
         else:
             attributes, who = where.get("attributes"), str(where.get("annotator", ""))
@@ -59,10 +62,10 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
                 "label": names[where["category_id"]]["name"],
                 "attributes": attributes if isinstance(attributes, dict) else {},
             }
-            image = found[where["image_id"]]
+            image = images_by_id[where["image_id"]]
             image["tags"].append(tag)
             image["marked"].setdefault(who, []).append(_region(where, tag["label"]))
-    yield from enumerate(found.values(), start=1)
+    yield from enumerate(images_by_id.values(), start=1)
 
 
 def _by_id(file: ExportFile, part: str, values: list[Any], name: str) -> dict[int, Any]:

@@ -65,13 +65,13 @@ def _header(file: ExportFile, row: list[str]) -> list[str]:
 
 
 def _row(file: ExportFile, line: int, header: list[str], row: list[str]) -> dict[str, str] | BadRow:
-    shown = shorten(readable("|".join(row)))
+    row_text = shorten(readable("|".join(row)))
     if len(row) != len(header):
         reason = f"has {len(row)} value{'s' * (len(row) != 1)} where the header has {len(header)}."
-        return BadRow(file.name, line, None, shown, reason)
+        return BadRow(file.name, line, None, row_text, reason)
     if not is_text("".join(row)):
-        return BadRow(file.name, line, None, shown, _NOT_UTF8)
+        return BadRow(file.name, line, None, row_text, _NOT_UTF8)
     cells = [value.strip() for value in row]
     if cells == header:  # of files that were joined
-        return BadRow(file.name, line, None, shown, "repeats the names of the columns. Remove the line.")
+        return BadRow(file.name, line, None, row_text, "repeats the names of the columns. Remove the line.")
     return dict(zip(header, cells, strict=True))

@@ -112,7 +112,7 @@ class _Images:
 
 def _regions(entry: Mapping[str, Any], question: str) -> Marked:
     record, size, marked = image_regions(entry, question)
-    drawn = [(who, [each for each in shapes if each[0] in _REGIONS]) for who, shapes in marked]
+    drawn = [(who, [shape for shape in shapes if shape[0] in _REGIONS]) for who, shapes in marked]
     record.left_out += ["points, lines and other shapes"] * (entry["shapes"] - sum(len(shapes) for _, shapes in drawn))
     return record, size, ((who, map(partial(_region, size), shapes)) for who, shapes in drawn)
 

@@ -32,8 +32,8 @@ def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
     data = {name: value for name, value in entry.items() if name not in _NOT_DATA}
-    shown = next((entry[name] for name in _SHOWN if name in entry), None)
-    record = Record(id_text("id", entry.get("id", shown), "is missing."), data)
+    text = next((entry[name] for name in _SHOWN if name in entry), None)
+    record = Record(id_text("id", entry.get("id", text), "is missing."), data)
     values = entry.get(question, [])
     if not isinstance(values, list):
         raise BadValue(question, values, "is not a list. Choose the export format JSONL.")
@@ -48,8 +48,8 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
             if not isinstance(value, dict):
                 raise BadValue(key, value, "is not an object with label and user.")
             who = id_text(f"{key}.user", value.get("user", file_annotator), "is missing.")
-        said = _span(key, value) if spans else _label(key, value)
-        by_user.setdefault(who, []).extend([] if said is None else [said])
+        label = _span(key, value) if spans else _label(key, value)
+        by_user.setdefault(who, []).extend([] if label is None else [label])
     for who, answer in by_user.items():
         named = id_text("annotator", who, "is missing.")
         if spans:

@@ -115,7 +115,7 @@ class Export:
             ConfigError: the export does not have the field, or has several questions and no field was given.
             DataError: the export has no entries, is of another platform, or has no question of this kind.
         """
-        found: dict[str, str] = {}
+        sorts: dict[str, str] = {}
         bad: list[BadRow] = []
         first: Mapping[str, Any] | None = None
         for file in self.files:
@@ -133,7 +133,7 @@ class Export:
                     self._images.setdefault(str(entry["image"]), set()).add(entry["of"])
                 try:
                     for name, sort in self.platform.questions(entry):
-                        found[name] = joined_sorts(found.get(name, sort), sort)
+                        sorts[name] = joined_sorts(sorts.get(name, sort), sort)
                 except BadValue as value:
                     bad.append(_bad_row(file, number, value))
                 del bad[SHOWN:]
@@ -142,41 +142,41 @@ class Export:
             text = f"different images have one name, such as {several[0]!r} with the ids {ids}"
             advice = "Tasks are named after both. If they are one image, name tasks after its file: image='image'."
             warnings.warn(f"{self.name}: {text}. {advice}", UserWarning, stacklevel=2)
-        if bad and not found:
+        if bad and not sorts:
             raise DataError(f"{self.name}: no entry can be read.", bad)
         if first is None:
             raise DataError(f"{self.name}: holds no entries of {self.platform.title}. {self._other(self.files[0])}")
-        if not found and (lacking := self.platform.lacking(first, "label")):
+        if not sorts and (lacking := self.platform.lacking(first, "label")):
             raise DataError(f"{self.name}: has no answers{lacking}. {self.platform.menu}")
-        return self._chosen({name: sort.partition("\n")[0].replace("order", "class") for name, sort in found.items()})
+        return self._chosen({name: sort.partition("\n")[0].replace("order", "class") for name, sort in sorts.items()})
 
-    def _chosen(self, found: Mapping[str, str]) -> str:
+    def _chosen(self, sorts: Mapping[str, str]) -> str:
         if self.regions and self._field is None:
             return ""
-        listed = ", ".join(f"'{name}'" for name in found) or "none"
+        listed = ", ".join(f"'{name}'" for name in sorts) or "none"
         if self._field is not None and "*" in self._field:
             before, _, after = self._field.partition("*")
             ends = {
-                name[len(before) : len(name) - len(after)]: name for name in found if fnmatchcase(name, self._field)
+                name[len(before) : len(name) - len(after)]: name for name in sorts if fnmatchcase(name, self._field)
             }
             self._items = {item: name for item, name in ends.items() if item}
             if self._items:
                 return self._field
-        if {found.get(name) for name in ([*found] if self._field is None else [self._field])} == {"ranking"}:
+        if {sorts.get(name) for name in ([*sorts] if self._field is None else [self._field])} == {"ranking"}:
             advice = "Write a row for each pair of a ranking (docs/platforms.md), and read them with kind='preference'."
             raise DataError(f"{self.name}: the answers are rankings. {advice}")
-        if self._field is not None and self._field in found:
-            if (found[self._field] == "spans") == self.spans:
+        if self._field is not None and self._field in sorts:
+            if (sorts[self._field] == "spans") == self.spans:
                 return self._field
             what = "no spans of a text" if self.spans else "spans of a text, which belong to kind sequence"
             raise ConfigError(f"{self.name}: field={self._field!r} is answered with {what}.")
         if self._field is not None:
             raise ConfigError(
                 f"{self.name}: field={self._field!r} is no question of this export; there are: {listed}."
-                f"{did_you_mean(self._field, found)}"
+                f"{did_you_mean(self._field, sorts)}"
             )
         for sort in self._sorts:
-            names = [name for name, own in found.items() if own == sort]
+            names = [name for name, own in sorts.items() if own == sort]
             if len(names) == 1:
                 return names[0]
             if names:
@@ -204,22 +204,24 @@ class Export:
         for record in self._records():
             if not isinstance(record, BadRow):
                 for name, value in record.data.items():
-                    others = values.setdefault(name, [])
-                    if value and not is_picture(str(value)) and not others:
-                        others.append(str(value))
+                    links = values.setdefault(name, [])
+                    if value and not is_picture(str(value)) and not links:
+                        links.append(str(value))
         if not values:
             lacking = self.platform.lacking((), "data") if self.platform.columns else ""
             raise DataError(f"{self.name}: does not name the images of the tasks{lacking}. {_TABLE}")
         listed = ", ".join(f"'{name}'" for name in values)
         if isinstance(self._image, str):
-            found = [name for name in values if name == self._image or self._image.endswith((f".{name}", f":{name}"))]
-            if not found:
+            matching = [
+                name for name in values if name == self._image or self._image.endswith((f".{name}", f":{name}"))
+            ]
+            if not matching:
                 raise ConfigError(
                     f"{self.name}: image={self._image!r} is no column of what annotators saw; there are: {listed}."
                     f"{did_you_mean(self._image, values)}"
                 )
-            return found[0]
-        pictures = [name for name, others in values.items() if not others]
+            return matching[0]
+        pictures = [name for name, links in values.items() if not links]
         for names in (pictures, list(values)):
             if len(names) == 1:
                 return names[0]
@@ -264,8 +266,8 @@ class Export:
         self.left_out.clear()
         self.empty.clear()
         if self.platform.suffixes[0] in _ENDINGS:
-            others = {file.name for file in export_files(self.path, _ENDINGS)} - {file.name for file in self.files}
-            self.left_out.update([f"images that are no {self.platform.suffixes[0]}"] * len(others))
+            unread = {file.name for file in export_files(self.path, _ENDINGS)} - {file.name for file in self.files}
+            self.left_out.update([f"images that are no {self.platform.suffixes[0]}"] * len(unread))
         for file in self.files:
             number = 0
             for number, entry in self.platform.records(file):
@@ -308,8 +310,8 @@ def _of_item(data: Mapping[str, Any], item: str, items: Mapping[str, str]) -> di
     """What annotators saw of one item, without its number in the names of columns, and of all."""
     names = {name.removesuffix(item): name for name in data if name.endswith(item)}
     own = {base: data[name] for base, name in names.items() if all(f"{base}{other}" in data for other in items)}
-    others = {f"{base}{other}" for base in own for other in items}
-    return {name: value for name, value in data.items() if name not in others} | own
+    siblings = {f"{base}{other}" for base in own for other in items}
+    return {name: value for name, value in data.items() if name not in siblings} | own
 
 
 def _bad_row(file: ExportFile, number: int, bad: BadValue) -> BadRow:

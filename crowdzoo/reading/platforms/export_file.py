@@ -65,10 +65,10 @@ class ExportFile:
                 yield stream
             return
         try:
-            found = self.archive.getinfo(self.member)
+            entry = self.archive.getinfo(self.member)
         except KeyError:
             raise DataError(f"{self.name} does not exist.") from None
-        with _archive_errors(self.path), self.archive.open(found) as member:
+        with _archive_errors(self.path), self.archive.open(entry) as member:
             yield member
 
 
@@ -87,18 +87,18 @@ def export_files(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> lis
     """
     path = Path(path)
     if path.is_dir():
-        found = [
+        files = [
             file
             for place in sorted(place for place in path.rglob("*") if place.is_file())
             if not any(part.startswith((".", "__")) for part in place.relative_to(path).parts)
             for file in _files(place, suffixes)
         ]
-        parts = [_parts(file, path) for file in found]
+        parts = [_parts(file, path) for file in files]
     else:
         check_regular(path)
-        found = _files(path, suffixes)
-        parts = [_parts(file, path.parent) for file in found]
-    return [replace(file, annotator=name) for file, name in zip(found, _differences(parts), strict=True)]
+        files = _files(path, suffixes)
+        parts = [_parts(file, path.parent) for file in files]
+    return [replace(file, annotator=name) for file, name in zip(files, _differences(parts), strict=True)]
 
 
 def _files(path: Path, suffixes: tuple[str, ...]) -> list[ExportFile]:
@@ -138,9 +138,9 @@ def _parts(file: ExportFile, root: Path) -> list[str]:
 def _differences(parts: list[list[str]]) -> list[str]:
     """Names of files: their parts without those at either end that all have in common."""
     if len(parts) < 2:
-        return [one[-1] for one in parts]
+        return [path[-1] for path in parts]
     shortest = min(map(len, parts))
-    begin = next((at for at in range(shortest) if len({one[at] for one in parts}) > 1), shortest)
-    end = next((at for at in range(shortest) if len({one[-1 - at] for one in parts}) > 1), shortest)
-    names = ["/".join(one[begin : len(one) - end]) for one in parts]
-    return names if all(names) else ["/".join(one) for one in parts]
+    begin = next((at for at in range(shortest) if len({path[at] for path in parts}) > 1), shortest)
+    end = next((at for at in range(shortest) if len({path[-1 - at] for path in parts}) > 1), shortest)
+    names = ["/".join(path[begin : len(path) - end]) for path in parts]
+    return names if all(names) else ["/".join(path) for path in parts]

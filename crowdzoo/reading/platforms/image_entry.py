@@ -47,8 +47,8 @@ def _label(tag: Mapping[str, Any], question: str) -> str | None:
 def image_regions(entry: Mapping[str, Any], question: str) -> Marked:
     """What annotators marked on an image."""
     record = _record(entry)
-    others = sum(name not in _USUAL for tag in entry["tags"] for name in tag["attributes"])
-    record.left_out = ["attributes"] * (entry["attributes"] + others)
+    num_unusual = sum(name not in _USUAL for tag in entry["tags"] for name in tag["attributes"])
+    record.left_out = ["attributes"] * (entry["attributes"] + num_unusual)
     return record, entry["size"], entry["marked"].items()
 
 

@@ -23,15 +23,17 @@ def _answers(entry: Mapping[str, Any]) -> Iterator[Answer]:
         for name, project in entry["projects"].items():
             for place, label in enumerate(project["labels"]):
                 where, form, about = f"projects.{name}.labels[{place}]", dict[str, list[Any]](), label["label_details"]
-                asked = [*label["annotations"].get("classifications", [])]
-                for each in asked:
-                    answer = each.get("radio_answer") or each.get("text_answer")
-                    chosen = [answer] if answer else each.get("checklist_answers", [])
-                    form.setdefault(each["name"], []).extend(one.get("name", one.get("content")) for one in chosen)
-                    asked += [nested for one in chosen for nested in one.get("classifications") or ()]
+                questions = [*label["annotations"].get("classifications", [])]
+                for question in questions:
+                    answer = question.get("radio_answer") or question.get("text_answer")
+                    chosen = [answer] if answer else question.get("checklist_answers", [])
+                    form.setdefault(question["name"], []).extend(
+                        choice.get("name", choice.get("content")) for choice in chosen
+                    )
+                    questions += [nested for choice in chosen for nested in choice.get("classifications") or ()]
                 details = label.get("performance_details", {})
-                said, seconds = None if details.get("skipped") else form, details.get("seconds_to_create")
-                yield where, about["created_by"] or "", said, seconds, about.get("created_at")
+                form_or_none, seconds = None if details.get("skipped") else form, details.get("seconds_to_create")
+                yield where, about["created_by"] or "", form_or_none, seconds, about.get("created_at")
     except (LookupError, TypeError, AttributeError):
         raise BadValue(where, entry["projects"], "has no labels with label_details and annotations.") from None
 

@@ -36,8 +36,8 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         record.left_out.append("rejected assignments")
         return record
     annotator = id_text("WorkerId", entry.get("WorkerId"), _MISSING)
-    said = [text for one in _answers(entry).get(question, []) if (text := label_text(_ANSWER + question, one))]
-    record.add(annotator, said, f"assignments without an answer to '{question}'", entry.get("WorkTimeInSeconds"),
+    labels = [text for answer in _answers(entry).get(question, []) if (text := label_text(_ANSWER + question, answer))]
+    record.add(annotator, labels, f"assignments without an answer to '{question}'", entry.get("WorkTimeInSeconds"),
                entry.get("SubmitTime"))  # fmt: skip
     return record
 
@@ -49,24 +49,24 @@ def _answers(entry: Mapping[str, str]) -> dict[str, list[Any]]:
     such column alone is a question that is answered with true or false. Several values of one column stand between
     bars.
     """
-    found: dict[str, list[Any]] = {}
+    answers: dict[str, list[Any]] = {}
     options = Counter(column.split(".")[1] for column in entry if column.startswith(_ANSWER) and column.count(".") > 1)
     for column, value in entry.items():
         name = column.removeprefix(_ANSWER)
         if name == column or value in ("", "{}"):  # of a form without an answer
             continue
         if name == _FORM:
-            found |= form_answers(_ANSWER + _FORM, value)
+            answers |= form_answers(_ANSWER + _FORM, value)
             continue
         question, dot, option = name.partition(".")
         if dot and value.casefold() in ("true", "false"):
             if options[question] == 1:
-                found[question] = [value.casefold()]
+                answers[question] = [value.casefold()]
             else:
-                found.setdefault(question, []).extend([option] if value.casefold() == "true" else [])
+                answers.setdefault(question, []).extend([option] if value.casefold() == "true" else [])
         else:
-            found[name] = _listed(value)
-    return found
+            answers[name] = _listed(value)
+    return answers
 
 
 def form_answers(key: str, value: Any) -> dict[str, list[Any]]:
@@ -83,23 +83,23 @@ def form_answers(key: str, value: Any) -> dict[str, list[Any]]:
         parts = parse_json(value, constants=True) if isinstance(value, str) else value
     except JsonError as error:
         raise BadValue(key, value, f"{error}.") from None
-    found: dict[str, list[Any]] = {}
+    answers: dict[str, list[Any]] = {}
     for part in parts if isinstance(parts, list) else [parts]:
         if not isinstance(part, dict):
             raise BadValue(key, value, "is not a list of objects.")
-        for question, said in part.items():
-            if not isinstance(said, dict):
-                found[question] = said if isinstance(said, list) else [said]
-            elif all(isinstance(chosen, bool) for chosen in said.values()):
-                options = [option for option, chosen in said.items() if chosen]
-                found[question] = list(said.values()) if len(said) == 1 else options
-            elif "label" in said:
-                found[question] = [said["label"]]
-            elif isinstance(said.get("labels"), list):
-                found[question] = said["labels"]
+        for question, content in part.items():
+            if not isinstance(content, dict):
+                answers[question] = content if isinstance(content, list) else [content]
+            elif all(isinstance(chosen, bool) for chosen in content.values()):
+                options = [option for option, chosen in content.items() if chosen]
+                answers[question] = list(content.values()) if len(content) == 1 else options
+            elif "label" in content:
+                answers[question] = [content["label"]]
+            elif isinstance(content.get("labels"), list):
+                answers[question] = content["labels"]
             else:
-                found |= {f"{question}.{name}": [one] for name, one in said.items()}
-    return found
+                answers |= {f"{question}.{name}": [choice] for name, choice in content.items()}
+    return answers
 
 
 def _listed(value: str) -> list[Any]:

@@ -62,9 +62,9 @@ class Platform:
         return ""
 
 
-def joined_sorts(one: str, other: str) -> str:
+def joined_sorts(sort: str, other: str) -> str:
     """The sort of a question that has two of them, see `Platform.questions`."""
-    (first, *labels), (second, *others) = one.split("\n"), other.split("\n")
-    if one != other and labels and sorted(labels) == sorted(others):
+    (first, *labels), (second, *more_labels) = sort.split("\n"), other.split("\n")
+    if sort != other and labels and sorted(labels) == sorted(more_labels):
         return "\n".join(["ranking", *labels])
-    return one if one == other else "class" if {first, second} <= {"class", "order", "ranking"} else "other"
+    return sort if sort == other else "class" if {first, second} <= {"class", "order", "ranking"} else "other"

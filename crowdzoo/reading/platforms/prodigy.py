@@ -57,19 +57,19 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         return record
     values = [answer] if binary else entry.get(question)
     values = values if isinstance(values, list) else [values]
-    said = [text for one in values if (text := label_text(question, one)) is not None]
-    record.add(who, said, f"examples without an answer to '{question}'", time=entry.get("_timestamp"))
+    labels = [text for value in values if (text := label_text(question, value)) is not None]
+    record.add(who, labels, f"examples without an answer to '{question}'", time=entry.get("_timestamp"))
     return record
 
 
 def _spans(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = entry.get("spans")
-    if not isinstance(found, list):
-        raise BadValue("spans", found, "is not a list.")
-    for place, span in enumerate(found):
+    spans = entry.get("spans")
+    if not isinstance(spans, list):
+        raise BadValue("spans", spans, "is not a list.")
+    for place, span in enumerate(spans):
         if not isinstance(span, dict) or not {"start", "end", "label"} <= set(span):
             raise BadValue(f"spans[{place}]", span, "is no span of a text with start, end and label.")
-    return [{key: span[key] for key in ("start", "end", "label")} for span in found]
+    return [{key: span[key] for key in ("start", "end", "label")} for span in spans]
 
 
 def _tokens(tokens: Any) -> list[str] | None:
@@ -77,7 +77,7 @@ def _tokens(tokens: Any) -> list[str] | None:
     if not isinstance(tokens, list):
         return None
     # a line break is a token there
-    return [one["text"] for one in tokens if isinstance(one, dict) and str(one.get("text", "")).strip()]
+    return [token["text"] for token in tokens if isinstance(token, dict) and str(token.get("text", "")).strip()]
 
 
 PRODIGY = Platform(

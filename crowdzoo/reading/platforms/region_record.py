@@ -36,9 +36,11 @@ def region_record(
         who = annotator if name == "" else name
         try:
             image = MarkedImage.of(size, regions, entry.get("image_id"))
-            first, one = sizes.setdefault(record.task, (size, who))
+            first, first_annotator = sizes.setdefault(record.task, (size, who))
             if [*first] != [*size]:
-                raise DataError(f"has {size[0]} x {size[1]} pixels, {first[0]} x {first[1]} by {one!r}. Correct one.")
+                raise DataError(
+                    f"has {size[0]} x {size[1]} pixels, {first[0]} x {first[1]} by {first_annotator!r}. Correct one."
+                )
             record.add(who, [image.text], "", *seconds)
             record.images.append(image)
         except DataError as error:

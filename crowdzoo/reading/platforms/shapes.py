@@ -63,10 +63,10 @@ def ellipse(centre: ArrayLike, radii: ArrayLike, size: Sequence[int], degrees: f
 def _turned(points: NDArray[np.float64], about: NDArray[np.float64], degrees: float, size: Sequence[int]) -> Any:
     angle = np.radians(degrees)
     turn = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
-    found = (points - about) @ turn + about
-    if not (np.abs(found) <= _FAR * max(size)).all():
+    turned = (points - about) @ turn + about
+    if not (np.abs(turned) <= _FAR * max(size)).all():
         raise DataError("lies far outside of the image, or has a number that is not finite. Mark it again.")
-    (mask,) = mask_tools().frPyObjects([found.ravel().tolist()], *size)
+    (mask,) = mask_tools().frPyObjects([turned.ravel().tolist()], *size)
     return {"counts": str(mask["counts"], "ascii")}
 
 
@@ -117,12 +117,12 @@ def brush_mask(rle: Sequence[int], size: Sequence[int]) -> dict[str, Any]:
     total, depth, widths = read(32), read(5) + 1, [read(4) + 1 for _ in range(4)]
     if total != 4 * size[0] * size[1]:
         raise DataError(f"has {total:,} numbers, and four for each of {size[1]} x {size[0]} pixels are needed.")
-    found, counts, left = [], [], total
+    pixels, counts, left = [], [], total
     while left > 0:
         is_one, length = read(1), read(widths[read(2)]) + 1
         values = [read(depth) for _ in range(1 if is_one else length)]
-        found += values
+        pixels += values
         counts += [length] if is_one else [1] * length
         left -= length
-    alpha = np.repeat(np.array(found) > 0, counts)[3:total:4]
+    alpha = np.repeat(np.array(pixels) > 0, counts)[3:total:4]
     return {"counts": mask_of_pixels(alpha.reshape(*size))}

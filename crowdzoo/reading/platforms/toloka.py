@@ -35,10 +35,10 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     if status in _NOT_DONE:
         record.left_out.append(f"{_NOT_DONE[status]} assignments")
         return record
-    said = _labels(_OUTPUT + question, entry.get(_OUTPUT + question, ""))
+    labels = _labels(_OUTPUT + question, entry.get(_OUTPUT + question, ""))
     missing = "is missing. Download the results of the pool, which name the Tolokers."
     who, empty = id_text(_WORKER, entry.get(_WORKER), missing), f"assignments without an answer to '{question}'"
-    record.add(who, said, empty, time=entry.get("ASSIGNMENT:submitted"))
+    record.add(who, labels, empty, time=entry.get("ASSIGNMENT:submitted"))
     return record
 
 
@@ -50,7 +50,7 @@ def _labels(key: str, value: str) -> list[str]:
             values = parse_json(value, constants=True)
         except JsonError as error:
             raise BadValue(key, value, f"{error}.") from None
-    return [text for one in values if (text := label_text(key, one)) is not None]
+    return [text for item in values if (text := label_text(key, item)) is not None]
 
 
 TOLOKA = Platform(

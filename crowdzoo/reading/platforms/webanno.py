@@ -46,7 +46,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     parts = file_annotator.split("/")
     who, name = (parts[-1], entry["document"]) if entry["document"] else (parts[0], "/".join(parts[1:]))
     number = entry["rows"][0][1].partition("-")[0]
-    text, found, tokens = _plain(entry["text"]), dict[tuple[str, Any], dict[str, Any]](), list[str]()
+    text, drawn, tokens = _plain(entry["text"]), dict[tuple[str, Any], dict[str, Any]](), list[str]()
     left_out = list[str]()
     first = offset = end = 0
     for row, line in entry["rows"]:
@@ -67,19 +67,19 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         for value, mark in _VALUE.findall(cells.get(question, "_")):
             if value != "_":
                 label = question.partition(".")[0] if value == "*" else _plain(value)
-                found.setdefault((label, mark or row), {"start": start, "label": label})["end"] = end
+                drawn.setdefault((label, mark or row), {"start": start, "label": label})["end"] = end
     task = f"{name}/{number}" if name else number
     if who == "INITIAL_CAS":  # the document as it was imported
         return Record(
             task, {"text": text}, left_out=["sentences of INITIAL_CAS, which nobody annotated"], tokens=tokens
         )
     gold = who == "CURATION_USER"
-    return Record(task, {"text": text}, [(None if gold else who, [*found.values()])], left_out, tokens=tokens)
+    return Record(task, {"text": text}, [(None if gold else who, [*drawn.values()])], left_out, tokens=tokens)
 
 
 def _plain(text: str) -> str:
     """Without the marks before special characters."""
-    return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t", "r": "\r"}.get(found[1], found[1]), text)
+    return re.sub(r"\\(.)", lambda escape: {"n": "\n", "t": "\t", "r": "\r"}.get(escape[1], escape[1]), text)
 
 
 WEBANNO = Platform(

@@ -334,10 +334,10 @@ class _Conll:
     def _unknown(self, tag: str) -> str:
         """Why a tag is not to be taken, or ""."""
         if self.given is not None and tag not in self.given:
-            shown = ", ".join(map(repr, self.given))
+            names = ", ".join(map(repr, self.given))
             same = [name for name in self.given if name.lower() == tag.lower()]
             return (
-                f"is not one of the classes [{shown}].{did_you_mean(tag.upper() if same else tag, same or self.given)}"
+                f"is not one of the classes [{names}].{did_you_mean(tag.upper() if same else tag, same or self.given)}"
             )
         reason = tag_problem(tag, self.scheme)
         if reason and not self.header and not self.tokens[1:]:

@@ -55,14 +55,14 @@ def read_sentences(
     if platform is None and Path(Path(path).name.removesuffix(".gz")).suffix != ".jsonl":
         if strange := next((name for name, value in rows.items() if value not in (None, "error")), None):
             raise ConfigError(f"{strange} is for spans; nothing of files of columns can be left out. Correct the file.")
-        found = read_conll(path, gold=gold, scheme=scheme, classes=classes, on_bad_tags=on_bad_tags)
-        return _without(found, exclude or (), path)
+        sequences = read_conll(path, gold=gold, scheme=scheme, classes=classes, on_bad_tags=on_bad_tags)
+        return _without(sequences, exclude or (), path)
     if gold is not None:
         end = "Of an export make such a file: `crowdzoo convert EXPORT --kind sequence --platform NAME --out DIR`."
         raise ConfigError(f'gold: spans have their gold in the same file, {path}, in lines with "gold": true. {end}')
     scheme = READ_AS.get(scheme, scheme)
     types = classes and TagSet(classes, scheme).types
-    found = read_spans(
+    sequences = read_spans(
         path,
         scheme=scheme,
         types=types,
@@ -73,7 +73,7 @@ def read_sentences(
         encoding=encoding,
         **rows,
     )
-    return _without(found, exclude or (), path)
+    return _without(sequences, exclude or (), path)
 
 
 def _without(crowd: CrowdSequences, names: Sequence[str], path: str | Path) -> CrowdSequences:

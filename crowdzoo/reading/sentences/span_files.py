@@ -248,42 +248,46 @@ class _Spans:
 
     def _sentence(self, task: str, row: dict[str, Any], number: int) -> Sentence:
         """The task's sentence, from this line or an earlier one that says the same."""
-        text, given = row.get("text"), row.get("tokens")
+        text, given_tokens = row.get("text"), row.get("tokens")
         known = self.sentences.get(task)
         if known is not None:
-            for key, mine, theirs in (("text", text, known.text), ("tokens", given, known.given)):
+            for key, mine, theirs in (("text", text, known.text), ("tokens", given_tokens, known.given)):
                 if mine != theirs:
                     reason = f"differs from what line {known.line} says of task {task!r}. A task is one sentence."
                     raise LineError(key, mine, reason)
             return known
         if text is not None and not (isinstance(text, str) and is_text(text)):
             raise LineError("text", text, "is no string, or holds a NUL or half a character.")
-        if given is not None and not (isinstance(given, list) and all(is_token(token) for token in given)):
-            raise LineError("tokens", given, "is no list of strings with something to see in each.")
+        if given_tokens is not None and not (
+            isinstance(given_tokens, list) and all(is_token(token) for token in given_tokens)
+        ):
+            raise LineError("tokens", given_tokens, "is no list of strings with something to see in each.")
         offsets: NDArray[np.int64] | str | None
-        if given is not None:
-            tokens, offsets = given, None if text is None else aligned(text, given)
+        if given_tokens is not None:
+            tokens, offsets = given_tokens, None if text is None else aligned(text, given_tokens)
         elif text is not None:
             tokens, offsets = split_tokens(text)
         else:
             raise LineError("text", None, "is missing. Each line has the sentence as text, as tokens, or both.")
         if isinstance(offsets, str):
-            raise LineError("tokens", given, offsets)
+            raise LineError("tokens", given_tokens, offsets)
         if not tokens:
-            raise LineError("text" if given is None else "tokens", text or given, "has no tokens. Leave it out.")
+            raise LineError(
+                "text" if given_tokens is None else "tokens", text or given_tokens, "has no tokens. Leave it out."
+            )
         first = next(iter(self.sentences.values()), None)
         if first is not None and (first.text is None) != (text is None):
             have = "no text" if first.text is None else "a text"
             reason = f"differs from line {first.line}, which has {have}. All lines have one, or none."
             raise LineError("text", text, reason)
-        self.sentences[task] = Sentence(len(self.sentences), number, text, tokens, offsets, given)
+        self.sentences[task] = Sentence(len(self.sentences), number, text, tokens, offsets, given_tokens)
         return self.sentences[task]
 
     def _drawn(self, sentence: Sentence, spans: Any) -> list[DrawnSpan]:
         """A line's spans, each once, in the order of the text."""
         if not isinstance(spans, list):
             raise LineError("spans", spans, "is not a list.")
-        found: list[tuple[tuple[tuple[int, int], ...], str]] = []
+        drawn: list[tuple[tuple[tuple[int, int], ...], str]] = []
         for number, span in enumerate(spans):
             key = f"spans[{number}]"
             if not isinstance(span, dict):
@@ -297,28 +301,28 @@ class _Spans:
                 continue
             whole = _FRAGMENTS not in span
             pieces = (self._tokens_of(sentence, key, *ends, label),) if whole else self._pieces(sentence, key, span)
-            found.append((pieces, label))
-        found = sorted(set(found))
-        side_by_side = all(one[-1][1] <= other[0][0] for (one, _), (other, _) in pairwise(found))
-        self.flat &= side_by_side and all(len(pieces) == 1 for pieces, _ in found)
-        return [DrawnSpan(label, pieces) for pieces, label in found]
+            drawn.append((pieces, label))
+        drawn = sorted(set(drawn))
+        side_by_side = all(left[-1][1] <= other[0][0] for (left, _), (other, _) in pairwise(drawn))
+        self.flat &= side_by_side and all(len(pieces) == 1 for pieces, _ in drawn)
+        return [DrawnSpan(label, pieces) for pieces, label in drawn]
 
     def _pieces(self, sentence: Sentence, key: str, span: dict[str, Any]) -> tuple[tuple[int, int], ...]:
         """Tokens of a span's pieces; those with no token between them are one."""
-        given = span[_FRAGMENTS]
-        pairs = isinstance(given, list) and all(isinstance(each, list) and len(each) == 2 for each in given)
-        found: list[tuple[int, int]] = []
-        for start, end in given if pairs else ():
+        fragments = span[_FRAGMENTS]
+        pairs = isinstance(fragments, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in fragments)
+        pieces: list[tuple[int, int]] = []
+        for start, end in fragments if pairs else ():
             first, last = self._tokens_of(sentence, key, start, end, span["label"])
-            if found and first <= found[-1][1]:
-                before = found.pop()
+            if pieces and first <= pieces[-1][1]:
+                before = pieces.pop()
                 first, last = before[0], max(before[1], last)
-            found.append((first, last))
-        crossing = any(start < end for (_, end), (start, _) in pairwise(given if found else ()))
-        if not found or crossing or [given[0][0], given[-1][1]] != [span["start"], span["end"]]:
+            pieces.append((first, last))
+        crossing = any(start < end for (_, end), (start, _) in pairwise(fragments if pieces else ()))
+        if not pieces or crossing or [fragments[0][0], fragments[-1][1]] != [span["start"], span["end"]]:
             reason = "is no list of pieces [start, end], one after the other, from the start of the span to its end."
-            raise LineError(f"{key}.{_FRAGMENTS}", given, reason)
-        return tuple(found)
+            raise LineError(f"{key}.{_FRAGMENTS}", fragments, reason)
+        return tuple(pieces)
 
     def _tokens_of(self, sentence: Sentence, key: str, start: Any, end: Any, label: Any) -> tuple[int, int]:
         """First token of a piece of a span, and the one after the last."""
@@ -346,9 +350,9 @@ class _Spans:
 
     def result(self) -> CrowdSequences:
         sentences = list(self.sentences.values())
-        gold = {(each.code, ""): each.gold for each in sentences if each.gold is not None}
-        said = {**gold, **self.answers}
-        types = {label for spans in said.values() for label, _ in spans}
+        gold = {(item.code, ""): item.gold for item in sentences if item.gold is not None}
+        answers = {**gold, **self.answers}
+        types = {label for spans in answers.values() for label, _ in spans}
         if unmet := [name for name in self.layer or () if name not in types]:
             reason = f"nobody marked a span of layer={unmet[0]!r}. Correct it, or leave it out."
             raise DataError(f"{self.file.name}: {reason}")
@@ -358,7 +362,7 @@ class _Spans:
         if names is None:
             names = sorted_names({name for _, name in self.answers})
         place = {str(name): code for code, name in enumerate(names.tolist())}
-        kept = said if self.flat else {key: outermost(spans) for key, spans in said.items()}
+        kept = answers if self.flat else {key: outermost(spans) for key, spans in answers.items()}
         codes = {}
         for (task, name), spans in kept.items():
             flat = [(label, pieces[0][0], pieces[-1][1]) for label, pieces in spans]
@@ -373,8 +377,8 @@ class _Spans:
         with_text = sentences[0].text is not None
         drawn = None
         if not self.flat:
-            self._tell_lost(said, kept)
-            drawn = {(task, place.get(name, GOLD)): tuple(spans) for (task, name), spans in said.items()}
+            self._tell_lost(answers, kept)
+            drawn = {(task, place.get(name, GOLD)): tuple(spans) for (task, name), spans in answers.items()}
         return CrowdSequences(
             [sentence.tokens for sentence in sentences],
             crowd,
@@ -386,10 +390,10 @@ class _Spans:
             drawn,
         )
 
-    def _tell_lost(self, said: dict[Any, list[DrawnSpan]], kept: dict[Any, list[DrawnSpan]]) -> None:
+    def _tell_lost(self, answers: dict[Any, list[DrawnSpan]], kept: dict[Any, list[DrawnSpan]]) -> None:
         """Warns of what tags do not have."""
-        spans, flat = (sum(map(len, each.values())) for each in (said, kept))
-        pieces = sum(len(each.fragments) > 1 for one in said.values() for each in one)
+        spans, flat = (sum(map(len, span.values())) for span in (answers, kept))
+        pieces = sum(len(span.fragments) > 1 for spans_of_answer in answers.values() for span in spans_of_answer)
         warnings.warn(
             f"{self.file.name}: of {spans:,} spans, {spans - flat:,} lie inside longer ones or overlap them, and tags "
             f"lack these; {pieces:,} are in pieces, and tags fill their gaps. The method span-votes and the agreement "

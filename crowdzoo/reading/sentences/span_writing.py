@@ -58,14 +58,14 @@ def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path
         for task, name in enumerate(sequences.annotations.tasks.tolist()):
             head, edges = _sentence_line(sequences, task, name), sequences.edges(task)
             answers = sequences.answers(task)
-            said = [({"annotator": who}, answers[who], codes[who]) for who in who_said[task].tolist()]
+            rows = [({"annotator": who}, answers[who], codes[who]) for who in who_said[task].tolist()]
             if gold is not None and (truth := gold[task]) is not None:
-                said.append(({"gold": True}, truth, GOLD))
-            for who, tags, code in said:
+                rows.append(({"gold": True}, truth, GOLD))
+            for who, tags, code in rows:
                 flat = (DrawnSpan(label, ((start, end),)) for label, start, end in spans_of(tags, sequences.scheme))
                 spans = flat if sequences.drawn is None else sequences.drawn[task, code]
                 yield {**head, **who, "spans": [span.entry(edges) for span in spans]}
-            if not said:
+            if not rows:
                 yield head
 
     return write_lines(path, (json.dumps(line, ensure_ascii=False) + "\n" for line in lines()))
@@ -79,12 +79,12 @@ def _sentence_line(sequences: CrowdSequences, task: int, name: Any) -> dict[str,
         text, offsets = sequences.texts[task], sequences.offsets[task]
         head = {"task": name, "text": text}
         if split_tokens(text)[0] != tokens:
-            found = aligned(text, tokens)
-            if isinstance(found, str) or not np.array_equal(found, offsets):
-                why = found if isinstance(found, str) else "stand elsewhere than its offsets say."
+            places = aligned(text, tokens)
+            if isinstance(places, str) or not np.array_equal(places, offsets):
+                why = places if isinstance(places, str) else "stand elsewhere than its offsets say."
                 raise DataError(f"the tokens of task {name!r} {why}")
             head["tokens"] = tokens
-    if not all(is_text(each) for each in (*tokens, head.get("text", ""))):
+    if not all(is_text(text_value) for text_value in (*tokens, head.get("text", ""))):
         raise DataError(f"task {name!r} holds half a character, which no file can.")
     return head
 
@@ -93,14 +93,14 @@ def _head(sequences: CrowdSequences, gold: list[list[str] | None] | None) -> dic
     """The first line: those names that reading would not find, or find in another order."""
     crowd = sequences.annotations
     used = {str(name) for name in crowd.annotators[np.unique(crowd.annotator_ids)].tolist()}
-    said = {sequences.classes[code] for code in np.unique(crowd.labels).tolist()}
-    said |= {tag for tags in gold or () for tag in tags or ()}
-    types = {tag[2:] for tag in said if tag != OUTSIDE}
+    classes = {sequences.classes[code] for code in np.unique(crowd.labels).tolist()}
+    classes |= {tag for tags in gold or () for tag in tags or ()}
+    types = {tag[2:] for tag in classes if tag != OUTSIDE}
     types |= {span.label for spans in (sequences.drawn or {}).values() for span in spans}
-    found = {
+    head = {
         "tasks": names_array(integers_if_all([str(name) for name in crowd.tasks.tolist()]), "tasks").tolist(),
         "annotators": sorted_names(used).tolist(),
         "classes": allowed_tags(types, sequences.scheme),
     }
     own = {key: getattr(crowd, key).tolist() for key in _HEAD}
-    return {key: own[key] for key in _HEAD if own[key] != found[key]}
+    return {key: own[key] for key in _HEAD if own[key] != head[key]}

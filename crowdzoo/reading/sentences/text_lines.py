@@ -202,7 +202,7 @@ class ExportLines(TextFile):
         if self.text is None and len(texts) == 1:
             name = next(iter(texts))
         if name not in texts:
-            listed = ", ".join(f"'{one}'" for one in texts) or "none"
+            listed = ", ".join(f"'{text_name}'" for text_name in texts) or "none"
             reason = f"is missing. Texts of the entry: {listed}. `crowdzoo convert --text NAME` names it."
             self.note(record.row, name, None, reason)
         return texts.get(name)
@@ -219,27 +219,27 @@ def _tidy(text: str, spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
     Raises:
         BadValue: another text stands where a span was marked.
     """
-    found: list[dict[str, Any]] = []
+    tidied: list[dict[str, Any]] = []
     for span in spans:
         marked = span.get("text")
         pieces = [_trimmed(text, *piece) for piece in span.get("fragments", ())]
         start, end = (pieces[0][0], pieces[-1][1]) if pieces else _trimmed(text, span["start"], span["end"], marked)
         _check_marked(text, span, pieces or [[start, end]])
         tidy = {"start": start, "end": end, "label": span["label"], **({"fragments": pieces} if pieces else {})}
-        if tidy not in found:
-            found.append(tidy)
-    return found
+        if tidy not in tidied:
+            tidied.append(tidy)
+    return tidied
 
 
 def _check_marked(text: str, span: dict[str, Any], pieces: list[list[Any]]) -> None:
     """Compares letters alone: platforms write white space in their own ways, and a space between pieces."""
     marked = span.get("text")
     if isinstance(marked, str) and all(type(end) is int for piece in pieces for end in piece):
-        found = "".join(text[slice(*piece)] for piece in pieces)
-        if "".join(found.split()) != "".join(marked.split()):
-            given = span.get("fragments", [[span["start"], span["end"]]])
-            there = short_repr(" ".join(text[slice(*piece)] for piece in given))
-            listed = ", ".join("{} to {}".format(*piece) for piece in given)
+        covered = "".join(text[slice(*piece)] for piece in pieces)
+        if "".join(covered.split()) != "".join(marked.split()):
+            fragments = span.get("fragments", [[span["start"], span["end"]]])
+            there = short_repr(" ".join(text[slice(*piece)] for piece in fragments))
+            listed = ", ".join("{} to {}".format(*piece) for piece in fragments)
             reason = f"is what was marked, and the text has {there} there (characters {listed}). Export both again."
             raise BadValue(span.get("place"), marked, reason)
 

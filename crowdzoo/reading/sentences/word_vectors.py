@@ -120,9 +120,9 @@ class _Reader:
     def _numbers(self, number: int, fields: list[str]) -> NDArray[np.float32] | None:
         try:
             with np.errstate(over="ignore"):
-                vector = np.array([float(each) for each in fields]).astype(np.float32)
+                vector = np.array([float(field) for field in fields]).astype(np.float32)
         except ValueError:
-            wrong = next(place for place, each in enumerate(fields) if not _is_number(each))
+            wrong = next(place for place, field in enumerate(fields) if not _is_number(field))
             reason = "is not a number."
         else:
             finite = np.isfinite(vector)

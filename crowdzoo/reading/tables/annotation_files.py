@@ -41,5 +41,5 @@ def write_annotations(annotations: Annotations, path: str | Path) -> Path:
         columns = {"left": columns.pop("task"), "right": annotations.tasks[annotations.right_ids], **columns}
     for name, form, values in (("seconds", "g", annotations.seconds), ("timestamp", ".15g", annotations.timestamp)):
         if values is not None:
-            columns[name] = np.array(["" if np.isnan(each) else format(each, form) for each in values], object)
+            columns[name] = np.array(["" if np.isnan(value) else format(value, form) for value in values], object)
     return write_rows(path, columns, zip(*(column.tolist() for column in columns.values()), strict=True))

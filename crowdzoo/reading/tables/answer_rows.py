@@ -16,18 +16,18 @@ LISTS = ("annotator", "label")  # columns whose cells may hold several
 
 def code_names(schema: pa.Schema) -> dict[str, list[str]]:
     """Column -> the names behind its codes, where the library `datasets` wrote them: features of type `ClassLabel`."""
-    found: dict[str, list[str]] = {}
+    names_by_code: dict[str, list[str]] = {}
     try:
         features = parse_json((schema.metadata or {})[_KEY])["info"]["features"].items()
     except (JsonError, KeyError, TypeError, AttributeError):  # not of this library, or of another version
-        return found
+        return names_by_code
     for column, feature in features:
         while (isinstance(feature, list) and feature) or (isinstance(feature, dict) and "feature" in feature):
             feature = feature[0] if isinstance(feature, list) else feature["feature"]  # of lists, old or new
         names = feature.get("names") if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" else None
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
-            found[column] = list(dict.fromkeys(names))
-    return found
+            names_by_code[column] = list(dict.fromkeys(names))
+    return names_by_code
 
 
 def answer_rows(
@@ -71,10 +71,10 @@ def answer_rows(
             for ours, array in arrays.items()
         }
     if found.get("label") in names and pa.types.is_integer(arrays["label"].type):
-        told = np.flatnonzero(pc.not_equal(arrays["label"], -1).fill_null(True).to_numpy(zero_copy_only=False))
-        if len(told) < len(arrays["label"]):
-            rows = told if rows is None else rows[told]
-            arrays = {ours: array.take(pa.array(told)) for ours, array in arrays.items()}
+        answered = np.flatnonzero(pc.not_equal(arrays["label"], -1).fill_null(True).to_numpy(zero_copy_only=False))
+        if len(answered) < len(arrays["label"]):
+            rows = answered if rows is None else rows[answered]
+            arrays = {ours: array.take(pa.array(answered)) for ours, array in arrays.items()}
     for ours, array in arrays.items():
         arrays[ours] = named(array, names.get(found[ours]))
     return arrays, None if rows is None else first + rows

@@ -41,23 +41,23 @@ def listed(text: str, of: tuple[type, ...] = (str, int, float)) -> list[str] | N
     if text[:1] not in ("[", "(", "{"):
         return None
     try:
-        found: Any = ast.literal_eval(re.sub(r"(?<=\w['\"])\s+(?=['\"])", ", ", text))  # ['a' 'b'], as NumPy writes it
+        parsed: Any = ast.literal_eval(re.sub(r"(?<=\w['\"])\s+(?=['\"])", ", ", text))  # ['a' 'b'], as NumPy writes it
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
-    of_labels = isinstance(found, (list, tuple, set)) and all(isinstance(each, of) for each in found)
-    return ["" if each is None else str(each).strip() for each in found] if of_labels else None
+    of_labels = isinstance(parsed, (list, tuple, set)) and all(isinstance(item, of) for item in parsed)
+    return ["" if item is None else str(item).strip() for item in parsed] if of_labels else None
 
 
 def json_answers(text: str) -> dict[str, Any]:
     """Question -> answer of a cell such as {"T0": "yes"} or [{"task": "T0", "value": "yes"}]; of other cells {}."""
     try:
-        found = parse_json(text) if text.lstrip()[:1] in ("[", "{") else []
+        parsed = parse_json(text) if text.lstrip()[:1] in ("[", "{") else []
     except JsonError:
         return {}
-    objects = found if isinstance(found, list) else [found]
-    if not all(isinstance(each, dict) for each in objects):
+    objects = parsed if isinstance(parsed, list) else [parsed]
+    if not all(isinstance(entry, dict) for entry in objects):
         return {}
-    parts = [{str(each["task"]): each["value"]} if {"task", "value"} <= each.keys() else each for each in objects]
+    parts = [{str(entry["task"]): entry["value"]} if {"task", "value"} <= entry.keys() else entry for entry in objects]
     return {name: answer for part in parts for name, answer in part.items()}
 
 
@@ -82,10 +82,10 @@ def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
         everybody = [who for people, _ in parts for who in {*people}]
         if len({*everybody}) < len(everybody):
             who, label = several[0]
-            shown = "\\n" if mark == "\n" else mark
+            typed = "\\n" if mark == "\n" else mark
             raise DataError(
                 f"{source.name}: the annotator {short_repr(who)} looks like several, and {short_repr(label)} like a "
-                f"label of each. Split both: annotator_separator='{shown}'. If it is one, name all the classes, "
+                f"label of each. Split both: annotator_separator='{typed}'. If it is one, name all the classes, "
                 "as in classes=A,B."
             )
 
@@ -168,8 +168,8 @@ class CellSource(Source):
         marks = without_zeros(pa.array(self.layout.missing, pa.large_string()))
         if self.label_kind.has_numbers:  # however they are written
             numbers, words = self._ratings(marks)
-            found, no_number = self._ratings(values)
-            return ~((np.isin(found, numbers[~words]) & ~no_number) | _is_in(values, marks))
+            ratings, no_number = self._ratings(values)
+            return ~((np.isin(ratings, numbers[~words]) & ~no_number) | _is_in(values, marks))
         return ~_is_in(without_zeros(values), marks)
 
     def _ratings(self, texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -197,7 +197,7 @@ class CellSource(Source):
         present = np.empty((len(cells), batch.num_rows), dtype=bool)
         for kind in {values.type for values in cells.values()}:
             places = [place for place, values in enumerate(cells.values()) if values.type == kind]
-            values = pa.concat_arrays([one for one in cells.values() if one.type == kind])
+            values = pa.concat_arrays([cell for cell in cells.values() if cell.type == kind])
             present[places] = (self._present(values) & _filled(values)).reshape(len(places), batch.num_rows)
         row, column = np.nonzero(present.T)
         # columns without a label have no type that counts
@@ -216,9 +216,9 @@ class CellSource(Source):
         return Batch(
             columns,
             lines,
-            lambda wanted: originals([int(row[one]) for one in wanted]),
+            lambda wanted: originals([int(row[cell]) for cell in wanted]),
             batch.bad,
-            lambda one: str(names[column[one]]),
+            lambda cell: str(names[column[cell]]),
         )
 
     def _of_question(self, batch: Batch) -> Batch:
@@ -228,22 +228,25 @@ class CellSource(Source):
         """
         texts = _texts(batch.columns["label"]).to_pylist()
         cells = [json_answers(text) for text in texts]
-        found = [
+        answers_of_rows = [
             cell.get(str(self.layout.question)) if cell or text[:1] in ("", "[", "{") else text
             for cell, text in zip(cells, texts, strict=True)
         ]
         if batch.num_rows and not any(self.layout.question in cell for cell in cells):
             names = dict.fromkeys(name for cell in cells for name in cell)
             raise DataError(f"{self.name}: {unknown('field', self.layout.question, names)}")
-        kept = _taken(batch, np.flatnonzero([answer is not None for answer in found]))
-        flat = [answer if isinstance(answer, list) else [answer] for answer in found]
-        flat = [[each.get("choice", each) if isinstance(each, dict) else each for each in answer] for answer in flat]
-        if odd := [each for answer in flat for each in answer if isinstance(each, (dict, list))]:
+        kept = _taken(batch, np.flatnonzero([answer is not None for answer in answers_of_rows]))
+        flat = [answer if isinstance(answer, list) else [answer] for answer in answers_of_rows]
+        flat = [
+            [choice.get("choice", choice) if isinstance(choice, dict) else choice for choice in answer]
+            for answer in flat
+        ]
+        if odd := [choice for answer in flat for choice in answer if isinstance(choice, (dict, list))]:
             text = f"field={self.layout.question!r}: answers such as {short_repr(odd[0])} are not labels."
             raise DataError(f"{self.name}: {text} Choose a question that is answered with labels.")
         lists = [
-            sorted(map(str, each)) if isinstance(answer, list) else each[0]
-            for answer, each in zip(found, flat, strict=True)
+            sorted(map(str, choice)) if isinstance(answer, list) else choice[0]
+            for answer, choice in zip(answers_of_rows, flat, strict=True)
         ]
         texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in lists if answer is not None]
         kept.columns["label"] = pa.array(texts, pa.large_string())
@@ -272,8 +275,8 @@ class CellSource(Source):
         """One row an annotator, where a cell holds several and another their labels."""
         texts = [_texts(batch.columns[name]).to_pylist() for name in ("annotator", "label")]
         people, labels = ([self._items(text) for text in column] for column in texts)
-        sizes = np.array([len(each) for each in people], np.int64)
-        wrong = np.flatnonzero(sizes != [len(each) for each in labels]).tolist()
+        sizes = np.array([len(entries) for entries in people], np.int64)
+        wrong = np.flatnonzero(sizes != [len(entries) for entries in labels]).tolist()
         reason = "are {} annotators, with {} labels. Give each a label, an empty one for none."
         self._refuse(batch, {
             row: (self.found["annotator"], texts[0][row], reason.format(sizes[row], len(labels[row]))) for row in wrong
@@ -288,8 +291,8 @@ class CellSource(Source):
 
     def _items(self, text: str) -> list[str]:
         """What stands in a cell."""
-        found = listed(text, (str, int, float, list, type(None)))
-        return [part.strip() for part in text.split(str(self.layout.annotator_separator))] if found is None else found
+        items = listed(text, (str, int, float, list, type(None)))
+        return [part.strip() for part in text.split(str(self.layout.annotator_separator))] if items is None else items
 
     def _chosen(self, batch: Batch) -> Batch:
         """One row a label, where each label has a column in which 1 stands if it is given; one row where none is."""
@@ -297,8 +300,8 @@ class CellSource(Source):
             name: pc.utf8_lower(_texts(values)) for name, values in batch.columns.items() if name.startswith(LABEL_OF)
         }
         yes, no = (pa.array(words, pa.large_string()) for words in (YES, [*NO, *self.layout.missing]))
-        given = np.array([_is_in(values, yes) for values in cells.values()])
-        strange = ~given & ~np.array([_is_in(values, no) for values in cells.values()])
+        is_yes = np.array([_is_in(values, yes) for values in cells.values()])
+        strange = ~is_yes & ~np.array([_is_in(values, no) for values in cells.values()])
         wrong, names = strange.any(axis=0), [*cells]
         advice = "Write 1 where the label was given"
         reason = f"is neither 1 nor 0. {advice}. Counts do not say who voted: write a row for each annotator."
@@ -307,11 +310,11 @@ class CellSource(Source):
             for place, row in np.argwhere(strange)[::-1].tolist()  # of several the first
         })  # fmt: skip
         if not self.layout.missing and self.layout.no_label is None:
-            none = ~given.any(axis=0) & ~wrong
+            none = ~is_yes.any(axis=0) & ~wrong
             first = [(self.found[names[0]], text, NO_ONE.format(text)) for text in cells[names[0]].to_pylist()]
             self._refuse(batch, {row: first[row] for row in np.flatnonzero(none).tolist()})
             wrong |= none
-        row, place = np.nonzero((np.vstack([given, ~given.any(axis=0)]) & ~wrong).T)
+        row, place = np.nonzero((np.vstack([is_yes, ~is_yes.any(axis=0)]) & ~wrong).T)
         labels = np.array([*(name[len(LABEL_OF) :] for name in names), ""], object)
         rest = {name: values for name, values in batch.columns.items() if name not in cells}
         kept = _taken(replace(batch, columns=rest), row)
@@ -355,16 +358,16 @@ class CellSource(Source):
         parts = pc.split_pattern(label, self.layout.label_separator)
         if pc.any(pc.match_substring_regex(label, r"^\s*[\[({]")).as_py():
             cells = zip(label.to_pylist(), parts.to_pylist(), strict=True)
-            found = [split if (own := listed(cell)) is None else own or [""] for cell, split in cells]
-            parts = pa.array(found, parts.type)
+            parts_of_cells = [split if (own := listed(cell)) is None else own or [""] for cell, split in cells]
+            parts = pa.array(parts_of_cells, parts.type)
         row = pc.list_parent_indices(parts).to_numpy()
         texts = pc.utf8_trim_whitespace(parts.flatten())
         # nothing between two separators is no label; a cell that is empty stays one, for the reader to refuse
         keep = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
         keep |= (np.bincount(row, keep, len(label)) == 0)[row] & (np.concatenate([[-1], row[:-1]]) != row)
         # a cell of many labels is not copied for each of them
-        others = {name: values for name, values in batch.columns.items() if name != "label"}
-        kept = _taken(replace(batch, columns=others), row[keep])
+        other_columns = {name: values for name, values in batch.columns.items() if name != "label"}
+        kept = _taken(replace(batch, columns=other_columns), row[keep])
         kept.columns["label"] = texts.filter(pa.array(keep))
         return kept
 
@@ -374,8 +377,8 @@ def _texts(values: pa.Array) -> pa.Array:
     return pc.utf8_trim_whitespace(values.cast(pa.large_string()).fill_null(""))
 
 
-def _is_in(values: pa.Array, others: pa.Array) -> np.ndarray:
-    return pc.is_in(values, value_set=others).to_numpy(zero_copy_only=False)
+def _is_in(values: pa.Array, wanted: pa.Array) -> np.ndarray:
+    return pc.is_in(values, value_set=wanted).to_numpy(zero_copy_only=False)
 
 
 def _taken(batch: Batch, row: np.ndarray) -> Batch:
@@ -385,9 +388,9 @@ def _taken(batch: Batch, row: np.ndarray) -> Batch:
     return Batch(
         columns,
         batch.line_numbers()[row],
-        lambda wanted: originals([int(row[one]) for one in wanted]),
+        lambda wanted: originals([int(row[position]) for position in wanted]),
         batch.bad,
-        None if cell is None else lambda one: cell(int(row[one])),
+        None if cell is None else lambda position: cell(int(row[position])),
     )
 
 

@@ -75,8 +75,8 @@ class Late:
 class Collector(RowChecks):
     """Checks rows as they come, and then all of them together; see `RowChecks`."""
 
-    def __init__(self, *given: Any):
-        super().__init__(*given)
+    def __init__(self, *args: Any):
+        super().__init__(*args)
         # which of `rows` stay, and what is wrong with others
         self.keep = np.empty(0, dtype=bool)
         self.late: list[Late] = []
@@ -144,8 +144,8 @@ class Collector(RowChecks):
         unmet = [name for name in self.rules.exclude if name not in self.excluded]
         if unmet and self.source.complete:
             raise not_excluded(unmet[0], self.source.name)
-        given = all(self.rules.names[column] is not None for column in (*self.sides, "annotator"))
-        if not (sum(self.counts) or self.num_bad or given):
+        are_named = all(self.rules.names[column] is not None for column in (*self.sides, "annotator"))
+        if not (sum(self.counts) or self.num_bad or are_named):
             why = f": left out: {self._void()}." if self.num_void else " has no rows."
             raise DataError(f"{self.source.name}{why}")
 
@@ -220,7 +220,7 @@ class Collector(RowChecks):
         if no_cells or source.own or self.rules.names["label"] is not None or names.dtype.kind == "i":
             return
         answers = {name: json_answers(str(name)) for name in names[:LOOKED_AT].tolist()}
-        questions = [*dict.fromkeys(each for form in answers.values() for each in form)]
+        questions = [*dict.fromkeys(question for form in answers.values() for question in form)]
         if questions == ["ImportId"]:
             text = "has more lines below its header, as Qualtrics writes them, which are no answers"
             raise DataError(f"{source.name}: {text}. Remove rows 2 and 3 (docs/platforms.md, Surveys).")
@@ -233,15 +233,15 @@ class Collector(RowChecks):
             )
         if source.layout.label_separator or len(names) > MOST_CLASSES:
             return
-        found = made_of_others(names.tolist())
+        composed = made_of_others(names.tolist())
         lists = [name for name in names.tolist() if isinstance(name, str) and listed(name) is not None]
-        if found or lists:
-            name, mark = (lists[0], ",") if lists else found or ("", "")
+        if composed or lists:
+            name, mark = (lists[0], ",") if lists else composed or ("", "")
             what = "a list" if listed(name) is not None else "made of other labels"
-            shown = "\\n" if mark == "\n" else mark
+            typed = "\\n" if mark == "\n" else mark
             raise DataError(
                 f"{self.source.name}: the label {short_repr(name)} is {what}. If a cell may hold "
-                f"several, split them with label_separator='{shown}'; on_duplicate='first' or 'last' then says which "
+                f"several, split them with label_separator='{typed}'; on_duplicate='first' or 'last' then says which "
                 f"of them counts; {SEVERAL_HOLD} If it is one class, name all of them, as in classes=A,B."
             )
 
@@ -256,9 +256,9 @@ class Collector(RowChecks):
         pairs = np.unique(np.stack([labels, who]), axis=1)
         shared = np.isin(labels, np.flatnonzero(np.bincount(pairs[0]) > 1))
         counts, common = (np.bincount(rows, minlength=len(annotators)) for rows in (who, who[shared]))
-        others = [names[one] for one in np.flatnonzero((common == 0) & (counts >= LEAST_LABELS))]
-        if others and common.any():
-            raise self.source.no_annotators(names, others, ": none of its labels is in another column")
+        strangers = [names[code] for code in np.flatnonzero((common == 0) & (counts >= LEAST_LABELS))]
+        if strangers and common.any():
+            raise self.source.no_annotators(names, strangers, ": none of its labels is in another column")
 
     # === All rows at once, after reading ===
 

@@ -129,13 +129,13 @@ class CsvSource(TextSource):
         columns = parse_csv(chunk, ends, self.delimiter, len(self.header), types)
         if columns is None or not self._separated(chunk) or not self._closes([chunk[chunk.rfind(b"\n", 0, -1) + 1 :]]):
             return None  # Arrow takes the end of the chunk for the end of a quote
-        found = dict(zip(self.found, columns, strict=True))
-        for column in self.numeric & set(found):
-            numbers = found[column].fill_null(0).to_numpy()
+        arrays = dict(zip(self.found, columns, strict=True))
+        for column in self.numeric & set(arrays):
+            numbers = arrays[column].fill_null(0).to_numpy()
             # a bad row is shown as it is written: 1e999, not inf
             if np.isinf(numbers).any() or (column not in OPTIONAL and np.isnan(numbers).any()):
                 return None
-        return found
+        return arrays
 
     def _separated(self, chunk: bytes) -> bool:
         """Whether each second quote is followed by a separator, a line end or another quote, as one that closes is."""

@@ -56,13 +56,13 @@ class TableSource(Source):
             yield Batch(part, rows, json_originals(part))
 
 
-def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], name: str = "arrays") -> TableSource:
+def array_source(columns: Mapping[str, Any], kind: str, passed: Container[str], name: str = "arrays") -> TableSource:
     """A source of columns of equal length.
 
     Args:
         columns: our name -> lists, NumPy, pandas or Arrow arrays [A]; None if the column is missing.
         kind: "classification", "regression" or "sequence".
-        given: columns whose names are given. Names that are neither strings nor integers are compared as text there,
+        passed: columns whose names are given. Names that are neither strings nor integers are compared as text there,
             and as they are otherwise.
         name: name of the source in error messages.
 
@@ -73,7 +73,7 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
     objects: dict[str, np.ndarray] = {}
     images: dict[str, MarkedImage] = {}
     if label_kind(kind).has_pairs:
-        columns, names = _with_shared_ids(columns, "left" in given)
+        columns, names = _with_shared_ids(columns, "left" in passed)
         objects |= {} if names is None else dict.fromkeys(SIDES, names)
     for column, values in columns.items():
         if values is None:
@@ -84,7 +84,7 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
             if column == "label" and label_kind(kind).has_regions:
                 images |= {label.text: label for label in values if isinstance(label, MarkedImage)}
                 values = [label.text if isinstance(label, MarkedImage) else label for label in values]
-            ids, names = _ids(values, column, column in given)
+            ids, names = _ids(values, column, column in passed)
             arrays[column] = _checked_text(ids, column, name)
             if names is not None:
                 objects[column] = names
@@ -102,7 +102,7 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
 
 
 def frame_source(
-    frame: Any, kind: str, given: Container[str], layout: Layout | None = None, name: str = "frame"
+    frame: Any, kind: str, passed: Container[str], layout: Layout | None = None, name: str = "frame"
 ) -> TableSource:
     """A source of a frame's columns.
 
@@ -110,7 +110,7 @@ def frame_source(
         frame: a pandas or polars frame, an Arrow table, a dictionary of columns, or anything that has
             `to_arrow`, `__arrow_c_stream__` or `__dataframe__`; a `Dataset` or `DatasetDict` of Hugging Face.
         kind: "classification", "regression" or "sequence".
-        given: as in `array_source`.
+        passed: as in `array_source`.
         layout: names of the columns.
         name: name of the source in error messages.
 
@@ -129,21 +129,21 @@ def frame_source(
     matched = TableSource({}, kind, name, layout=layout)
     if matched.layout.wide or matched.layout.joins_columns:
         raise ConfigError("a frame has one column each for task and label: make it long, in pandas with frame.melt().")
-    found = matched.match(header)
-    columns, rows = {ours: column(theirs) for ours, theirs in found.items()}, None
+    chosen = matched.match(header)
+    columns, rows = {ours: column(theirs) for ours, theirs in chosen.items()}, None
     if table is not None:
         matched.code_names = code_names(table.schema)
         matched.take_names(header)
-        columns, rows = answer_rows(columns, found, matched.code_names, name)
+        columns, rows = answer_rows(columns, chosen, matched.code_names, name)
     if matched.by_winner:  # it is written anew when the sides are mixed
         columns["label"] = np.zeros(len(columns["left"]), np.int64)
-    source = array_source(columns, kind, given, name)
+    source = array_source(columns, kind, passed, name)
     source.by_winner, source.names, source.rows = matched.by_winner, matched.names, rows
-    source.layout, source.found, source.guessed = matched.layout, found, matched.guessed
+    source.layout, source.found, source.guessed = matched.layout, chosen, matched.guessed
     return source
 
 
-def _with_shared_ids(columns: Mapping[str, Any], given: bool) -> tuple[dict[str, Any], np.ndarray | None]:
+def _with_shared_ids(columns: Mapping[str, Any], are_passed: bool) -> tuple[dict[str, Any], np.ndarray | None]:
     """The columns with left and right as one column of ids would be, and what `_ids` gives as its second.
 
     Numbers on one side and strings on the other stay as they are: they are compared by their text, as in files.
@@ -152,10 +152,10 @@ def _with_shared_ids(columns: Mapping[str, Any], given: bool) -> tuple[dict[str,
     if any(side is None or isinstance(side, (pa.Array, pa.ChunkedArray)) for side in sides):
         return dict(columns), None
     sides = [side.to_numpy() if hasattr(side, "to_numpy") else list(side) for side in sides]
-    found = {name: _ids(side, name, given) for name, side in zip(SIDES, sides, strict=True)}
-    if all(names is None for _, names in found.values()):
-        return {**columns, **{name: ids for name, (ids, _) in found.items()}}, None
-    ids, joint = _ids([*sides[0], *sides[1]], "left", given)
+    ids_of_sides = {name: _ids(side, name, are_passed) for name, side in zip(SIDES, sides, strict=True)}
+    if all(names is None for _, names in ids_of_sides.values()):
+        return {**columns, **{name: ids for name, (ids, _) in ids_of_sides.items()}}, None
+    ids, joint = _ids([*sides[0], *sides[1]], "left", are_passed)
     return {**columns, "left": ids[: len(sides[0])], "right": ids[len(sides[0]) :]}, joint
 
 
@@ -222,7 +222,7 @@ def _numbers(values: Any, column: str) -> pa.Array | np.ndarray:
     return np.array([None if _is_missing(value) else str(value) for value in array.tolist()], dtype=object)
 
 
-def _ids(values: Any, column: str, given: bool) -> tuple[pa.Array | np.ndarray, np.ndarray | None]:
+def _ids(values: Any, column: str, are_passed: bool) -> tuple[pa.Array | np.ndarray, np.ndarray | None]:
     """Ids as int64, strings (objects [n]) or numbers, or as places in an array of objects, which comes second."""
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
@@ -254,7 +254,7 @@ def _ids(values: Any, column: str, given: bool) -> tuple[pa.Array | np.ndarray, 
             return pa.array(values, type=pa.int64()), None
         except (OverflowError, pa.ArrowInvalid):
             pass
-    if given:
+    if are_passed:
         return np.array([None if value is None else str(value) for value in values], dtype=object), None
     for row, value in enumerate(values):
         if isinstance(value, str) and not value.strip():  # as empty here as among strings alone

@@ -43,8 +43,8 @@ class JsonlSource(TextSource):
         example = self.first
         # what is optional may be missing from the first line
         optional = {name: theirs for name in OPTIONAL if (theirs := self.layout.columns.get(name, name))}
-        given = [name for ours, name in optional.items() if ours in self.layout.columns]
-        self.found = self.match(list(dict.fromkeys([*self.header, *given]))) | optional
+        renamed = [name for ours, name in optional.items() if ours in self.layout.columns]
+        self.found = self.match(list(dict.fromkeys([*self.header, *renamed]))) | optional
         self.keys = frozenset(self.found.values())
         self.types = {}
         self.expected: dict[str, tuple[str, tuple[type, ...]]] = {}
@@ -81,11 +81,11 @@ class JsonlSource(TextSource):
     def _values(self, text: bytes, line: int) -> list[str | None] | BadRow:
         """The values of a line that count, or what is wrong with it."""
         values: list[str | None] = []
-        shown = shorten(readable(text))
+        line_text = shorten(readable(text))
         try:
             row = parse_row(text, self.keys)
         except JsonError as error:
-            return BadRow(self.name, line, None, shown, f"{error}.")
+            return BadRow(self.name, line, None, line_text, f"{error}.")
         for column, name in self.found.items():
             value = row.get(name)
             expected, types = self.expected[column]
@@ -118,22 +118,22 @@ class JsonSource(JsonlSource):
                 return io.BytesIO(content)
             place = f", row {error.line}" if error.line else ""
             raise DataError(f"{self.name}{place}: {error}.") from None
-        if isinstance(value, dict) and all(isinstance(said, dict) for said in value.values()):
+        if isinstance(value, dict) and all(isinstance(cells, dict) for cells in value.values()):
             keys = [*map(list, value.values())]
             if len(usual_columns([*value], REQUIRED)) > 1 and keys[1:] == keys[:-1]:  # columns, as of DataFrame.to_json
-                value = [{name: said[key] for name, said in value.items()} for key in keys[0]]
+                value = [{name: cells[key] for name, cells in value.items()} for key in keys[0]]
             else:
                 value = self._rows(value)
         rows = value if isinstance(value, (list, Iterator)) else [value]
         return io.BytesIO(b"\n".join(json.dumps(_plain(row)).encode() for row in rows))
 
     def _rows(self, tasks: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        for task, said in tasks.items():
-            names = {*usual_columns([*said], LISTS, IN_LISTS), *self.layout.columns.values()}
-            if names & said.keys():
-                yield {"task": task, **said} if self.layout.columns.get("task") else {**said, "task": task}
+        for task, answers in tasks.items():
+            names = {*usual_columns([*answers], LISTS, IN_LISTS), *self.layout.columns.values()}
+            if names & answers.keys():
+                yield {"task": task, **answers} if self.layout.columns.get("task") else {**answers, "task": task}
             else:
-                yield from ({"task": task, "annotator": who, "label": label} for who, label in said.items())
+                yield from ({"task": task, "annotator": who, "label": label} for who, label in answers.items())
 
 
 def _plain(row: Any) -> Any:

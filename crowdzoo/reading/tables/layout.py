@@ -72,28 +72,28 @@ class Layout:
         Raises:
             ConfigError: an option that has no such value.
         """
-        given = {name: options[name] for name in LAYOUT_OPTIONS if options.get(name) is not None}
-        for name, value in given.items():
+        chosen = {name: options[name] for name in LAYOUT_OPTIONS if options.get(name) is not None}
+        for name, value in chosen.items():
             if isinstance(value, str) and not is_utf8(value):
                 raise ConfigError(f"{name}: {short_repr(value)} is no UTF-8, and stands in no cell.")
-        if "columns" in given:
-            given["columns"] = _columns(given["columns"], known, option)
-        if "separator" in given:
-            given["separator"] = _separator(given["separator"])
-        if "encoding" in given:
-            given["encoding"] = _encoding(given["encoding"])
-        if given.get("decimal", ".") not in (".", ","):
-            raise ConfigError(f"decimal must be '.' or ',', got {short_repr(given['decimal'])}.")
-        if "missing" in given:
-            given["missing"] = _marks(given["missing"])
+        if "columns" in chosen:
+            chosen["columns"] = _columns(chosen["columns"], known, option)
+        if "separator" in chosen:
+            chosen["separator"] = _separator(chosen["separator"])
+        if "encoding" in chosen:
+            chosen["encoding"] = _encoding(chosen["encoding"])
+        if chosen.get("decimal", ".") not in (".", ","):
+            raise ConfigError(f"decimal must be '.' or ',', got {short_repr(chosen['decimal'])}.")
+        if "missing" in chosen:
+            chosen["missing"] = _marks(chosen["missing"])
         for name in ("label_separator", "annotator_separator"):
-            if name in given:
-                given[name] = _cell_separator(name, given[name])
-        if "rename" in given:
-            given["rename"] = _renamed(given["rename"])
-        if not isinstance(given.get("no_label", "-"), str) or not given.get("no_label", "-").strip():
-            raise ConfigError(f"no_label must be the name of a label, got {short_repr(given['no_label'])}.")
-        layout = cls(**given, option=option)
+            if name in chosen:
+                chosen[name] = _cell_separator(name, chosen[name])
+        if "rename" in chosen:
+            chosen["rename"] = _renamed(chosen["rename"])
+        if not isinstance(chosen.get("no_label", "-"), str) or not chosen.get("no_label", "-").strip():
+            raise ConfigError(f"no_label must be the name of a label, got {short_repr(chosen['no_label'])}.")
+        layout = cls(**chosen, option=option)
         if layout.wide and (strange := sorted(layout.columns.keys() - {"task", "annotator"})):
             raise ConfigError(f"{option}: a wide table has columns task and annotator, and no {strange[0]}.")
         if layout.wide and layout.annotator_separator:
@@ -158,21 +158,21 @@ LAYOUT_OPTIONS = tuple(
 )
 
 
-def _columns(given: Any, known: Sequence[str], option: str) -> dict[str, str]:
+def _columns(columns: Any, known: Sequence[str], option: str) -> dict[str, str]:
     """Columns as a mapping, out of one or of `task=HITId,annotator=WorkerId`."""
-    if isinstance(given, str):
+    if isinstance(columns, str):
         # a name may hold a comma, so only a comma before a known name counts
-        parts = re.split(rf",(?=\s*(?:{'|'.join(known)})\s*=)", given)
+        parts = re.split(rf",(?=\s*(?:{'|'.join(known)})\s*=)", columns)
         pairs = [part.partition("=") for part in parts]
         if any(not equals for _, equals, _ in pairs):
-            raise ConfigError(f"{option} takes pairs such as task=HITId,annotator=WorkerId, got {short_repr(given)}.")
+            raise ConfigError(f"{option} takes pairs such as task=HITId,annotator=WorkerId, got {short_repr(columns)}.")
         names = [ours.strip() for ours, _, _ in pairs]
         if len(set(names)) < len(names):
-            raise ConfigError(f"{option} names a column twice: {short_repr(given)}.")
-        given = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"{option} takes names by name, such as {{'task': 'HITId'}}, got {short_repr(given)}.")
-    ours = {"annotator" if name == "worker" else name: theirs for name, theirs in given.items()}
+            raise ConfigError(f"{option} names a column twice: {short_repr(columns)}.")
+        columns = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+    if not isinstance(columns, Mapping):
+        raise ConfigError(f"{option} takes names by name, such as {{'task': 'HITId'}}, got {short_repr(columns)}.")
+    ours = {"annotator" if name == "worker" else name: theirs for name, theirs in columns.items()}
     for name, theirs in ours.items():
         if name not in known:
             raise ConfigError(f"{option}: {unknown('column', name, known)}")
@@ -186,48 +186,50 @@ def _columns(given: Any, known: Sequence[str], option: str) -> dict[str, str]:
     return named
 
 
-def _separator(given: Any) -> str:
-    given = {"\\t": "\t", "tab": "\t"}.get(given, given) if isinstance(given, str) else given
-    if not isinstance(given, str) or len(given) != 1 or given in '"\n\r\0' or not given.isascii():
-        raise ConfigError(f"separator must be one character, such as ';' or tab, got {short_repr(given)}.")
-    return given
+def _separator(separator: Any) -> str:
+    separator = {"\\t": "\t", "tab": "\t"}.get(separator, separator) if isinstance(separator, str) else separator
+    if not isinstance(separator, str) or len(separator) != 1 or separator in '"\n\r\0' or not separator.isascii():
+        raise ConfigError(f"separator must be one character, such as ';' or tab, got {short_repr(separator)}.")
+    return separator
 
 
-def _marks(given: Any) -> tuple[str, ...]:
+def _marks(value: Any) -> tuple[str, ...]:
     """What stands for no label, out of a list or of `-1,NA`."""
-    marks = given.split(",") if isinstance(given, str) else given
+    marks = value.split(",") if isinstance(value, str) else value
     if isinstance(marks, (int, float)) and not isinstance(marks, bool):
         marks = (marks,)
     if not isinstance(marks, (list, tuple)) or any(not isinstance(mark, (str, int, float)) for mark in marks):
-        raise ConfigError(f"missing takes marks with commas between, such as -1,NA, got {short_repr(given)}.")
+        raise ConfigError(f"missing takes marks with commas between, such as -1,NA, got {short_repr(value)}.")
     return tuple(f"{mark:g}" if isinstance(mark, float) else str(mark).strip() for mark in marks)
 
 
-def _renamed(given: Any) -> dict[str, str]:
+def _renamed(names: Any) -> dict[str, str]:
     """Labels and what becomes of them, out of a mapping or of `yes=1,YES=1`."""
     pairs = (
-        given.items() if isinstance(given, Mapping) else [part.rpartition("=")[::2] for part in str(given).split(",")]
+        names.items() if isinstance(names, Mapping) else [part.rpartition("=")[::2] for part in str(names).split(",")]
     )
-    found = {str(old).strip(): str(new).strip() for old, new in pairs}
-    if "" in (*found, *found.values()):
-        raise ConfigError(f"rename takes pairs of labels OLD=NEW with commas between, got {short_repr(given)}.")
-    return found
+    renamed = {str(old).strip(): str(new).strip() for old, new in pairs}
+    if "" in (*renamed, *renamed.values()):
+        raise ConfigError(f"rename takes pairs of labels OLD=NEW with commas between, got {short_repr(names)}.")
+    return renamed
 
 
-def _cell_separator(name: str, given: Any) -> str:
-    given = given.replace("\\n", "\n").replace("\\t", "\t") if isinstance(given, str) else given
-    if not isinstance(given, str) or not given or "\0" in given:
-        raise ConfigError(f"{name} must be text, such as '|', got {short_repr(given)}.")
-    return given
+def _cell_separator(name: str, separator: Any) -> str:
+    separator = separator.replace("\\n", "\n").replace("\\t", "\t") if isinstance(separator, str) else separator
+    if not isinstance(separator, str) or not separator or "\0" in separator:
+        raise ConfigError(f"{name} must be text, such as '|', got {short_repr(separator)}.")
+    return separator
 
 
-def _encoding(given: Any) -> str:
+def _encoding(encoding: Any) -> str:
     try:
-        found = codecs.lookup(given)
+        codec = codecs.lookup(encoding)
     except (LookupError, TypeError, ValueError):
         common = ("utf-8", "latin-1", "cp1252", "utf-16", "cp1251", "gb18030", "shift_jis", "big5", "euc-kr")
-        hint = did_you_mean(given, common) if isinstance(given, str) else ""
-        raise ConfigError(f"encoding: unknown {short_repr(given)}. Usual ones are {', '.join(common)}.{hint}") from None
-    if not getattr(found, "_is_text_encoding", True) or found.name.replace("_", "-") in _NO_ENCODINGS:
-        raise ConfigError(f"encoding {short_repr(given)} is no encoding of text files.")
-    return found.name
+        hint = did_you_mean(encoding, common) if isinstance(encoding, str) else ""
+        raise ConfigError(
+            f"encoding: unknown {short_repr(encoding)}. Usual ones are {', '.join(common)}.{hint}"
+        ) from None
+    if not getattr(codec, "_is_text_encoding", True) or codec.name.replace("_", "-") in _NO_ENCODINGS:
+        raise ConfigError(f"encoding {short_repr(encoding)} is no encoding of text files.")
+    return codec.name

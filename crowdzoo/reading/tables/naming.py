@@ -66,44 +66,44 @@ def find_columns(
     Raises:
         DataError: a column that was given does not exist, one that counts is there twice, or two may be meant.
     """
-    given = layout.columns
-    found: dict[str, str] = {}
+    chosen = layout.columns
+    columns: dict[str, str] = {}
     guessed: dict[str, str] = {}
     for ours in wanted:
-        if given.get(ours) == "":
+        if chosen.get(ours) == "":
             continue
-        if ours in given:
-            if given[ours] not in header:
-                raise DataError(column_not_there(source, ours, given[ours], header))
-            found[ours] = given[ours]
-        elif ours in header and ours not in given.values():
-            found[ours] = ours
-        elif ours == "annotator" and "worker" in header and "worker" not in given.values():
-            found[ours] = "worker"
-    taken = {*found.values(), *given.values()}
+        if ours in chosen:
+            if chosen[ours] not in header:
+                raise DataError(column_not_there(source, ours, chosen[ours], header))
+            columns[ours] = chosen[ours]
+        elif ours in header and ours not in chosen.values():
+            columns[ours] = ours
+        elif ours == "annotator" and "worker" in header and "worker" not in chosen.values():
+            columns[ours] = "worker"
+    used = {*columns.values(), *chosen.values()}
     for ours in wanted:
-        if ours in found or ours in given:
+        if ours in columns or ours in chosen:
             continue
-        names = usual_columns([name for name in header if name not in taken], [ours], more)
+        names = usual_columns([name for name in header if name not in used], [ours], more)
         if len(names) > 1:
-            shown = " or ".join(f"'{name}'" for name in names)
+            candidates = " or ".join(f"'{name}'" for name in names)
             raise DataError(
-                f"{source}: there is no column '{ours}', and it may be {shown}. "
+                f"{source}: there is no column '{ours}', and it may be {candidates}. "
                 f"Say which: {layout.option}={f'{ours}={names[0]}'!r}."
             )
         if names:
-            found[ours] = guessed[ours] = names[0]
-    for name in found.values():
+            columns[ours] = guessed[ours] = names[0]
+    for name in columns.values():
         if list(header).count(name) > 1:
             raise DataError(f"{source}: column '{name}' is there {list(header).count(name)} times. Keep one.")
-    others = [
+    rivals = [
         name
         for name in header
-        if name not in {*found.values(), *given.values()} and _squeezed(name) in _VOID_NAMES.split()
+        if name not in {*columns.values(), *chosen.values()} and _squeezed(name) in _VOID_NAMES.split()
     ]
     is_of_answers = "annotator" in wanted and len(wanted) > 1
-    void = {f"{VOID}{name}": name for name in others} if is_of_answers else {}
-    return {ours: found[ours] for ours in wanted if ours in found} | void, guessed
+    void = {f"{VOID}{name}": name for name in rivals} if is_of_answers else {}
+    return {ours: columns[ours] for ours in wanted if ours in columns} | void, guessed
 
 
 def usual_columns(
@@ -133,9 +133,9 @@ def _squeezed(name: str) -> str:
 
 def column_not_there(source: str, ours: str, theirs: str, header: Sequence[str]) -> str:
     """Says that a column that was given is not in a header."""
-    shown = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
+    listed = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
     return (
-        f"{source}: there is no column {short_repr(theirs)}, which was given for '{ours}'. The columns are {shown}."
+        f"{source}: there is no column {short_repr(theirs)}, which was given for '{ours}'. The columns are {listed}."
         f"{did_you_mean(theirs, header)}"
     )
 

@@ -175,12 +175,12 @@ class Rules:
         if label_kind.has_pairs:
             classes = own_names.get("label", label_kind.answers) if classes is None else classes
             _check_answers(classes, label_kind)
-            given = {"left": tasks, "right": tasks, "annotator": annotators, "label": classes}
+            arguments = {"left": tasks, "right": tasks, "annotator": annotators, "label": classes}
         else:
-            given = {"task": tasks, "annotator": annotators, "label": classes}
+            arguments = {"task": tasks, "annotator": annotators, "label": classes}
         names = {
             column: own_names.get(column) if values is None else names_array(values, VOCABULARIES[column])
-            for column, values in given.items()
+            for column, values in arguments.items()
         }
         gone = tuple(dict.fromkeys(map(str, names_array(exclude or (), "exclude").tolist())))
         if (given_names := names["annotator"]) is not None and gone:

@@ -68,23 +68,23 @@ class ParquetSource(Source):
     def batches(self) -> Iterator[Batch]:
         """Walks through the file from its start."""
         with open_parquet(self.name) as file, parquet_errors(self.name):
-            self.found = found = self.match(file.schema_arrow.names)
+            self.found = theirs = self.match(file.schema_arrow.names)
             # a type that is refused is not read
-            self._plain({ours: pa.array([], file.schema_arrow.field(name).type) for ours, name in found.items()})
+            self._plain({ours: pa.array([], file.schema_arrow.field(name).type) for ours, name in theirs.items()})
         start = 0
-        for part in parquet_batches(self.name, list(found.values()), BATCH_ROWS):
+        for part in parquet_batches(self.name, list(theirs.values()), BATCH_ROWS):
             with parquet_errors(self.name, f" after row {start}"):
-                arrays = {ours: part.column(part.schema.get_field_index(name)) for ours, name in found.items()}
+                arrays = {ours: part.column(part.schema.get_field_index(name)) for ours, name in theirs.items()}
                 columns, rows = self._plain(arrays, start)
-            yield self._batch(columns, found, start if rows is None else rows)
+            yield self._batch(columns, theirs, start if rows is None else rows)
             start += part.num_rows
 
     def _plain(self, arrays: dict[str, pa.Array], start: int = 0) -> tuple[dict[str, pa.Array], np.ndarray | None]:
         """Plain columns, and the rows that answers stand in, as `answer_rows` gives them."""
         arrays, rows = answer_rows(arrays, self.found, self.code_names, self.name, start)
-        return {ours: plain_array(each, ours, self.found[ours], self.name) for ours, each in arrays.items()}, rows
+        return {ours: plain_array(array, ours, self.found[ours], self.name) for ours, array in arrays.items()}, rows
 
-    def _batch(self, columns: dict[str, pa.Array], found: dict[str, str], start: int | np.ndarray) -> Batch:
+    def _batch(self, columns: dict[str, pa.Array], theirs: dict[str, str], start: int | np.ndarray) -> Batch:
         """The rows, but for those with bytes that are not UTF-8, which Arrow reads without a look."""
         bad: dict[int, tuple[BadRow, str]] = {}
         rows = start if isinstance(start, np.ndarray) else range(start, start + len(next(iter(columns.values()))))
@@ -96,7 +96,7 @@ class ParquetSource(Source):
                     text = "" if value is None else value.decode("utf-8", "backslashreplace")
                     if value is not None and text.encode() != value and place not in bad:
                         reason = "is not UTF-8. Write the file again."
-                        bad[place] = BadRow(self.name, int(rows[place]), found[column], text, reason), text
+                        bad[place] = BadRow(self.name, int(rows[place]), theirs[column], text, reason), text
         if not bad:
             return Batch(columns, start, json_originals(columns))
         good = np.ones(len(next(iter(columns.values()))), dtype=bool)
@@ -187,7 +187,7 @@ def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
     listed = about.get("names")
     if not isinstance(listed, dict) or not set(listed) <= set(VOCABULARIES):
         raise ValueError(f"holds no names by column, but {short_repr(listed)}")
-    found = {}
+    types = {}
     for column, entry in listed.items():
         if entry is None:
             continue
@@ -200,10 +200,10 @@ def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
             raise ValueError(f"holds a name of '{column}' twice")
         array = np.empty(len(names), dtype=np.int64 if kind is int else object)
         array[:] = names
-        found[column] = array
-    if LABEL_KINDS[about["kind"]].has_numbers and "label" in found:
+        types[column] = array
+    if LABEL_KINDS[about["kind"]].has_numbers and "label" in types:
         raise ValueError("holds names of ratings, which have none")
-    return found
+    return types
 
 
 def _arrow_names(names: np.ndarray, what: str) -> pa.Array:

@@ -73,9 +73,9 @@ def json_originals(columns: dict[str, pa.Array]) -> Callable[[Sequence[int]], li
 
     def originals(rows: Sequence[int]) -> list[str]:
         wanted = pa.array(rows, type=pa.int64())
-        taken = {name: column.take(wanted).to_pylist() for name, column in columns.items()}
+        values = {name: column.take(wanted).to_pylist() for name, column in columns.items()}
         return [
-            json.dumps(dict(zip(taken, row, strict=True)), default=str) for row in zip(*taken.values(), strict=True)
+            json.dumps(dict(zip(values, row, strict=True)), default=str) for row in zip(*values.values(), strict=True)
         ]
 
     return originals

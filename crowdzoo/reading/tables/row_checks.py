@@ -105,7 +105,7 @@ class RowChecks:
     def _add(self, batch: Batch) -> None:
         if not self.counts:
             check_pairs(self.source, self.rules, batch)
-        found: list[tuple[int, str, Any, str]] = []
+        bad_rows: list[tuple[int, str, Any, str]] = []
         num_found = 0
         good = (
             ~self._excluded(batch.columns["annotator"]) if self.rules.exclude else np.ones(batch.num_rows, dtype=bool)
@@ -138,14 +138,14 @@ class RowChecks:
                 good[rows] = False
                 num_found += len(rows)
                 listed = rows if self._keeps_all else rows[:SHOWN]
-                shown = values.take(pa.array(listed, type=pa.int64())).to_pylist()
-                for row, value in zip(listed.tolist(), shown, strict=True):
+                examples = values.take(pa.array(listed, type=pa.int64())).to_pylist()
+                for row, value in zip(listed.tolist(), examples, strict=True):
                     value = self.source.display(column, value)
                     why = reason if isinstance(reason, str) else reason(value)
                     if column in OPTIONAL:
                         why += f" Or leave the column out: {self.source.layout.option}='{column}='."
-                    found.append((row, column, value, why))
-        self._note_bad(batch, found, num_found)
+                    bad_rows.append((row, column, value, why))
+        self._note_bad(batch, bad_rows, num_found)
         all_good = bool(good.all())
         self.lines.append(batch.lines if all_good else batch.line_numbers()[good])
         self.counts.append(int(good.sum()))
@@ -175,17 +175,17 @@ class RowChecks:
     def _keeps_all(self) -> bool:
         return self.rules.on_bad_rows == "reject" and self.rules.rejects is not None
 
-    def _note_bad(self, batch: Batch, found: list[tuple[int, str, Any, str]], num_found: int) -> None:
+    def _note_bad(self, batch: Batch, bad_rows: list[tuple[int, str, Any, str]], num_found: int) -> None:
         """Notes a batch's bad rows in the order of their lines."""
         if not num_found and not batch.bad:
             return
-        found.sort(key=lambda entry: entry[0])
+        bad_rows.sort(key=lambda entry: entry[0])
         if not self._keeps_all:
-            found = found[:SHOWN]
+            bad_rows = bad_rows[:SHOWN]
         lines = batch.line_numbers()
-        originals = batch.originals([entry[0] for entry in found])
+        originals = batch.originals([entry[0] for entry in bad_rows])
         problems = list(batch.bad)
-        for (row, column, value, reason), original in zip(found, originals, strict=True):
+        for (row, column, value, reason), original in zip(bad_rows, originals, strict=True):
             name = batch.cell(row) if column == "label" and batch.cell is not None else self._column(column)
             problems.append((BadRow(self.source.name, int(lines[row]), name, value, reason), original))
         problems.sort(key=lambda entry: entry[0].row or 0)
@@ -256,17 +256,17 @@ class RowChecks:
         return ""
 
     def _not_one_of(self, column: str) -> Callable[[Any], str]:
-        given = self.rules.names[column]
-        assert given is not None
-        names, what = given.tolist(), VOCABULARIES[column]
-        others = ""
+        allowed = self.rules.names[column]
+        assert allowed is not None
+        names, what = allowed.tolist(), VOCABULARIES[column]
+        hint = ""
         if column == "label" and self.source.label_kind.has_pairs:
-            others = (
+            hint = (
                 " If the file has other words for left, right and equal, name them in this order with classes, on the "
                 "command line --classes LEFT,RIGHT,EQUAL."
             )
-        shown = ", ".join(repr(name) for name in names[:10])
-        listed = f"[{shown}, ... {len(names) - 10:,} more]" if len(names) > 10 else f"[{shown}]"
+        first_names = ", ".join(repr(name) for name in names[:10])
+        listed = f"[{first_names}, ... {len(names) - 10:,} more]" if len(names) > 10 else f"[{first_names}]"
 
         @functools.cache
         def reason(value: Any) -> str:
@@ -274,7 +274,7 @@ class RowChecks:
             near = names if column == "label" else [name for name in names if _digits(name) == _digits(value)]
             suggestion = did_you_mean(value, near)
             if not suggestion or str(value).casefold() in names:  # of other letters alone the file may have all
-                suggestion += others
+                suggestion += hint
             return f"is not one of the {what} {listed}.{suggestion}"
 
         return reason

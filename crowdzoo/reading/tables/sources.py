@@ -171,34 +171,34 @@ class Source:
         Raises:
             DataError: for a missing column, one that is there twice, or two that may be meant.
         """
-        one = "annotator" in self.layout.columns and not self.layout.several("annotator")
+        single_column = "annotator" in self.layout.columns and not self.layout.several("annotator")
         task = self.layout.several("task") if "task" in self.layout.columns else not usual_columns(header, ["task"])
-        self.axes = of_row, of_column = ("annotator", "task") if one and task else ("task", "annotator")
+        self.axes = of_row, of_column = ("annotator", "task") if single_column and task else ("task", "annotator")
         wanted = (of_row,) if self.layout.wide else (*self.required, *OPTIONAL)
         more = IN_LISTS if self.layout.annotator_separator else {"label": self.label_kind.label_names}
         several = {ours: self._several(header, ours) for ours in SEVERAL if self.layout.several(ours)}
         if self.layout.wide and of_column == "task":
             several = {}
-        given = dict(self.layout.columns) | {ours: "" for ours, columns in several.items() if columns}
+        chosen = dict(self.layout.columns) | {ours: "" for ours, columns in several.items() if columns}
         parts = {ours: name for columns in several.values() for ours, name in columns.items()}
         rest = [name for name in header if name not in parts.values()]
-        found, self.guessed = find_columns(self.name, rest, wanted, replace(self.layout, columns=given), more)
-        found |= parts
-        if self.layout.wide and (parts or of_row in found or given.get("task") == ""):
-            return found | self._of_columns(header, [*found.values()])
-        if self.label_kind.has_pairs and not {"left", "right"} & found.keys():
+        theirs, self.guessed = find_columns(self.name, rest, wanted, replace(self.layout, columns=chosen), more)
+        theirs |= parts
+        if self.layout.wide and (parts or of_row in theirs or chosen.get("task") == ""):
+            return theirs | self._of_columns(header, [*theirs.values()])
+        if self.label_kind.has_pairs and not {"left", "right"} & theirs.keys():
             both, guessed = find_columns(self.name, header, ("winner", "loser", "annotator", *OPTIONAL), self.layout)
             if {"winner", "loser", "annotator"} <= both.keys():
                 self.by_winner, self.guessed = True, guessed
-                if "winner" not in given and found.get("label", both["winner"]) != both["winner"]:
-                    text = f"{self.name}: column '{found['label']}' is not read, as '{both['winner']}' is better."
+                if "winner" not in chosen and theirs.get("label", both["winner"]) != both["winner"]:
+                    text = f"{self.name}: column '{theirs['label']}' is not read, as '{both['winner']}' is better."
                     warnings.warn(text, DataWarning, stacklevel=2)
                 return {"left": both.pop("winner"), "right": both.pop("loser"), **both}
         needed = wanted if self.layout.wide else self.required
-        missing = [column for column in needed if column not in found and given.get(column) != ""]
+        missing = [column for column in needed if column not in theirs and chosen.get(column) != ""]
         if missing:
-            raise DataError(self._missing(missing, header, found))
-        return found
+            raise DataError(self._missing(missing, header, theirs))
+        return theirs
 
     def take_names(self, header: Sequence[str]) -> None:
         """Takes the names behind the labels' codes, in their order, for the classes; ratings keep their numbers."""
@@ -211,26 +211,28 @@ class Source:
 
     def _several(self, header: Sequence[str], ours: str) -> dict[str, str]:
         """The columns that one of ours is made of, by names that tell them apart; none if one column is called so."""
-        given = self.layout.columns[ours]
-        found: dict[str, str] = {}
-        for pattern in [] if given in header else given.split(","):
+        wanted = self.layout.columns[ours]
+        columns: dict[str, str] = {}
+        for pattern in [] if wanted in header else wanted.split(","):
             form = re.escape(pattern.strip()).replace(r"\*", "(.*)")
             matches = [match for name in header if (match := re.fullmatch(form, name))]
             if not matches:
                 raise DataError(column_not_there(self.name, ours, pattern.strip(), header))
             short = re.search(r"[\W_]\*", pattern) is not None  # the label is what follows the mark
-            found |= {SEVERAL[ours] + ("".join(match.groups()) if short else match[0]): match[0] for match in matches}
-        return found
+            columns |= {SEVERAL[ours] + ("".join(match.groups()) if short else match[0]): match[0] for match in matches}
+        return columns
 
     def _of_columns(self, header: Sequence[str], rows: Sequence[str]) -> dict[str, str]:
         """The columns of annotators (or tasks) in a wide table: those that are given, or all but those of the rows."""
         what = self.axes[1]
         patterns = [pattern.strip() for pattern in self.layout.columns.get(what, "*").split(",")]
-        names = [name for name in header if name not in rows and any(fnmatchcase(name, each) for each in patterns)]
+        names = [
+            name for name in header if name not in rows and any(fnmatchcase(name, wildcard) for wildcard in patterns)
+        ]
         if not names:
             raise DataError(f"{self.name}: no column of {_A[what]} is named {' or '.join(map(repr, patterns))}.")
-        if what not in self.layout.columns and (others := [name for name in names if is_no_annotator(name)]):
-            raise self.no_annotators(names, others)
+        if what not in self.layout.columns and (strangers := [name for name in names if is_no_annotator(name)]):
+            raise self.no_annotators(names, strangers)
         if "" in names:
             way_out = f"{self.layout.option}='{what}=FIRST,SECOND'"
             raise DataError(f"{self.name}: a column has no name. Give it one, or name those of {what}s: {way_out}.")
@@ -239,23 +241,23 @@ class Source:
                 raise DataError(f"{self.name}: column '{name}' is there {times} times. Keep one.")
         return {f"{LABEL_OF}{name}": name for name in names}
 
-    def no_annotators(self, names: Sequence[str], others: Sequence[str], why: str = "") -> DataError:
+    def no_annotators(self, names: Sequence[str], strangers: Sequence[str], why: str = "") -> DataError:
         """Says that some columns of a wide table are no annotators (or tasks), and how to name those that are."""
-        apart = set(others)
+        apart = set(strangers)
         rest = ",".join(name for name in names if name not in apart) or "FIRST,SECOND"
         of_row, what = self.axes
         row = f"{of_row}={self.layout.columns[of_row]}," if of_row in self.layout.columns else ""
         return DataError(
-            f"{self.name}: column '{others[0]}' does not look like {_A[what]}{why}. Name the columns that are: "
+            f"{self.name}: column '{strangers[0]}' does not look like {_A[what]}{why}. Name the columns that are: "
             f"{self.layout.option}={f'{row}{what}={rest}'!r}; a * stands for any letters."
         )
 
-    def _missing(self, missing: Sequence[str], header: Sequence[str], found: Mapping[str, str]) -> str:
-        column, taken = missing[0], set(found.values())
+    def _missing(self, missing: Sequence[str], header: Sequence[str], columns: Mapping[str, str]) -> str:
+        column, used = missing[0], set(columns.values())
         message = f"{self.name}: column '{column}' is missing."
         if column == "annotator":
             message = f"{self.name}: column 'annotator' (or 'worker') is missing."
-        free = [name for name in header if name not in taken]
+        free = [name for name in header if name not in used]
         if "task" in missing and {"left", "right"} <= {*free}:
             return f"{message} It looks like preferences (left, right), which are aggregated with kind='preference'."
         if "label" in missing and {"text", "spans"} <= {*free}:
@@ -278,25 +280,25 @@ class Source:
             )
         # names of columns are seldom numbers
         numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
-        nothing = self.layout.header and not (found or self.layout.columns or self.sparse)
+        nothing = self.layout.header and not (columns or self.layout.columns or self.sparse)
         no_header = " If the file has no header, say so: header=False." if numbers or nothing else ""
-        shown = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
+        listed = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
         if self.layout.wide:
             message += (
                 " Where no column names it, columns='task=' takes the number of the row; where a row is an annotator "
                 "and each other column a task, columns='annotator=NAME' says who it is."
             )
-        if not sets and {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
+        if not sets and {"annotator", "label"} <= {*missing} and "task" in columns and len(free) > 1 and not numbers:
             return (
-                f"{message} The columns are {shown}. If a row is a task and each other column an annotator, say so: "
+                f"{message} The columns are {listed}. If a row is a task and each other column an annotator, say so: "
                 f"wide=True. Otherwise say which column it is: {self.layout.option}='{column}=NAME'."
             )
         if missing == ["position"]:
             message += " A sequence needs one row a token, with the token's position from 0."
         which = "it is"
         if len(missing) > 1:
-            *others, last = (f"'{ours}'" for ours in missing)
-            message = f"{self.name}: columns {', '.join(others)} and {last} are missing."
+            *earlier, last = (f"'{ours}'" for ours in missing)
+            message = f"{self.name}: columns {', '.join(earlier)} and {last} are missing."
             message, which = message + "".join(dict.fromkeys(near.values())), "they are"
         if "label" in missing and len(free) > 2 and not (self.sparse or no_header):
             no_header = f" If each label has a column of 0 and 1: {self.layout.option}='label=FIRST,SECOND'."
@@ -308,7 +310,7 @@ class Source:
         if inside:
             no_header = f" Answers inside {inside[0]!r} are not read: write a line for each answer."
         names = ",".join(f"{ours}=NAME" for ours in missing)
-        return f"{message} The columns are {shown}. Say which {which}: {self.layout.option}='{names}'.{no_header}"
+        return f"{message} The columns are {listed}. Say which {which}: {self.layout.option}='{names}'.{no_header}"
 
 
 class TextSource(Source):
@@ -428,17 +430,17 @@ class TextSource(Source):
 
     def _batches(self, rows: Iterable[tuple[int, bytes, list[Any] | BadRow | None]]) -> Iterator[Batch]:
         """Batches of what Python's parser found: line number, text, and the values, what is wrong, or nothing."""
-        found: list[tuple[int, bytes, list[Any]]] = []
+        lines: list[tuple[int, bytes, list[Any]]] = []
         bad: list[tuple[BadRow, str]] = []
         for line, text, values in rows:
             if isinstance(values, BadRow):
                 bad.append((values, readable(text)))
             elif values is not None:
-                found.append((line, text, values))
-            if len(found) + len(bad) >= SLOW_ROWS:
-                yield self._batch(found, bad)
-                found, bad = [], []
-        yield self._batch(found, bad)
+                lines.append((line, text, values))
+            if len(lines) + len(bad) >= SLOW_ROWS:
+                yield self._batch(lines, bad)
+                lines, bad = [], []
+        yield self._batch(lines, bad)
 
     def _batch(self, rows: list[tuple[int, bytes, list[Any]]], bad: list[tuple[BadRow, str]]) -> Batch:
         columns = {

@@ -30,18 +30,18 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
     if len(names) > MOST_CLASSES:
         return []
     texts = [name for name in names if isinstance(name, str)]
-    found = spelt_alike(names, "classes")
+    similar = spelt_alike(names, "classes")
     codes = [str(name) for name in names if isinstance(name, int)]
     nothing = [repr(text) for text in texts if text.strip().casefold() in NOTHING and text != no_label]
     if {"-1", "0"} <= {*texts, *codes} and no_label != "-1":  # who abstains, beside class codes
         nothing.append("'-1'")
     if nothing and no_label is not None:
-        found.append(
+        similar.append(
             f"{_listed(nothing)} counts as a label. If it is the answer that none holds, say so: "
             f"no_label={nothing[0]}. If it means that there is no answer, leave the rows out: missing={nothing[0]}."
         )
     elif nothing:
-        found.append(
+        similar.append(
             f"{_listed(nothing)} counts as a class. If it means that there is no label, leave the rows out: "
             f"missing={nothing[0]}."
         )
@@ -51,18 +51,18 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
         short_repr(name) for name, number in zip(names, numbers, strict=True) if number is not None and number % 1
     ]
     if len(decimals) > 2 and None not in numbers:  # fewer may be versions
-        found.append(
+        similar.append(
             f"classes are numbers, some with decimals: {_listed(decimals)}. If they are ratings, use kind 'regression' "
             f"(--kind regression{' --decimal ,' * commas})."
         )
     ends = [short_repr(text) for text in texts if text != text.strip()]
     if ends:
-        found.append(f"white space at the ends is part of a class's name: {_listed(ends)}.")
+        similar.append(f"white space at the ends is part of a class's name: {_listed(ends)}.")
     single = np.flatnonzero(np.asarray(counts) == 1)
     if len(single) and np.sum(counts) >= RARE * max(len(names) - len(single), 1):
         rare = [short_repr(names[code]) for code in single.tolist()]
-        found.append(f"only one of {int(np.sum(counts)):,} annotations says {_listed(rare)}. Is it written wrongly?")
-    return found
+        similar.append(f"only one of {int(np.sum(counts)):,} annotations says {_listed(rare)}. Is it written wrongly?")
+    return similar
 
 
 def spelt_alike(names: Sequence[object], what: str) -> list[str]:
@@ -79,22 +79,22 @@ def spelt_alike(names: Sequence[object], what: str) -> list[str]:
             plain = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")  # such as a blank of no width
             key = " ".join(unicodedata.normalize("NFKC", plain).casefold().split()) if number is None else number
             alike.setdefault(key, []).append(short_repr(name))
-    same = [" and ".join(each) for each in alike.values() if len(each) > 1]
+    same = [" and ".join(spellings) for spellings in alike.values() if len(spellings) > 1]
     form = "case, white space, Unicode form or the form of a number"
     return [f"{what} differ only in {form}: {_listed(same)}. Write them alike."] if same else []
 
 
 def strange_ids(names: Sequence[object], what: str) -> list[str]:
     """Sentences on tasks or annotators whose names look like nobody's, or as if a spreadsheet had shortened them."""
-    texts, found = [name for name in names if isinstance(name, str)], list[str]()
+    texts, strange = [name for name in names if isinstance(name, str)], list[str]()
     if nobody := [text for text in texts if text.casefold() in NOTHING | {"unassigned"}]:
         option = option_text("--exclude", ",".join(nobody[:SHOWN]))
         way_out = f"exclude them, on the command line by {option}" if what == "annotators" else "remove the rows"
-        found.append(f"{_listed([*map(repr, nobody)])} count as {what}. If none are meant, {way_out}.")
+        strange.append(f"{_listed([*map(repr, nobody)])} count as {what}. If none are meant, {way_out}.")
     if short := [text for text in texts if re.fullmatch(r"\d[.,]\d+E\+\d+", text)]:
         text = "looks like a number that a spreadsheet has shortened, so that several may have become one"
-        found.append(f"{short_repr(short[0])}, one of the {what}, {text}. Export them again as text.")
-    return found
+        strange.append(f"{short_repr(short[0])}, one of the {what}, {text}. Export them again as text.")
+    return strange
 
 
 def _number(name: object) -> float | None:
@@ -106,5 +106,5 @@ def _number(name: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _listed(shown: Sequence[str]) -> str:
-    return ", ".join(shown[:SHOWN]) + (f" and {len(shown) - SHOWN:,} more" if len(shown) > SHOWN else "")
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")
