@@ -76,7 +76,7 @@ def _push(model: Path, folder: Path) -> Path:
     with _hidden_folder(folder) as hidden:
         copy = hidden / "model"  # the hidden folder itself is its owner's alone
         shutil.copytree(model, copy)
-        with _lock(folder):
+        with lock_folder(folder):
             now = _newest(folder)
             if now is not None and now != newest and fingerprint(now) == digest:
                 return now  # pushed by another process in the meantime
@@ -108,7 +108,7 @@ def _rename(copy: Path, folder: Path) -> Path:
 @contextlib.contextmanager
 def _hidden_folder(folder: Path) -> Iterator[Path]:
     """A new folder, locked as long as it is in use; unlocked ones are what killed processes left, and are removed."""
-    with _lock(folder) as locks:
+    with lock_folder(folder) as locks:
         for path in folder.glob(f"{_PREFIX}*") if locks else ():
             # one that vanishes meanwhile is one whose push has ended
             with contextlib.suppress(OSError), _open(path) as descriptor:
@@ -125,7 +125,7 @@ def _hidden_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _lock(folder: Path) -> Iterator[bool]:
+def lock_folder(folder: Path) -> Iterator[bool]:
     """Locks a folder against other pushes; yields whether its file system can do that."""
     with _open(folder) as descriptor:
         yield _flock(descriptor, fcntl.LOCK_EX)

@@ -11,9 +11,12 @@ from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.push_version import copy_model, push_version
 from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import push_remote_version
+from crowdzoo.components.rollback import veto_of
 from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.served_model import BLESSING_FILE
+
+VETO = "veto"  # custom property of a PushedModel that was not pushed as `crowdzoo rollback` took it back: why
 
 
 class PusherExecutor(tfx.pusher_executor.Executor):
@@ -21,7 +24,8 @@ class PusherExecutor(tfx.pusher_executor.Executor):
 
     TFX's executor copies file by file into the version's folder, where a server may find an incomplete version, also
     after a kill. The pushed version has the Evaluator's figures as `assets.extra/blessing.json`, where it came from
-    crowdzoo's. See `push_version`, and of a serving folder in an object store `push_remote_version`.
+    crowdzoo's. A model that `crowdzoo rollback` took back is not pushed (see `veto_of`). See `push_version`, and of a
+    serving folder in an object store `push_remote_version`, which knows no vetoes.
     """
 
     def Do(  # noqa: N802, TFX's name
@@ -39,6 +43,10 @@ class PusherExecutor(tfx.pusher_executor.Executor):
         destination = json_format.Parse(exec_properties["push_destination"], tfx.PushDestination())
         serving = destination.filesystem.base_directory
         model = Path(self.GetModelPath(input_dict))
+        if not is_remote(serving) and (veto := veto_of(model, serving)):
+            self._MarkNotPushed(pushed)
+            pushed.set_string_custom_property(VETO, str(veto))
+            return
         copy_model(model, pushed.uri)  # before the push: once a version is visible nothing is left that can fail
         (blessing,) = input_dict["model_blessing"]
         if figures := blessing.get_string_custom_property(tfx.EVALUATED):

@@ -12,6 +12,7 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2
 
 from crowdzoo.components.artifacts import CrowdPage
 from crowdzoo.components.crowd_report import NUMBERS_FILE, PAGE_FILE
+from crowdzoo.components.pusher import VETO
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.tfx_internals import (
     SERVING_MODEL,
@@ -172,7 +173,7 @@ class LocalRunner(LocalDagRunner):
         pushed = Path(properties["pushed_destination"].string_value) if properties["pushed"].int_value else None
         return RunResult(
             pushed=pushed,
-            reason=_reason(evaluation, self._verdict["reason"].string_value),
+            reason=_reason(evaluation, self._verdict["reason"].string_value, properties[VETO].string_value),
             blessed=self._blessed(),
             evaluation=evaluation,
             seconds=dict(self._seconds),
@@ -211,8 +212,10 @@ def _named(component: str) -> Iterator[None]:
         raise PipelineError(f"{component} failed: {error_message(error)}") from error
 
 
-def _reason(evaluation: Mapping[str, Any], condition: str) -> str:
-    """Why the model was blessed, or why not: the Evaluator's reason, or the condition of the page that holds."""
+def _reason(evaluation: Mapping[str, Any], condition: str, veto: str) -> str:
+    """Why the model was pushed, or why not: the Evaluator's reason, the condition of the page that holds, or a veto."""
+    if veto:
+        return f"{veto}. A change of data or settings ends that, or `crowdzoo rollback --undo`"
     reasons = [evaluation["reason"]] if not (condition and evaluation["blessed"]) else []
     return "; ".join([*reasons, *([condition.rstrip(".")] if condition else [])])
 

@@ -74,13 +74,7 @@ def read_model_settings(path: str | os.PathLike[str]) -> list[ModelSettings]:
             follow; names the file, and the model or the line.
     """
     file = os.fspath(path)
-    try:
-        listed = text_format.Parse(configuration_text(path), ModelServerConfig()).model_config_list.config
-    except text_format.ParseError as error:
-        line, column = error.GetLine(), error.GetColumn()
-        place = f", line {line}, column {column}" if line is not None else ""
-        reason = _LINE.sub("", str(error).split(" : ", 1)[-1]).rstrip(".")[:300]
-        raise ConfigError(f"{file}{place}: not a ModelServerConfig in text format: {reason}.") from None
+    listed = parse_models(path).model_config_list.config
     if not listed:
         raise ConfigError(f"{file}: must have a model_config_list with at least one config {{ name, base_path }}")
     found: dict[str, ModelSettings] = {}
@@ -94,6 +88,21 @@ def read_model_settings(path: str | os.PathLike[str]) -> list[ModelSettings]:
             raise ConfigError(f"{place}: a model of this name stands before it; give each its own name")
         found[settings.name] = settings
     return list(found.values())
+
+
+def parse_models(path: str | os.PathLike[str]) -> Any:
+    """The `ModelServerConfig` of a file.
+
+    Raises:
+        ConfigError: no such file, or not such a message; names file, line and column.
+    """
+    try:
+        return text_format.Parse(configuration_text(path), ModelServerConfig())
+    except text_format.ParseError as error:
+        line, column = error.GetLine(), error.GetColumn()
+        place = f", line {line}, column {column}" if line is not None else ""
+        reason = _LINE.sub("", str(error).split(" : ", 1)[-1]).rstrip(".")[:300]
+        raise ConfigError(f"{os.fspath(path)}{place}: not a ModelServerConfig in text format: {reason}.") from None
 
 
 def _settings(config: Any, folder: Path) -> ModelSettings:

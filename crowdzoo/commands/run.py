@@ -13,6 +13,8 @@ from crowdzoo.files.paths import check_output_file
 from crowdzoo.process import use_tensorflow
 from crowdzoo.training.bases import is_own
 
+NOT_PUSHED, UNDECIDED = 8, 9  # exit codes of --fail-unless pushed
+
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
@@ -32,6 +34,11 @@ def describe(command: argparse.ArgumentParser) -> None:
         "replaced",
     }
     add_options(command, out, type=path)
+    fail = {
+        "--fail-unless": f"end with exit code {NOT_PUSHED} if the model was not pushed, and with {UNDECIDED} if "
+        "there were too few tasks to decide"
+    }
+    add_options(command, fail, choices=("pushed",))
     command.set_defaults(translate=_as_settings)
     command.add_argument("--force", action="store_true", help="with --on: replace any file that --out names")
 
@@ -51,9 +58,13 @@ def run(arguments: argparse.Namespace) -> int:
     pairs = named_values(arguments.overrides, "training.epochs=20")
     overrides = {key: read_value(value, f"--set {shorten(key)}") for key, value in pairs}
     if arguments.on is not None:
+        if arguments.fail_unless is not None:
+            raise ConfigError("--fail-unless is for a run on this machine, and --on runs nothing. Leave it out.")
         return _compile(arguments, overrides)
     if arguments.out is not None:
         raise ConfigError("--out is for --on kubeflow and --on vertex. The folder of a run is the setting output.root.")
+    if arguments.fail_unless is not None and arguments.check:
+        raise ConfigError("--fail-unless is for a run, and --check runs nothing. Leave one of them out.")
     if arguments.force:
         raise ConfigError("--force is for --on kubeflow and --on vertex; a run replaces no file.")
     config = load_config(arguments.config, overrides)
@@ -72,7 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     result = run(config)
     print(result.summary())
-    return 0
+    if arguments.fail_unless is None or result.pushed is not None:
+        return 0
+    return UNDECIDED if result.evaluation.get("outcome") == "undecided" else NOT_PUSHED
 
 
 def _is_pipeline(path: Path) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from crowdzoo.errors import ServingError
 
 MAX_VERSION = 2**63 - 1  # TF Serving's versions are int64
+WITHDRAWN = "withdrawn"  # subfolder of versions that were taken back, which no server looks into
 _MODEL = "saved_model.pb"
 
 
@@ -78,6 +79,7 @@ def newest_version(path: str | os.PathLike[str]) -> Path:
 
 
 def next_version(folder: str | os.PathLike[str]) -> int:
-    """The number above those of all versions, complete or not, and of all files with such a name; 1 without any."""
-    numbers = [number for path in Path(folder).glob("*") if (number := version_number(path.name)) is not None]
+    """The number above those of all versions, complete, withdrawn or not, and of all files with such a name; or 1."""
+    paths = (*Path(folder).glob("*"), *Path(folder, WITHDRAWN).glob("*"))
+    numbers = [number for path in paths if (number := version_number(path.name)) is not None]
     return max(numbers, default=0) + 1

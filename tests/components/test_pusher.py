@@ -6,6 +6,7 @@ from google.protobuf import json_format
 from crowdzoo.components import push_version
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.pusher import PusherExecutor
+from crowdzoo.components.rollback import lift_veto, take_back
 from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.components.tfx_internals import standard_artifacts
 
@@ -86,3 +87,18 @@ def test_a_push_that_is_interrupted_leaves_no_version_and_is_made_good_by_the_ne
     (version,) = visible(tmp_path)
     assert (tmp_path / "serving" / version / "variables" / "data").read_text() == "weights"
     assert [path.name for path in (tmp_path / "serving").iterdir()] == [version], "the hidden folder is gone"
+
+
+def test_a_model_that_was_taken_back_is_not_pushed_until_its_veto_is_lifted(tmp_path, model):
+    other = tmp_path / "serving" / "1"
+    other.mkdir(parents=True)
+    (other / "saved_model.pb").write_text("an earlier model")
+    push(tmp_path, model)
+    (vetoes, _) = take_back(tmp_path / "serving", reason="worse on cats")
+    pushed = push(tmp_path, model)
+    assert visible(tmp_path) == ["1", "withdrawn"]
+    assert pushed.get_int_custom_property("pushed") == 0
+    assert pushed.get_string_custom_property("veto") == str(vetoes[0])
+    version = lift_veto(tmp_path / "serving", vetoes[0].version)
+    pushed = push(tmp_path, model)
+    assert pushed.get_string_custom_property("pushed_destination") == str(version)

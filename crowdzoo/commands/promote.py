@@ -1,0 +1,27 @@
+"""`crowdzoo promote`: labels of versions, in TF Serving's models.config."""
+
+import argparse
+
+from crowdzoo.checks.option_types import path
+from crowdzoo.commands.options import add_options
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("folder", type=path, help="folder of the served model, with one subfolder per version")
+    command.add_argument(
+        "labels",
+        nargs="+",
+        metavar="LABEL=VERSION",
+        help="such as canary=newest, stable=canary or stable=1764147600; canary= removes the label",
+    )
+    config = {"--config FILE": "TF Serving's models.config, which is made or changed"}
+    add_options(command, config, type=path, required=True)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Writes the file, and prints the labels that are in it now."""
+    from crowdzoo.serving.version_labels import set_labels
+
+    for label, version in set_labels(arguments.config, arguments.folder, arguments.labels).items():
+        print(f"{label}: version {version}")
