@@ -60,7 +60,7 @@ def take_back(folder: str | Path, to: int | None = None, reason: str = "") -> tu
         The vetoes of the versions that were taken back, oldest first, and the folder of the version that is served now.
 
     Raises:
-        ServingError: there is no such version, or none before the newest.
+        ServingError: the version does not exist, or none before the newest does.
         PipelineError: a version cannot be moved.
     """
     folder = Path(folder)
@@ -94,7 +94,7 @@ def lift_veto(folder: str | Path, version: int) -> Path:
         The version's folder. It is served if no other version has a higher number.
 
     Raises:
-        ServingError: no such version was taken back.
+        ServingError: the version was not taken back.
         PipelineError: it cannot be moved.
     """
     folder = Path(folder)
@@ -111,7 +111,7 @@ def lift_veto(folder: str | Path, version: int) -> Path:
 
 
 def vetoes_of(folder: str | Path) -> list[Veto]:
-    """The vetoes of a serving folder, in the order in which they were written; none where there is no such file."""
+    """The vetoes of a serving folder, in the order in which they were written; an empty list without the file."""
     place = Path(folder, VETOES)
     if not place.exists():
         return []

@@ -22,7 +22,7 @@ from crowdzoo.serving.loaded_model import DEFAULT_SIGNATURE, LoadedModel
 from crowdzoo.serving.metrics import Metrics, RequestRecord
 from crowdzoo.serving.model_store import ModelStore, store_of
 from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
-from crowdzoo.serving.request_error import NO_EXAMPLES, RequestError
+from crowdzoo.serving.request_error import NO_EXAMPLES, NO_RELOAD, RequestError
 
 log = logging.getLogger("crowdzoo.serving")
 
@@ -56,10 +56,12 @@ class GrpcService(grpc.GenericRpcHandler):
         prediction, model = "/tensorflow.serving.PredictionService/", "/tensorflow.serving.ModelService/"
         self._methods = {
             prediction + "Predict": self._handler("predict", self._predict),
-            prediction + "Classify": self._handler("classify", None),
-            prediction + "Regress": self._handler("regress", None),
+            prediction + "Classify": self._handler("classify", None, NO_EXAMPLES),
+            prediction + "Regress": self._handler("regress", None, NO_EXAMPLES),
+            prediction + "MultiInference": self._handler("multi_inference", None, NO_EXAMPLES),
             prediction + "GetModelMetadata": self._handler("metadata", self._metadata),
             model + "GetModelStatus": self._handler("status", self._status),
+            model + "HandleReloadConfigRequest": self._handler("reload", None, NO_RELOAD),
         }
 
     @property
@@ -85,14 +87,14 @@ class GrpcService(grpc.GenericRpcHandler):
         self._stopping.set()
         self.executor.shutdown(wait=False, cancel_futures=True)
 
-    def _handler(self, api: str, work: _Work | None) -> grpc.RpcMethodHandler:
+    def _handler(self, api: str, work: _Work | None, refusal: str = "") -> grpc.RpcMethodHandler:
         """The handler of a method; without work its calls are refused before their message is read."""
 
         def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> Any:
             record = RequestRecord("GRPC", api)
             try:
                 if work is None:
-                    raise RequestError(NO_EXAMPLES, "UNIMPLEMENTED")
+                    raise RequestError(refusal, "UNIMPLEMENTED")
                 if self._gate.is_full:
                     raise full()
                 message = self._receive(messages, context)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +18,8 @@ from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.text import configuration_text
 from crowdzoo.files.version_folders import MAX_VERSION
+
+log = logging.getLogger("crowdzoo.serving")
 
 _NAME = re.compile(r"[^/:\s]+")
 # The line of the file that protobuf quotes in some of its messages
@@ -88,6 +92,44 @@ def read_model_settings(path: str | os.PathLike[str]) -> list[ModelSettings]:
             raise ConfigError(f"{place}: a model of this name stands before it; give each its own name")
         found[settings.name] = settings
     return list(found.values())
+
+
+class ModelsFile:
+    """The models of a file, which is read again when it changes.
+
+    Args:
+        path: see `read_model_settings`, which also says what it raises.
+
+    Attributes:
+        models: settings of each model by its name, as the file had them when it was last read without an error.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self._path, self._lock = Path(path), threading.Lock()
+        self._seen = self._stamp()
+        self.models = {model.name: model for model in read_model_settings(path)}
+
+    def settings(self, name: str) -> ModelSettings:
+        """Settings of a model now; a file that cannot be read, or no longer has the model, changes nothing."""
+        with self._lock:
+            if (stamp := self._stamp()) != self._seen:
+                self._seen = stamp
+                try:
+                    models = {model.name: model for model in read_model_settings(self._path)}
+                except (ConfigError, OSError) as error:
+                    log.warning("crowdzoo serve: %s is not followed: %s", self._path, error)
+                else:
+                    if models.keys() != self.models.keys():
+                        log.warning("crowdzoo serve: %s: other models are served after a restart", self._path)
+                    self.models |= {name: models[name] for name in models.keys() & self.models.keys()}
+            return self.models[name]
+
+    def _stamp(self) -> tuple[int, ...]:
+        try:
+            state = self._path.stat()
+        except OSError:
+            return ()
+        return state.st_mtime_ns, state.st_size, state.st_ino
 
 
 def parse_models(path: str | os.PathLike[str]) -> Any:

@@ -7,7 +7,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,11 +62,20 @@ class ModelStore:
             without a version.
         poll_seconds: time between looks at the folder.
         limits: of warm-up requests; None for the defaults.
+        current: returns the labels and the policy that hold now, asked at each look; None: those of `settings`.
     """
 
-    def __init__(self, settings: ModelSettings, *, poll_seconds: float = 2.0, limits: Limits | None = None):
+    def __init__(
+        self,
+        settings: ModelSettings,
+        *,
+        poll_seconds: float = 2.0,
+        limits: Limits | None = None,
+        current: Callable[[], ModelSettings] | None = None,
+    ):
         self.folder, self.name = settings.folder, settings.name
-        self._labels, self._policy = settings.labels, settings.policy
+        self._labels: Mapping[str, int] = settings.labels
+        self._current = current or (lambda: settings)
         self._poll_seconds, self._limits = poll_seconds, limits
         self._settle_seconds = min(SETTLE_SECONDS, poll_seconds)
         self._lock = threading.Lock()
@@ -155,13 +164,15 @@ class ModelStore:
         """
         folders, problem = self._folders()
         complete = self._complete_versions(folders)
-        for version in set(self._labels.values()) & set(complete):
+        settings = self._current()
+        for version in set(settings.labels.values()) & set(complete):
             self._load(version, *complete[version])
+        self._move_labels(settings.labels)
         kept: list[int] = []
         for version in sorted(complete, reverse=True):
-            if len(kept) == self._policy.latest:
+            if len(kept) == settings.policy.latest:
                 break
-            if self._policy.only is None or version in self._policy.only:
+            if settings.policy.only is None or version in settings.policy.only:
                 kept += [version] * self._load(version, *complete[version])
         # where nothing in the folder is usable, what is served stays
         newest, kept = (kept[0], kept) if kept else (self._latest, list(self._models))
@@ -178,6 +189,19 @@ class ModelStore:
         for version in gone & self._models.keys():
             self._say_once(f"version {version} in {self.folder}", _GONE)
         return newest is not None
+
+    def _move_labels(self, labels: Mapping[str, int]) -> None:
+        """Follows changed labels; one whose new version does not answer yet stays where it is."""
+        with self._lock:
+            waiting = {
+                label: self._labels[label]
+                for label, version in labels.items()
+                if version not in self._models and label in self._labels
+            }
+            before, self._labels = self._labels, {**labels, **waiting}
+            for label, version in self._labels.items():
+                if before.get(label) != version:
+                    log.info("crowdzoo serve: model %s, label %s: version %s", self.name, label, version)
 
     def _follow(self) -> None:
         while not self._stopping.wait(self._poll_seconds):

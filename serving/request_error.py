@@ -11,8 +11,9 @@ STATUS = {
     "METHOD_NOT_ALLOWED": (405, "UNIMPLEMENTED"),
     "TOO_LARGE": (413, "RESOURCE_EXHAUSTED"),
 }
-# Answer to Classify and Regress, whose signatures take tf.Examples
-NO_EXAMPLES = "this server does not answer Classify and Regress; use :predict over REST, Predict over gRPC"
+# Answer to methods whose signatures take tf.Examples
+NO_EXAMPLES = "this server does not answer Classify, Regress and MultiInference; use :predict or Predict"
+NO_RELOAD = "this server takes no models by request; change the file given to --config, whose labels it follows"
 # gRPC sends the reason as a header, three bytes for each that is not ASCII, and clients take 8 KiB of headers
 _LONGEST = 1500
 

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from crowdzoo.serving.gate import Gate
 from crowdzoo.serving.grpc_service import GrpcService
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.metrics import Metrics
-from crowdzoo.serving.model_settings import ModelSettings, read_model_settings
+from crowdzoo.serving.model_settings import ModelSettings, ModelsFile
 from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.rest import RestService
 from crowdzoo.serving.rest_protocol import RestServer
@@ -45,7 +46,7 @@ class Server:
     Args:
         model_dir: folder with one subfolder a version, as TFX's Pusher writes: `MODEL_DIR/<number>/saved_model.pb`.
         config: instead of `model_dir`, `name` and `labels`: a file that names several models, TF Serving's
-            `ModelServerConfig` in protobuf's text format.
+            `ModelServerConfig` in protobuf's text format. Changes of labels and policies are followed.
         name: the model's name in requests.
         host: address to listen on.
         rest_port: 0 takes a free one.
@@ -81,7 +82,12 @@ class Server:
         tls_key: str | Path | None = None,
         limits: Limits | None = None,
     ):
-        models = _models(model_dir, config, name, labels)
+        if (model_dir is None) == (config is None):
+            raise ServingError("give one of model_dir, the folder of a model's versions, and config, a file of models")
+        if config is not None and (labels or name != "model"):
+            raise ServingError("config names the models and their labels; give no name and no labels beside it")
+        file = None if config is None else ModelsFile(config)
+        models = [ModelSettings(name, Path(str(model_dir)), labels or {})] if file is None else [*file.models.values()]
         if not poll_seconds > 0:
             raise ServingError(f"poll_seconds: must be more than 0, got {poll_seconds}")
         self._tls = _checked_tls(tls_certificate, tls_key)
@@ -89,7 +95,13 @@ class Server:
         self.host = host
         self._wait = wait
         self._stores = {
-            model.name: ModelStore(model, poll_seconds=poll_seconds, limits=self.limits) for model in models
+            model.name: ModelStore(
+                model,
+                poll_seconds=poll_seconds,
+                limits=self.limits,
+                current=None if file is None else partial(file.settings, model.name),
+            )
+            for model in models
         }
         self._gate = Gate(self.limits)
         shared = self._stores, self.limits, self._gate, Metrics()
@@ -174,16 +186,6 @@ class Server:
             raise _taken("grpc_port", self.grpc_port, self.host)
         self.grpc_port = port
         return server
-
-
-def _models(model_dir: Any, config: Any, name: str, labels: Mapping[str, int] | None) -> list[ModelSettings]:
-    if (model_dir is None) == (config is None):
-        raise ServingError("give one of model_dir, the folder of a model's versions, and config, a file of models")
-    if config is not None:
-        if labels or name != "model":
-            raise ServingError("config names the models and their labels; give no name and no labels beside it")
-        return read_model_settings(config)
-    return [ModelSettings(name, Path(model_dir), labels or {})]
 
 
 def _checked_tls(certificate: str | Path | None, key: str | Path | None) -> tuple[Path, ...]:

@@ -2,18 +2,22 @@
 
 import argparse
 
-from crowdzoo.checks.option_types import path
+from crowdzoo.checks.option_types import integer, path
 from crowdzoo.commands.options import add_options
 from crowdzoo.errors import ConfigError
+from crowdzoo.files.version_folders import MAX_VERSION
 
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("folder", type=path, help="folder of the served model, with one subfolder per version")
-    add_options(command, {"--to VERSION": "the version to go back to (default: the one before the newest)"}, type=int)
+    version = integer(0, MAX_VERSION)
+    add_options(
+        command, {"--to VERSION": "the version to go back to (default: the one before the newest)"}, type=version
+    )
     add_options(command, {"--reason TEXT": "why, kept with the veto"}, default="")
     undo = {"--undo VERSION": "put a version that was taken back into the folder again, and lift its veto"}
-    add_options(command, undo, type=int)
+    add_options(command, undo, type=version)
     config = {
         "--config FILE": "TF Serving's models.config: labels of the versions that are taken back go to the earlier one"
     }

@@ -55,7 +55,7 @@ BROKEN = [
     ("another path", "GET", "/", b"", 404, "there is nothing at /; ask for /v1/models/pets, /v1/models/pets/metadata or /v1/models/pets:predict"),
     ("GET to :predict", "GET", PREDICT, b"", 405, "GET /v1/models/pets:predict: use POST"),
     ("POST to the status", "POST", "/v1/models/pets", rows(GOOD), 405, "POST /v1/models/pets: use GET"),
-    (":classify", "POST", "/v1/models/pets:classify", b'{"examples": [{}]}', 501, "this server does not answer Classify and Regress; use :predict over REST, Predict over gRPC"),
+    (":classify", "POST", "/v1/models/pets:classify", b'{"examples": [{}]}', 501, "this server does not answer Classify, Regress and MultiInference; use :predict or Predict"),
     (":explain", "POST", "/v1/models/pets:explain", rows(GOOD), 404, "unknown verb 'explain'; use :predict"),
 ]  # fmt: skip
 

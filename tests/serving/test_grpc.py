@@ -40,6 +40,21 @@ def test_predict_answers_tensors_and_says_which_model_answered(stub, pets, insta
     assert (spec.name, spec.version.value, spec.signature_name) == ("pets", 2, "serving_default")
 
 
+@pytest.mark.parametrize(
+    ("service", "method", "reason"),
+    [
+        ("ModelService", "HandleReloadConfigRequest", "takes no models by request; change the file given to --config"),
+        ("PredictionService", "MultiInference", "does not answer Classify, Regress and MultiInference"),
+    ],
+)
+def test_what_the_server_does_not_answer_is_said(channel, service, method, reason):
+    call = channel.unary_unary(f"/tensorflow.serving.{service}/{method}")
+    with pytest.raises(grpc.RpcError) as caught:
+        call(b"")
+    assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert reason in caught.value.details()
+
+
 def test_output_filter_leaves_only_what_was_asked(stub, instances):
     answer = stub.Predict(request({"instances": instances}, outputs=["label"]))
     assert list(answer.outputs) == ["label"]

@@ -24,9 +24,14 @@ def folder(tmp_path, pets):
 
 
 @pytest.fixture
-def store(folder):
+def settings(folder):
+    return ModelSettings("pets", folder, {"stable": 1})
+
+
+@pytest.fixture
+def store(settings):
     """A store that never looks by itself, and takes files as complete once they are 0.1 s old."""
-    made = ModelStore(ModelSettings("pets", folder, {"stable": 1}), poll_seconds=3600)
+    made = ModelStore(settings, poll_seconds=3600)
     made._settle_seconds = 0.1
     made.start()
     yield made
@@ -61,8 +66,8 @@ def test_the_highest_number_is_served_not_the_last_name(folder, pets, store, ins
     np.testing.assert_allclose(answer(store.get(), instances), pets.models[1].predict(instances, verbose=0), atol=1e-6)
 
 
-def test_a_new_version_takes_over_and_requests_under_way_finish_on_the_old(folder, pets, store, instances):
-    store._labels.clear()
+def test_a_new_version_takes_over_and_requests_under_way_finish_on_the_old(folder, pets, settings, store, instances):
+    settings.labels.clear()
     under_way = store.get()
     put(pets.folder / "2", folder / "2")
     store.refresh()
@@ -244,8 +249,8 @@ def test_what_vanishes_or_cannot_be_read_is_logged_once_and_said_in_the_status(
 
 
 @pytest.mark.slow
-def test_a_version_whose_folder_is_gone_leaves_the_status_unless_it_is_served(folder, pets, store, caplog):
-    store._labels.clear()
+def test_a_version_whose_folder_is_gone_leaves_the_status_unless_it_is_served(folder, pets, settings, store, caplog):
+    settings.labels.clear()
     put(pets.folder / "2", folder / "2")
     store.refresh()
     shutil.rmtree(folder / "1")

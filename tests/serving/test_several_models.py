@@ -14,6 +14,7 @@ from crowdzoo.errors import ConfigError, ServingError
 from crowdzoo.serving import Client, Server, model_store
 from crowdzoo.serving.model_settings import ModelSettings, VersionPolicy, read_model_settings
 from crowdzoo.serving.model_store import SETTLE_SECONDS, ModelStore
+from crowdzoo.serving.version_labels import set_labels
 
 
 def config(folder, *models):
@@ -59,6 +60,47 @@ def test_each_model_answers_under_its_name(both, pets, instances):
         with Client(url, model="others") as client:
             assert client.metadata()["version"] == 5
             assert client.predict(np.zeros((2, 5), "float32"))["probabilities"].shape == (2, 3)
+
+
+def version_of(server, place):
+    answer = get(server, place)
+    return int(answer.json()["model_version_status"][0]["version"]) if answer.status_code == 200 else answer.status_code
+
+
+def wait_for(server, place, version):
+    deadline = time.monotonic() + 20
+    while version_of(server, place) != version:
+        assert time.monotonic() < deadline, f"{place} is {version_of(server, place)}"
+        time.sleep(0.05)
+
+
+def test_labels_are_followed_while_the_server_runs(folders, tmp_path, caplog):
+    shutil.copytree(folders / "pets", tmp_path / "pets")
+    file = config(tmp_path, PETS + " version_labels { key: 'stable' value: 1 }", OTHERS)
+    shutil.copytree(folders / "others", tmp_path / "others")
+    with serving(config=file, poll_seconds=0.1) as running:
+        assert version_of(running, "pets/labels/stable") == 1
+        assert version_of(running, "pets/labels/canary") == 404
+        set_labels(file, tmp_path / "pets", ["canary=newest"])
+        wait_for(running, "pets/labels/canary", 2)
+        set_labels(file, tmp_path / "pets", ["stable=canary", "canary="])
+        wait_for(running, "pets/labels/stable", 2)
+        assert version_of(running, "pets/labels/canary") == 404
+        deadline = time.monotonic() + 20
+        while running.models["pets"] != [2] and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert running.models["pets"] == [2], "version 1 has no label any more"
+        file.write_text("model_config_list { config { nam")
+        time.sleep(0.5)
+        assert version_of(running, "pets/labels/stable") == 2
+        assert "models.config is not followed" in caplog.text
+        # a label whose version is not there yet stays where it is until that version answers
+        (tmp_path / "pets" / "7").mkdir()
+        config(tmp_path, PETS + " version_labels { key: 'stable' value: 7 }", OTHERS)
+        time.sleep(0.5)
+        assert version_of(running, "pets/labels/stable") == 2
+        shutil.copytree(folders / "pets" / "1", tmp_path / "pets" / "7", dirs_exist_ok=True)
+        wait_for(running, "pets/labels/stable", 7)
 
 
 def test_an_unknown_model_is_told_the_names_there_are(both, instances):

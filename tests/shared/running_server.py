@@ -6,10 +6,12 @@ from crowdzoo.serving import Limits, Server
 
 
 @contextlib.contextmanager
-def serving(folder=None, name="pets", labels=None, config=None, **limits):
+def serving(folder=None, name="pets", labels=None, config=None, poll_seconds=2.0, **limits):
     """Runs a server on free ports; it has `url`, `grpc_url` and the `model` that a client asks."""
     about = {"config": config} if config else {"name": name, "labels": labels or {}}
-    with Server(folder, rest_port=0, grpc_port=0, limits=Limits(**limits), **about) as server:
+    with Server(
+        folder, rest_port=0, grpc_port=0, poll_seconds=poll_seconds, limits=Limits(**limits), **about
+    ) as server:
         server.url = f"http://127.0.0.1:{server.rest_port}"
         server.grpc_url = f"grpc://127.0.0.1:{server.grpc_port}"
         server.model = name
