@@ -33,3 +33,9 @@ class CrowdPage(Artifact):
     """
 
     TYPE_NAME = "crowdzoo.CrowdPage"
+
+
+class DriftAnomalies(Artifact):
+    """What DriftValidator found: `anomalies.json`; and `statistics.pb` and `schema.pbtxt`, which the next run needs."""
+
+    TYPE_NAME = "crowdzoo.DriftAnomalies"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from crowdzoo.components.code_version import code_version
 from crowdzoo.components.crowd_aggregator import aggregation_method
 from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.components.tfx_internals import (
+    DRIFT,
     EVALUATED,
     SERVING_MODEL,
     InputArtifact,
@@ -31,6 +33,7 @@ from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConditionError, DataError
 from crowdzoo.export.predict import load_predictor
 from crowdzoo.files.arrow import read_parquet
+from crowdzoo.kinds.page_parts import PageWarning
 from crowdzoo.kinds.sentences.records import read_tokens
 from crowdzoo.reading.instances.predictions import Predictions
 from crowdzoo.records.example_dataset import read_batches
@@ -41,6 +44,9 @@ from crowdzoo.report.report_page import report_page
 from crowdzoo.report.training_history import read_history
 
 PAGE_FILE, NUMBERS_FILE, HISTORY_FILE = "report.html", "report.json", "history.json"
+_DRIFT_FIX = (
+    "look at this column and at how it is made; if the change is intended, the next run compares with these data"
+)
 BATCH = 256  # most instances that are held in memory at a time
 
 
@@ -104,6 +110,11 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
         except DataError as error:
             logging.warning("The page says nothing of changes since %s: %s", before, error)
     report = report or report_page(labelled, fitted, **arguments)
+    figures = json.loads(evaluated.get_string_custom_property(EVALUATED) or "{}") if evaluated is not None else {}
+    report.numbers.warnings.extend(
+        PageWarning(True, "data", f"differ from those of the served model: {anomaly}", _DRIFT_FIX, key="drift")
+        for anomaly in figures.get("drift", [])
+    )
     report.write(os.path.join(page.uri, PAGE_FILE))
     if model is not None:
         page.set_string_custom_property("model", fingerprint(os.path.join(model.uri, SERVING_MODEL)))
@@ -116,6 +127,8 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
     baseline = None if evaluated is None else evaluated.get_string_custom_property("baseline_model")
     mark_blessing(blessing, model, blessed, baseline)
     if evaluated is not None:
+        if os.path.isdir(statistics := os.path.join(evaluated.uri, DRIFT)):
+            shutil.copytree(statistics, os.path.join(blessing.uri, DRIFT), dirs_exist_ok=True)
         blessing.set_string_custom_property(EVALUATED, evaluated.get_string_custom_property(EVALUATED))
 
 

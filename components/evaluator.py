@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,11 +12,14 @@ import numpy as np
 
 from crowdzoo.comparison.intervals import loss_bounds, tasks_needed
 from crowdzoo.components.annotation_scores import annotation_scores
+from crowdzoo.components.artifacts import DriftAnomalies
 from crowdzoo.components.code_version import code_version
+from crowdzoo.components.drift_validator import ANOMALIES_FILE, KEEP, said
 from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import remote_baseline
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.tfx_internals import (
+    DRIFT,
     EVALUATED,
     SERVING_MODEL,
     InputArtifact,
@@ -26,6 +30,7 @@ from crowdzoo.components.tfx_internals import (
     standard_artifacts,
     with_computed_defaults,
 )
+from crowdzoo.files.json import read_json
 from crowdzoo.files.model_files import name_difference
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
@@ -48,6 +53,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     blessing: OutputArtifact[standard_artifacts.ModelBlessing],
     settings: Parameter[str],
     code_version: Parameter[str],
+    drift: InputArtifact[DriftAnomalies] = None,  # pyright: ignore, TFX's way to say that it is optional
     baseline: Parameter[str] = "",
 ) -> None:
     """Scores both models, and blesses the new one or not.
@@ -70,7 +76,8 @@ def Evaluator(  # noqa: N802, the function's name is the component's
             `r2`, `mae` and `rmse`, of a reward model `pair_accuracy` and `log_likelihood`; compared by annotations also
             what `annotation_scores` gives; baseline null where nothing was pushed before), `compared_by` (`labels` or
             `annotations`), `metric`, `outcome` (`pushed`, `not pushed` or `undecided`), `blessed` and `reason`;
-            compared by labels also `loss`, its `mean`, the bounds `lower` and `upper`, and the `tolerance`.
+            compared by labels also `loss`, its `mean`, the bounds `lower` and `upper`, and the `tolerance`; with
+            `drift` the anomalies, one sentence each.
         blessing: receives the verdict in TFX's form, as TFX's Pusher reads it, and the summary as `evaluated`, JSON.
         settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models (a path or a URI). It may
             have `undecided`, `keep` (the served model stays; so too where it is missing) or `push`; and `compare`,
@@ -80,6 +87,8 @@ def Evaluator(  # noqa: N802, the function's name is the component's
             columns than the last pushed one, which it cannot be compared with, is blessed by `minimum` alone; false
             where it is missing.
         code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
+        drift: of DriftValidator; where its action is `keep`, anomalies forbid the blessing. What it kept goes
+            with the blessing to the Pusher.
         baseline: fingerprint of the last pushed model, for TFX's cache; computed where it is not given.
     """
     del code_version, baseline
@@ -119,6 +128,12 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         reason = f"its classes or instances are not those {differs}, so that the two are not compared"
         if not blessed:
             reason += ". evaluation.new_signatures: true pushes it all the same"
+    if drift is not None:
+        found = read_json(Path(drift.uri, ANOMALIES_FILE))
+        summary["drift"] = found["anomalies"]
+        if found["anomalies"] and found["action"] == KEEP:
+            blessed, reason, summary["outcome"] = False, f"{reason}; but {said(found['anomalies'])}", NOT_PUSHED
+        shutil.copytree(drift.uri, os.path.join(blessing.uri, DRIFT), dirs_exist_ok=True)
     summary.setdefault("outcome", PUSHED if blessed else NOT_PUSHED)
     summary |= {"compared_by": compared_by, "metric": kind.metric, "blessed": blessed, "reason": reason}
     Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")

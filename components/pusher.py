@@ -1,6 +1,7 @@
 """Pusher: TFX's own, made safe to interrupt."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from crowdzoo.components.remote_serving import push_remote_version
 from crowdzoo.components.rollback import veto_of
 from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.files.json import FORMAT_VERSION
-from crowdzoo.files.served_model import BLESSING_FILE
+from crowdzoo.files.served_model import BLESSING_FILE, DRIFT_FOLDER
 
 VETO = "veto"  # custom property of a PushedModel that was not pushed as `crowdzoo rollback` took it back: why
 
@@ -23,7 +24,8 @@ class PusherExecutor(tfx.pusher_executor.Executor):
     """Pushes a blessed model by one rename, so that a server never sees half a version.
 
     TFX's executor copies file by file into the version's folder, where a server may find an incomplete version, also
-    after a kill. The pushed version has the Evaluator's figures as `assets.extra/blessing.json`, where it came from
+    after a kill. The pushed version has the Evaluator's figures as `assets.extra/blessing.json`, and what
+    DriftValidator kept for the next run as `assets.extra/drift`, where it came from
     crowdzoo's. A model that `crowdzoo rollback` took back is not pushed (see `veto_of`). See `push_version`, and of a
     serving folder in an object store `push_remote_version`, which knows no vetoes.
     """
@@ -53,6 +55,8 @@ class PusherExecutor(tfx.pusher_executor.Executor):
             evaluation = {"model": fingerprint(model), **json.loads(figures), "format_version": FORMAT_VERSION}
             Path(pushed.uri, BLESSING_FILE).parent.mkdir(exist_ok=True)
             Path(pushed.uri, BLESSING_FILE).write_text(json.dumps(evaluation, indent=2) + "\n", encoding="utf-8")
+            if os.path.isdir(statistics := os.path.join(blessing.uri, tfx.DRIFT)):
+                copy_model(statistics, os.path.join(pushed.uri, DRIFT_FOLDER))
             model = Path(pushed.uri)
         version = push_remote_version(model, serving) if is_remote(serving) else str(push_version(model, serving))
         logging.info("The served version is %s.", version)

@@ -3,16 +3,16 @@
 import hashlib
 from pathlib import Path
 
-from crowdzoo.files.served_model import BLESSING_FILE
+from crowdzoo.files.served_model import BLESSING_FILE, DRIFT_FOLDER
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.training.digest import digest_of
 
 
 def fingerprint(model: str | Path) -> str:
-    """Hash of the names and contents of all files below a folder but its blessing: equal for a model and its copies."""
-    digest = hashlib.sha256()
-    root = Path(model)
-    for path in sorted(path for path in root.rglob("*") if path.is_file() and path != root / BLESSING_FILE):
+    """Hash of names and contents of all files below a folder but its blessing's: equal for a model and its copies."""
+    digest, root = hashlib.sha256(), Path(model)
+    own = (root / BLESSING_FILE, root / DRIFT_FOLDER)
+    for path in sorted(path for path in root.rglob("*") if path.is_file() and not {path, *path.parents} & {*own}):
         digest.update(f"{path.relative_to(root).as_posix()}\0{digest_of(path)}\n".encode())
     return digest.hexdigest()[:32]
 

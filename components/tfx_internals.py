@@ -73,6 +73,7 @@ PushDestination = _pushing.PushDestination
 EvalArgs, TrainArgs = _training.EvalArgs, _training.TrainArgs
 
 SERVING_MODEL = "Format-Serving"  # subfolder of a Model artifact that has the SavedModel
+DRIFT = "drift"  # subfolder of a ModelBlessing that has what DriftValidator kept for the next run
 EVALUATED = "evaluated"  # custom property of a ModelBlessing that has the Evaluator's figures, JSON
 
 

@@ -16,7 +16,7 @@ from crowdzoo.pipelines.pipeline import create_pipeline
 
 # What a container runs: TFX's own entry point, with the artifacts where Kubeflow's launcher has put them
 COMMAND = ["python", "-m", "crowdzoo.pipelines.kubeflow_step"]
-ON_SERVED = ("Evaluator", "Pusher")  # components whose results depend on what is served
+ON_SERVED = ("DriftValidator", "Evaluator", "Pusher")  # components whose results depend on what is served
 _TYPES = {int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE", str: "STRING"}
 
 

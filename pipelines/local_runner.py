@@ -12,6 +12,7 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2
 
 from crowdzoo.components.artifacts import CrowdPage
 from crowdzoo.components.crowd_report import NUMBERS_FILE, PAGE_FILE
+from crowdzoo.components.drift_validator import ANOMALIES_FILE, fetch_baseline, statistics_digest, statistics_source
 from crowdzoo.components.pusher import VETO
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.tfx_internals import (
@@ -24,6 +25,7 @@ from crowdzoo.components.tfx_internals import (
     sqlite_metadata_connection_config,
 )
 from crowdzoo.errors import CrowdzooError, PipelineError
+from crowdzoo.files.json import read_json
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.console import Console, error_message
@@ -76,6 +78,10 @@ class LocalRunner(LocalDagRunner):
         serving = self._config.output.serving
         if name == "Trainer" and self._config.training.warm_start:
             self._start_from_the_served_model(node)
+        elif name == "DriftValidator":
+            source = statistics_digest(str(self._folder("StatisticsGen", "statistics")))
+            before = fetch_baseline(str(serving), source, "")
+            set_parameter(node, "baseline", statistics_source(before) if before else "")
         elif name in ("Evaluator", "CrowdReport"):
             baseline = baseline_of(self._serving_model(), serving)
             model = fingerprint(baseline) if baseline else ""
@@ -179,7 +185,10 @@ class LocalRunner(LocalDagRunner):
             seconds=dict(self._seconds),
             cached=tuple(self._cached),
             total_seconds=total_seconds,
-            anomalies=_anomalies(self._folder("ExampleValidator", "anomalies")),
+            anomalies=(
+                *_anomalies(self._folder("ExampleValidator", "anomalies")),
+                *read_json(self._folder("DriftValidator", "drift") / ANOMALIES_FILE)["anomalies"],
+            ),
             model=self._folder("Trainer", "model"),
             model_run=self._folder("Trainer", "model_run"),
             report=self._folder("CrowdAggregator", "report"),

@@ -10,6 +10,7 @@ from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.crowd_aggregator import CrowdAggregator
 from crowdzoo.components.crowd_report import CrowdReport
+from crowdzoo.components.drift_validator import DriftValidator
 from crowdzoo.components.evaluator import Evaluator
 from crowdzoo.components.input_files import content_hashes
 from crowdzoo.components.pusher import Pusher
@@ -63,6 +64,14 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
     example_validator = tfx.ExampleValidator(
         statistics=statistics_gen.outputs["statistics"], schema=schema_gen.outputs["schema"]
     )
+    drift_validator = DriftValidator(
+        statistics=statistics_gen.outputs["statistics"],
+        schema=schema_gen.outputs["schema"],
+        annotations=example_gen.outputs["annotations"],
+        settings=_json(serving=serving, **config.drift.model_dump()),
+        code_version=code_version("crowdzoo.components.drift_validator"),
+    )
+    drift_validator.add_upstream_node(example_validator)
     aggregation = {"method": config.aggregation.method, "arguments": config.aggregation.arguments, "seed": config.seed}
     aggregation |= _versions(config.label_kind.aggregators(), config.aggregation.method)
     aggregator = CrowdAggregator(
@@ -71,7 +80,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         settings=_json(**aggregation),
         code_version=code_version("crowdzoo.components.crowd_aggregator"),
     )
-    aggregator.add_upstream_node(example_validator)
+    aggregator.add_upstream_node(drift_validator)
     what_is_trained: dict[str, Any] = {
         "examples": aggregator.outputs["aggregated_examples"],
         "schema": schema_gen.outputs["schema"],
@@ -107,6 +116,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
             serving=serving,
         ),
         code_version=code_version("crowdzoo.components.evaluator"),
+        drift=drift_validator.outputs["drift"],
         **({"baseline": ""} if kubeflow else {}),
     )
     last, reports = evaluator, []
@@ -137,6 +147,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
             statistics_gen,
             schema_gen,
             example_validator,
+            drift_validator,
             aggregator,
             trainer,
             evaluator,

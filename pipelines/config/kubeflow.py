@@ -79,6 +79,7 @@ class ResourcesConfig(Section):
     StatisticsGen: ComponentResources = ComponentResources()
     SchemaGen: ComponentResources = ComponentResources()
     ExampleValidator: ComponentResources = ComponentResources()
+    DriftValidator: ComponentResources = ComponentResources()
     CrowdAggregator: ComponentResources = ComponentResources()
     Trainer: ComponentResources = ComponentResources()
     Evaluator: ComponentResources = ComponentResources()

@@ -16,6 +16,7 @@ from crowdzoo.pipelines.config.sections import (
     AggregationConfig,
     BeamConfig,
     DataConfig,
+    DriftConfig,
     EvaluationConfig,
     MethodConfig,
     ModelConfig,
@@ -50,6 +51,7 @@ class PipelineConfig(Section):
     method: MethodConfig
     training: TrainingConfig = TrainingConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+    drift: DriftConfig = DriftConfig()
     report: ReportConfig = ReportConfig()
     output: OutputConfig
     beam: BeamConfig = BeamConfig()

@@ -256,6 +256,21 @@ class EvaluationConfig(Section):
     minimum_dice: Fraction = 0.0
 
 
+class DriftConfig(Section):
+    """How far the data may differ from those of the served model, see `DriftValidator`.
+
+    Attributes:
+        jensen_shannon: largest Jensen-Shannon divergence of a distribution of numbers, from 0 to 1.
+        infinity_norm: largest change of the share of a category, from 0 to 1.
+        action: what happens where one is larger, or a column is missing or of another type: `warn` says so in the
+            summary and on the page, `keep` also keeps the served model, and `fail` ends the run before the training.
+    """
+
+    jensen_shannon: Fraction = 0.1
+    infinity_norm: Fraction = 0.1
+    action: Literal["warn", "keep", "fail"] = "warn"
+
+
 class ReportConfig(Section):
     """The page on the crowd and the model, as `crowdzoo report` writes it; made where the file has this section.
 

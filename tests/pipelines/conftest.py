@@ -50,8 +50,8 @@ output: {root: out}
 def make_inputs():
     """A function that writes answers.csv, instances.parquet and tiny.yaml into a folder, the same each time."""
 
-    def make(folder: Path) -> Path:
-        write_inputs(folder)
+    def make(folder: Path, num_tasks: int = 60) -> Path:
+        write_inputs(folder, num_tasks)
         (folder / "tiny.yaml").write_text(CONFIG)
         return folder
 

@@ -50,9 +50,10 @@ TASKS = {
     "StatisticsGen": {"AnnotationExampleGen"},
     "SchemaGen": {"StatisticsGen"},
     "ExampleValidator": {"SchemaGen", "StatisticsGen"},
-    "CrowdAggregator": {"AnnotationExampleGen", "ExampleValidator"},
+    "DriftValidator": {"AnnotationExampleGen", "ExampleValidator", "SchemaGen", "StatisticsGen"},
+    "CrowdAggregator": {"AnnotationExampleGen", "DriftValidator"},
     "Trainer": {"CrowdAggregator", "SchemaGen"},
-    "Evaluator": {"CrowdAggregator", "Trainer"},
+    "Evaluator": {"CrowdAggregator", "DriftValidator", "Trainer"},
     "CrowdReport": {"AnnotationExampleGen", "CrowdAggregator", "Evaluator", "Trainer"},
     "Pusher": {"CrowdReport", "Trainer"},
 }
@@ -155,7 +156,7 @@ def test_with_cache_only_what_depends_on_the_served_model_runs_every_time(compil
     spec = next(yaml.safe_load_all((tmp_path / "pipeline.yaml").read_text()))
     tasks = spec["root"]["dag"]["tasks"]
     cached = {name for name, task in tasks.items() if task.get("cachingOptions", {}).get("enableCache")}
-    assert cached == {*TASKS} - {"Evaluator", "Pusher"}
+    assert cached == {*TASKS} - {"DriftValidator", "Evaluator", "Pusher"}
 
 
 def test_a_container_whose_image_has_other_code_says_so_and_does_nothing(compiled, capsys, monkeypatch):

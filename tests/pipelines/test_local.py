@@ -30,6 +30,7 @@ COMPONENTS = (
     "StatisticsGen",
     "SchemaGen",
     "ExampleValidator",
+    "DriftValidator",
     "CrowdAggregator",
     "Trainer",
     "Evaluator",
@@ -116,7 +117,7 @@ def test_a_component_that_fails_is_named_with_its_message_and_the_log(begun):
 
 def test_the_run_after_a_failure_goes_on_where_it_failed_and_ends_in_a_pushed_model(begun):
     first = begun.first
-    assert first.cached == COMPONENTS[:6]
+    assert first.cached == COMPONENTS[:7]
     assert tuple(first.seconds) == COMPONENTS
     assert first.blessed
     assert first.evaluation["truth"] == "gold"
@@ -144,7 +145,7 @@ def test_a_plain_rerun_comes_from_the_cache_also_after_a_touch(story):
 @pytest.mark.slow
 def test_new_training_settings_rerun_training_and_what_follows_and_a_worse_model_is_not_pushed(story):
     worse = story.worse
-    assert worse.cached == COMPONENTS[:5]
+    assert worse.cached == COMPONENTS[:6]
     assert worse.evaluation["candidate"]["accuracy"] < worse.evaluation["baseline"]["accuracy"]
     assert not worse.blessed
     assert worse.pushed is None
@@ -164,7 +165,7 @@ def other_trainer(patch):
 # imports once what takes seconds, and forks for each kill: prints how each run ended
 DRIVER = """
 import os, signal, sys
-from crowdzoo.components import annotation_example_gen, crowd_aggregator, evaluator, pusher
+from crowdzoo.components import annotation_example_gen, crowd_aggregator, drift_validator, evaluator, pusher
 from crowdzoo.export import saved_model
 from crowdzoo.pipelines import local_runner, pipeline
 from crowdzoo.pipelines.config.load import load_config
@@ -184,6 +185,7 @@ POINTS = {
     "StatisticsGen": (statistics_gen.Executor, "Do"),
     "SchemaGen": (schema_gen.Executor, "Do"),
     "ExampleValidator": (example_validator.Executor, "Do"),
+    "DriftValidator": (drift_validator, "crowd_statistics"),
     "CrowdAggregator": (crowd_aggregator, "_write_report"),
     "Trainer": (saved_model, "export_model"),
     "Evaluator": (evaluator, "mark_blessing"),
@@ -219,7 +221,7 @@ def test_a_run_killed_in_a_component_and_started_again_ends_in_the_same_model(in
     assert len(running) == len(points), "each kill leaves its execution as running"
     other_trainer(monkeypatch)
     result = run(load_config(folder / "tiny.yaml"), quiet=True)
-    assert result.cached == COMPONENTS[:7]
+    assert result.cached == COMPONENTS[:8]
     assert complete_versions(folder / "out" / "serving") == [result.pushed], (
         "the kill came after the push: not pushed twice"
     )
@@ -255,7 +257,7 @@ def test_a_run_killed_in_mid_training_goes_on_after_the_last_epoch_and_ends_in_t
     assert "training went on after epoch 3" in log
     assert "Epoch 4/8" in log
     assert "Epoch 3/8" not in log
-    assert result.cached == COMPONENTS[:5]
+    assert result.cached == COMPONENTS[:6]
     np.testing.assert_array_equal(predictions(result.pushed), story.predictions)
     assert not (inputs / "out" / "checkpoint").exists()
     assert run(load_config(inputs / "tiny.yaml", {"training.checkpoint": True}), quiet=True).cached == COMPONENTS

@@ -2,6 +2,8 @@
 
 import csv
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from crowdzoo.commands import main as cli
@@ -70,6 +72,51 @@ def test_a_story_of_ten_runs(inputs, capsys):
     rows = [line.split()[:2] for line in printed.splitlines()[3:]]
     assert rows == [[third, "served"], [second, "withdrawn"], [first, "not"]]
     print("\n".join(f"{code}  {versions}  crowdzoo {' '.join(words)}" for words, code, versions in log))
+
+
+def scale_features(folder, factor, shift):
+    table = pyarrow.parquet.read_table(folder / "instances.parquet")
+    features = [[factor * value + shift for value in row] for row in table["features"].to_pylist()]
+    column = table.schema.get_field_index("features")
+    table = table.set_column(column, "features", pa.array(features, table.schema.field(column).type))
+    pyarrow.parquet.write_table(table, folder / "instances.parquet")
+
+
+@pytest.mark.slow
+def test_features_of_another_scale_are_named_keep_the_served_model_or_end_the_run(make_inputs, inputs, capsys):
+    make_inputs(inputs, 200)
+
+    def run(*settings):
+        words = [word for setting in ("evaluation.tolerance=1", *settings) for word in ("--set", setting)]
+        code = cli.main(["run", "tiny.yaml", "--fail-unless", "pushed", *words])
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err, [path.name for path in complete_versions(inputs / "out" / "serving")]
+
+    code, printed, versions = run()
+    assert code == 0
+    assert "Anomaly" not in printed
+    scale_features(inputs, 50, 10)
+    code, printed, after = run("drift.action=fail")
+    assert (code, after) == (5, versions)
+    assert "instances: The approximate Jensen-Shannon divergence" in printed
+    assert "--set drift.action=warn" in printed
+    code, printed, after = run("drift.action=keep", "report.fail_if=[]")
+    assert (code, after) == (8, versions)
+    assert "the data differ from those of the served model" in printed
+    page = next((inputs / "out" / "artifacts" / "CrowdReport" / "page").rglob("report.html"))
+    assert "differ from those of the served model" in page.read_text()
+    code, printed, after = run()
+    assert code == 0, "it is only said"
+    assert "Anomaly:     instances: The approximate Jensen-Shannon divergence" in printed
+    assert len(after) == 2
+    _, printed, _ = run()
+    assert "Anomaly:     instances: " in printed, "again the same when nothing changed"
+    _, printed, _ = run("training.epochs=9")
+    assert "Anomaly:     instances: " in printed
+    with open(inputs / "answers.csv", "a", newline="") as file:
+        csv.writer(file).writerow(["t00", "a9", "cat"])
+    _, printed, _ = run()
+    assert "Anomaly" not in printed, "compared with the scaled features, which are served now"
 
 
 @pytest.mark.parametrize("more", [("--check",), ("--on", "kubeflow", "--out", "pipeline.yaml")])

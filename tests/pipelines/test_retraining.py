@@ -99,7 +99,7 @@ def test_both_models_are_compared_on_the_same_tasks_of_the_larger_table(story):
 def test_a_model_that_knows_less_than_the_served_one_is_refused_with_the_number(story):
     assert story.worse.pushed is None
     assert "Trainer" not in story.worse.cached
-    assert story.worse.cached == tuple(name for name in story.worse.seconds)[:5]
+    assert story.worse.cached == tuple(name for name in story.worse.seconds)[:6]
     what = "accuracy" if story.gold else "log-likelihood of held-out annotations"
     served = story.grown if story.grown.pushed else story.first
     assert story.worse.reason.startswith(f"its {what} ")

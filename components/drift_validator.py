@@ -1,0 +1,216 @@
+"""DriftValidator: compares the data with those of the served model, with TensorFlow Data Validation's comparators."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import tensorflow_data_validation as tfdv
+from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
+
+from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE
+from crowdzoo.components.artifacts import AnnotationsArtifact, DriftAnomalies
+from crowdzoo.components.code_version import code_version
+from crowdzoo.components.remote_files import fetch, is_remote
+from crowdzoo.components.remote_serving import remote_versions
+from crowdzoo.components.tfx_internals import (
+    InputArtifact,
+    OutputArtifact,
+    Parameter,
+    component,
+    standard_artifacts,
+    with_computed_defaults,
+)
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.errors import PipelineError
+from crowdzoo.files.served_model import DRIFT_FOLDER
+from crowdzoo.files.version_folders import complete_versions
+from crowdzoo.training.digest import digest_of
+
+ANOMALIES_FILE, STATISTICS_FILE, SCHEMA_FILE, SOURCE_FILE = (
+    "anomalies.json",
+    "statistics.pb",
+    "schema.pbtxt",
+    "source.txt",
+)
+KEEP, FAIL = "keep", "fail"
+LEAST_VALUES = 100
+LABELS = "crowd.label"
+QUOTE = "'"  # around names with a dot
+# Names, codes and answers, which are new in every table; what matters of them is in the statistics of the crowd
+_NOT_COMPARED = ("task", "annotator_ids", "annotator_labels", "gold")
+
+
+# No `from __future__ import annotations` in files of components: TFX reads them at run time.
+@component
+def DriftValidator(  # noqa: N802, the function's name is the component's
+    statistics: InputArtifact[standard_artifacts.ExampleStatistics],
+    schema: InputArtifact[standard_artifacts.Schema],
+    annotations: InputArtifact[AnnotationsArtifact],
+    drift: OutputArtifact[DriftAnomalies],
+    settings: Parameter[str],
+    code_version: Parameter[str],
+    baseline: Parameter[str] = "",
+) -> None:
+    """Says what differs from the data that the served model was trained on; of a first run, nothing does.
+
+    The served model's version keeps the schema and the statistics of its run. Against that schema TensorFlow Data
+    Validation checks the new statistics, so that a column that is missing or has another type is an anomaly; and it
+    compares distributions: of numbers by the Jensen-Shannon divergence, of categories by the L-infinity norm, which is
+    the largest change of a share. Compared are the features, and of the crowd the shares of the classes (`crowd.label`;
+    ratings as numbers), the number of annotations per task and the share of its pairs of labels that agree.
+
+    Args:
+        statistics: of StatisticsGen; the split train counts.
+        schema: of SchemaGen.
+        annotations: of AnnotationExampleGen.
+        drift: receives `anomalies.json`, a list of sentences, and what is kept with the model if it is pushed.
+        settings: JSON of `serving`, the folder of pushed models (a path or URI); `jensen_shannon` and `infinity_norm`,
+            the limits; and `action`: `fail` ends the run where there is an anomaly, `keep` has the Evaluator not bless
+            the model, `warn` only says so.
+        code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
+        baseline: what the comparison is with, see `statistics_source`, for TFX's cache.
+
+    Raises:
+        PipelineError: there are anomalies, and `action` is `fail`.
+    """
+    del code_version, baseline
+    options, source = json.loads(settings), statistics_digest(statistics.uri)
+    crowd = crowd_statistics(Annotations.from_parquet(os.path.join(annotations.uri, ANNOTATIONS_FILE)))
+    current = tfdv.load_stats_binary(_statistics_file(statistics.uri))
+    current.datasets[0].features.extend(crowd.datasets[0].features)
+    kept = tfdv.load_schema_text(os.path.join(schema.uri, SCHEMA_FILE))
+    crowd_schema = tfdv.infer_schema(crowd)
+    kept.feature.extend(crowd_schema.feature)
+    kept.string_domain.extend(crowd_schema.string_domain)
+    Path(drift.uri, STATISTICS_FILE).write_bytes(current.SerializeToString())
+    with tempfile.TemporaryDirectory() as folder:
+        before = fetch_baseline(options["serving"], source, folder)
+        anomalies = [] if before is None else find_drift(current, before, options)
+    tfdv.write_schema_text(kept, os.path.join(drift.uri, SCHEMA_FILE))
+    Path(drift.uri, SOURCE_FILE).write_text(source)
+    Path(drift.uri, ANOMALIES_FILE).write_text(json.dumps({"action": options["action"], "anomalies": anomalies}))
+    if anomalies and options["action"] == FAIL:
+        raise PipelineError(f"{said(anomalies)}. If that is intended, run once with --set drift.action=warn")
+
+
+def said(anomalies: Sequence[str]) -> str:
+    """One sentence, without its period, on all that differs from the data of the served model."""
+    return f"the data differ from those of the served model: {'; '.join(anomalies)}"
+
+
+def crowd_statistics(annotations: Annotations) -> statistics_pb2.DatasetFeatureStatisticsList:
+    """Statistics of a crowd: `crowd.label` per annotation, `crowd.annotations` and `crowd.agreement` per task.
+
+    Both of a task are categories: of numbers that are nearly all equal, divergences say nothing. Agreement is the share
+    of a task's pairs of labels that are equal, in tenths; there is none of labels that are not classes of the whole
+    task. Of texts and regions there is no `crowd.label` either.
+    """
+    kind, sizes = annotations.label_kind, annotations.redundancy
+    columns = {"crowd.annotations": pd.Series(sizes[sizes > 0].astype(str))}
+    if kind.has_numbers:
+        columns[LABELS] = pd.Series(annotations.labels, dtype=float)
+    elif kind.has_classes:
+        columns[LABELS] = pd.Series(np.asarray(annotations.classes, object)[annotations.labels].astype(str))
+    if kind.one_class:
+        votes = np.zeros((annotations.num_tasks, annotations.num_classes))
+        np.add.at(votes, (annotations.task_ids, annotations.labels), 1)
+        equal, pairs = (votes * (votes - 1)).sum(axis=1), sizes * (sizes - 1)
+        columns["crowd.agreement"] = pd.Series(np.round(equal[pairs > 0] / pairs[pairs > 0], 1).astype(str))
+    return tfdv.generate_statistics_from_dataframe(pd.DataFrame(columns))
+
+
+def find_drift(
+    current: statistics_pb2.DatasetFeatureStatisticsList, before: Path, limits: Mapping[str, float]
+) -> list[str]:
+    """What Data Validation finds in statistics next to those of an earlier run, one sentence per feature.
+
+    Args:
+        current: of the new data; features that are not compared are removed from it.
+        before: folder of the earlier run's `schema.pbtxt` and `statistics.pb`.
+        limits: `jensen_shannon` and `infinity_norm`. They hold for features that have at least 100 values both times:
+            of fewer, chance alone makes larger differences. Of a table's column of words, as large a share may also be
+            of words that were not there before; a new class is always an anomaly.
+    """
+    schema = tfdv.load_schema_text(str(before / SCHEMA_FILE))
+    earlier = statistics_pb2.DatasetFeatureStatisticsList.FromString((before / STATISTICS_FILE).read_bytes())
+    for features in (current.datasets[0].features, earlier.datasets[0].features):
+        _remove(features, lambda feature: feature.path.step[0] in _NOT_COMPARED)
+    _remove(schema.feature, lambda feature: feature.name in _NOT_COMPARED)
+    sizes = [_sizes(statistics) for statistics in (current, earlier)]
+    for feature in schema.feature:
+        if feature.name != LABELS:
+            if "/" in feature.name:  # a column of a table
+                feature.distribution_constraints.min_domain_mass = 1 - limits["infinity_norm"]
+            else:  # texts and words, of which most are new
+                feature.ClearField("domain_info")
+        if min(size.get(feature.name, 0) for size in sizes) < LEAST_VALUES:
+            continue
+        if feature.type == schema_pb2.BYTES:
+            feature.drift_comparator.infinity_norm.threshold = limits["infinity_norm"]
+        else:
+            feature.drift_comparator.jensen_shannon_divergence.threshold = limits["jensen_shannon"]
+    anomalies = tfdv.validate_statistics(current, schema, previous_statistics=earlier)
+    return [
+        f"{name.strip(QUOTE)}: {info.description.rstrip('.')}" for name, info in sorted(anomalies.anomaly_info.items())
+    ]
+
+
+def _remove(features: Any, is_unwanted: Callable[[Any], bool]) -> None:
+    """Removes messages of a repeated field."""
+    for place in reversed([place for place, feature in enumerate(features) if is_unwanted(feature)]):
+        del features[place]
+
+
+def _sizes(statistics: statistics_pb2.DatasetFeatureStatisticsList) -> dict[str, int]:
+    """How many examples have a value, by the name of the feature."""
+    return {
+        feature.path.step[0]: getattr(feature, feature.WhichOneof("stats")).common_stats.num_non_missing
+        for feature in statistics.datasets[0].features
+    }
+
+
+def statistics_digest(folder: str) -> str:
+    """Hash of the statistics of the split train in the folder of StatisticsGen's artifact."""
+    return digest_of(_statistics_file(folder))
+
+
+def statistics_source(folder: Path) -> str:
+    """Hash of the statistics that a folder of DriftValidator's was made of, see `statistics_digest`."""
+    return (folder / SOURCE_FILE).read_text()
+
+
+def _statistics_file(folder: str) -> str:
+    return os.path.join(folder, "Split-train", "FeatureStats.pb")
+
+
+def fetch_baseline(serving: str, source: str, place: str) -> Path | None:
+    """Folder of schema and statistics of the run whose model is served.
+
+    A version that was made of the very same statistics is passed over, so that a run that is repeated after its model
+    was pushed finds what it found before.
+
+    Args:
+        serving: the serving folder, a path or a URI.
+        source: hash of the new statistics, see `statistics_digest`.
+        place: a folder that receives a copy of what lies in an object store.
+
+    Returns:
+        The folder; None where no version has one.
+    """
+    remote = is_remote(serving)
+    for version in reversed(remote_versions(serving) if remote else [*map(str, complete_versions(serving))]):
+        folder = Path(version, DRIFT_FOLDER)
+        if remote:
+            folder = Path(place, version.rsplit("/", 1)[1])
+            fetch(f"{version}/{DRIFT_FOLDER}", folder)
+        if (folder / SOURCE_FILE).is_file() and statistics_source(folder) != source:
+            return folder
+    return None
+
+
+DriftValidator = with_computed_defaults(DriftValidator, code_version=lambda _: code_version(__name__))
