@@ -3,6 +3,7 @@
 import base64
 import io
 import itertools
+import json
 import warnings
 
 import numpy as np
@@ -250,8 +251,8 @@ LINKED = {
 @pytest.mark.parametrize("form", ["json", "json-min"])
 def test_places_in_what_the_export_does_not_hold_are_never_read(write, what, form):
     data, marked = LINKED[what]
-    if form == "json-min" and "original_length" in marked:
-        pytest.skip("JSON-MIN has values alone")
+    if "original_length" in marked:  # JSON-MIN has values alone
+        form = "json"
     entry = task(data, answer(2, marked)) if form == "json" else minimal(data, 2, marked["value"])
     path = write("a.json", [entry])
     for reading in (
@@ -375,3 +376,38 @@ def test_nested_choices_are_paths(write, said):
         warnings.simplefilter("ignore")
         found = said(path, "label-studio", on_duplicate="all")
     assert found == [(1, 2, "being / dog"), (1, 2, "thing")]
+
+
+# === Tasks that nobody answered ===
+
+
+def unfinished():
+    """Six tasks with the same three people, two tasks that nobody answered, and one that was skipped."""
+    tasks = [
+        task({"text": f"text {number}"}, *(
+            answer(who, result("choices", choices=[("sad", "glad")[number % 2]])) for who in (2, 3, 4)
+        ), number=number) for number in range(1, 7)
+    ]  # fmt: skip
+    skipped = task({"text": "text 9"}, answer(2, was_cancelled=True), number=9)
+    return [*tasks, task({"text": "text 7"}, number=7), task({"text": "text 12"}, number=12), skipped]
+
+
+@pytest.mark.filterwarnings("ignore:.*left out. cancelled annotations")
+def test_tasks_that_nobody_answered_are_read_if_asked_for(write):
+    path = write("a.json", unfinished())
+    some, every = (Annotations.read(path, platform="label-studio", all_tasks=flag) for flag in (False, True))
+    assert some.tasks.tolist() == [1, 2, 3, 4, 5, 6]
+    assert every.tasks.tolist() == [1, 2, 3, 4, 5, 6, 7, 9, 12]
+    assert every.redundancy.tolist() == [3] * 6 + [0] * 3
+    assert every.to_frame().equals(some.to_frame())
+
+
+@pytest.mark.filterwarnings("ignore:.*left out. cancelled annotations")
+def test_next_and_report_know_the_tasks_of_an_export_that_nobody_answered(write, here, capsys):
+    write("a.json", unfinished())
+    words = ["a.json", "--platform", "label-studio"]
+    assert cli.main(["next", *words, "--budget", "3", "--out", "batch.csv"]) == 0
+    assert {row["task"] for row in read_csv(here / "batch.csv")} == {"7", "9", "12"}
+    assert cli.main(["report", *words, "--method", "majority-vote", "--out", "page.html"]) == 0
+    assert json.loads((here / "page.json").read_text())["summary"]["tasks_without_annotations"] == 3
+    capsys.readouterr()

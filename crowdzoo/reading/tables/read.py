@@ -6,7 +6,7 @@ import json
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from crowdzoo.data.annotations import VOCABULARIES, Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
+from crowdzoo.data.vocabulary import sort_names
 from crowdzoo.errors import BadRow, ConfigError, DataWarning
 from crowdzoo.files.text import readable
 from crowdzoo.reading.platforms.export import Export, counted
@@ -66,6 +67,7 @@ class PlatformSource(Source):
         more = self.layout.encoding, self.layout.separator, self.layout.columns
         self.layout = replace(self.layout, columns={})
         self.export = Export(path, platform, kind, field, image, *more)
+        self.tasks: dict[str, None] = {}  # also those that nobody answered
         self.path = self.export.path
         self.name = self.export.name
 
@@ -83,6 +85,7 @@ class PlatformSource(Source):
             if isinstance(record, BadRow):
                 bad.append((record, str(record.value)))
             else:
+                self.tasks[record.task] = None
                 self.images |= {image.text: image for image in record.images}
                 for (who, labels), seconds, time in zip(record.answers, record.seconds, record.times, strict=True):
                     if who is not None:
@@ -119,6 +122,7 @@ def read_annotations(
     platform: str | None = None,
     field: str | None = None,
     image: str | bool | None = None,
+    all_tasks: bool = False,
     **options: Unpack[FileOptions],
 ) -> Annotations:
     """Reads a file by its suffix, or a platform's export: what `Annotations.read` is."""
@@ -133,12 +137,25 @@ def read_annotations(
         raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
     source = PlatformSource(path, kind or "classification", platform, field, image, layout)
     annotations = _read(source, options)
+    if all_tasks and not annotations.label_kind.has_pairs and options.get("tasks") is None:
+        annotations = _with_tasks(annotations, source.tasks)
     if len(source.export.files) > 1 < annotations.num_annotators and annotations.redundancy.max() < 2:
         text = "no task has the answers of two annotators. Do their files name tasks alike?"
         if not source.export.regions:  # whose reader says so of images
             warnings.warn(f"{source.name}: {text}", DataWarning, stacklevel=3)
     source.export.warn_of(source.export.left_out + (Counter() if layout.no_label else source.export.empty))
     return annotations
+
+
+def _with_tasks(annotations: Annotations, names: Iterable[str]) -> Annotations:
+    """Adds tasks that nobody answered, in the order in which all would stand."""
+    answered = [*map(str, annotations.tasks.tolist())]
+    every = pa.array([*answered, *sorted({*names} - {*answered})], pa.large_string())
+    order, tasks = sort_names(every, True)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    tasks = tasks if isinstance(tasks, np.ndarray) else tasks.to_numpy(zero_copy_only=False)
+    return replace(annotations, tasks=tasks, task_ids=places[annotations.task_ids])
 
 
 def file(path: str | os.PathLike[str], kind: str | None, form: str, options: Mapping[str, Any]) -> Annotations:
