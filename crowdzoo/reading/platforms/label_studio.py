@@ -107,9 +107,9 @@ def _pairs(entry: Mapping[str, Any], question: str, columns: Mapping[str, str]) 
 
 
 def _record(
-    entry: Mapping[str, Any], question: str, said: Callable[[str, Mapping[str, Any], Record], Iterable[Any]]
+    entry: Mapping[str, Any], question: str, read_value: Callable[[str, Mapping[str, Any], Record], Iterable[Any]]
 ) -> Record:
-    """An entry, with what annotators said to a question: `said` makes it of a value, given where that stands."""
+    """The answers to a question; `read_value` gets the place of a value, the value, and the record with the data."""
     record = Record(id_text("id", entry.get("id"), _NO_ID), {})
     empty = f"annotations without an answer to '{question}'"
     for where, results, who, about in _answers(record, entry, question):
@@ -119,7 +119,7 @@ def _record(
                 key, value = f"{where}[{place}].value", result.get("value")
                 if not isinstance(value, dict):
                     raise BadValue(key, value, "is not an object.")
-                answer += said(key, value, record)
+                answer += read_value(key, value, record)
             record.add(who, answer, empty, about.get("lead_time"), about.get("created_at"))
         except BadValue as bad:
             record.bad.append(bad)
