@@ -18,8 +18,13 @@ PASSWORD = "correct-horse-7"
 SECONDS = 240  # that a start may take: it makes the tables of its database first
 CHOICES = """<View><Text name="text" value="$text"/>
 <Choices name="kind" toName="text" choice="single">{}</Choices></View>"""
-# nothing is sent to anybody
-SETTINGS = {"COLLECT_ANALYTICS": "false", "LATEST_VERSION_CHECK": "false", "SENTRY_DSN": "", "FRONTEND_SENTRY_DSN": ""}
+# nothing is sent to anybody; models on this machine may be asked for predictions, as docs/serving.md says
+SETTINGS = {
+    "COLLECT_ANALYTICS": "false", "LATEST_VERSION_CHECK": "false", "SENTRY_DSN": "", "FRONTEND_SENTRY_DSN": "",
+    "USE_DEFAULT_BANNED_SUBNETS": "false",
+    "USER_ADDITIONAL_BANNED_SUBNETS": "0.0.0.0/8,10.0.0.0/8,100.64.0.0/10,169.254.0.0/16,172.16.0.0/12,192.168.0.0/16,"
+    "::ffff:0:0/96,64:ff9b::/96,fc00::/7,fe80::/10",
+}  # fmt: skip
 
 
 @dataclass
