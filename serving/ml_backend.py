@@ -31,6 +31,9 @@ class MlBackend:
         limits: of requests.
         secret: password that requests need, of the user "crowdzoo"; None for none.
 
+    Attributes:
+        has_secret: whether requests need one.
+
     Raises:
         ServingError: a secret that is empty, or has characters that are not printable ASCII.
     """
@@ -39,13 +42,8 @@ class MlBackend:
         if secret is not None and not (secret and secret.isascii() and secret.isprintable()):
             where = "label_studio_secret (on the command line the environment variable CROWDZOO_LABEL_STUDIO_SECRET)"
             raise ServingError(f"{where}: must be printable ASCII characters, at least one")
-        self._stores, self._limits = stores, limits
-        self._authorization = None if secret is None else b"Basic " + base64.b64encode(f"crowdzoo:{secret}".encode())
-
-    @property
-    def has_secret(self) -> bool:
-        """Whether requests need a secret."""
-        return self._authorization is not None
+        self._stores, self._limits, self.has_secret = stores, limits, secret is not None
+        self._authorization = b"Basic " + base64.b64encode(f"crowdzoo:{secret}".encode())
 
     def call(self, method: str, path: str, authorization: bytes) -> tuple[ModelStore, str] | None:
         """What a request asks: a model, and "health", "setup", "predict" or "webhook"; None for another path.
@@ -58,8 +56,9 @@ class MlBackend:
         parts = _PATH.fullmatch(path)
         if parts is None:
             return None
-        name, is_open = parts["call"], self._authorization is None or parts["call"] == "webhook"
-        if not (is_open or hmac.compare_digest(authorization, self._authorization or b"")):
+        name = parts["call"]
+        is_open = name == "webhook" or not self.has_secret
+        if not (is_open or hmac.compare_digest(authorization, self._authorization)):
             raise RequestError("basic authentication is needed: user crowdzoo, and the secret", "UNAUTHENTICATED")
         allowed = ("GET", "HEAD") if name == "health" else ("POST",)
         if method not in allowed:
@@ -68,37 +67,44 @@ class MlBackend:
             raise RequestError(f"name the model: /v1/models/{next(iter(self._stores))}/{name}", "NOT_FOUND")
         return store_of(self._stores, parts["model"] or next(iter(self._stores))), name
 
-    def answer(self, store: ModelStore, name: str, body: bytes = b"", wait: Callable[[int], object] = id) -> bytes:
-        """Body of the answer to a call.
+    def acknowledge(self, store: ModelStore, name: str) -> bytes | None:
+        """Body of the answer to "health" and "webhook", which need nothing of the request; None for other calls.
+
+        Raises:
+            RequestError: no version is served.
+        """
+        if name == "health":
+            store.get()
+        return {"health": b'{"status": "UP", "model_class": "crowdzoo"}\n', "webhook": b"{}\n"}.get(name)
+
+    def answer(self, store: ModelStore, name: str, body: bytes, wait: Callable[[int], None]) -> bytes:
+        """Body of the answer to "setup" and "predict".
 
         Args:
-            store: the model.
+            store: versions of the model.
             name: of the call.
-            body: of the request, for "setup" and "predict".
+            body: of the request.
             wait: see `Gate.turn`.
 
         Raises:
             RequestError: no version is served, the body is not valid, the model does not fit the labelling
                 configuration, or all tasks are refused. It is logged, because Label Studio shows the status alone.
         """
-        if name == "webhook":
-            return b"{}\n"
         model = store.get()
-        if name == "health":
-            return b'{"status": "UP", "model_class": "crowdzoo"}\n'
         version = f"crowdzoo/{store.name}/{model.version}"
         try:
             check_memory(body, self._limits.request_memory)
             request = parse_object(body)
-            asked = TaskPredictions(model, request.get("schema" if name == "setup" else "label_config"), self._limits)
+            config = request.get("schema" if name == "setup" else "label_config")
+            predictions = TaskPredictions(model, config, self._limits)
             if name == "setup":
                 return orjson.dumps({"model_version": version})
             wait(4 * len(body))  # a number of two characters becomes eight bytes
-            results = asked.results(request.get("tasks"), version)
+            results = predictions.results(request.get("tasks"), version)
         except RequestError as error:
             log.warning("crowdzoo serve: %s, /%s of Label Studio: %s", version, name, error.reason)
             raise
-        if refused := asked.refused:
+        if refused := predictions.refused:
             few = f"{len(refused)} of {len(results)} tasks have no prediction; {refused[0]}"
             log.warning("crowdzoo serve: %s, /predict of Label Studio: %s", version, few)
         return orjson.dumps({"results": results}, option=orjson.OPT_SERIALIZE_NUMPY)

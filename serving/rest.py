@@ -94,8 +94,8 @@ class RestService:
             call = backend.call(method, path, sent.get(b"authorization", b""))
         if backend and call:
             record.model, record.api = call[0].name, call[1]
-            if call[1] in ("health", "webhook"):
-                return backend.answer(*call)
+            if content := backend.acknowledge(*call):
+                return content
         elif method != "POST":
             return self._looked_up(method, path, record)
         if self._gate.is_full:

@@ -32,7 +32,7 @@ _RLE_BYTES = 5  # of a number of a mask and its text
 
 
 class _Task(NamedTuple):
-    """A task: its place in the request, its id, the model's inputs, its text, and the width and height of its image."""
+    """A task: its place in the request, its id, the model's inputs, and its text, or width and height of its image."""
 
     place: int
     number: str
@@ -50,7 +50,7 @@ class TaskPredictions:
         limits: of requests.
 
     Raises:
-        RequestError: there is no such control, or none for such a model.
+        RequestError: no control fits, or the model is of another kind.
 
     Attributes:
         refused: why tasks have no predictions, a sentence for each.
@@ -59,7 +59,7 @@ class TaskPredictions:
     def __init__(self, model: LoadedModel, label_config: Any, limits: Limits):
         self._model, self._signature, self._limits = model, model.signature(""), limits
         self.refused: list[str] = []
-        self._left, self._rle_left = _MOST_REFUSED, limits.request_memory // _RLE_BYTES
+        self._refusals_left, self._rle_left = _MOST_REFUSED, limits.request_memory // _RLE_BYTES
         outputs = self._signature.outputs if model.card else []
         self._answer = next((name for name in _ANSWERS if name in outputs), "")
         if not self._answer or (self._answer == "tags" and "spans" not in model.signatures):
@@ -91,7 +91,7 @@ class TaskPredictions:
         predictions = dict(self._predictions(readable))
         if not predictions:
             raise RequestError(self.refused[0])
-        return [{**one, "model_version": version} if (one := predictions.get(i)) else [] for i in range(len(tasks))]
+        return [{**predictions[i], "model_version": version} if i in predictions else [] for i in range(len(tasks))]
 
     def _choose_control(self, label_config: Any) -> Control:
         (kind, tags), classes = _ANSWERS[self._answer], self._model.card.get("classes") or []
@@ -103,17 +103,18 @@ class TaskPredictions:
             controls = read_label_config(label_config if isinstance(label_config, str) else "")
         except DataError as error:
             raise RequestError(str(error)) from None
-        for one in controls:
-            is_text = {name.lower() for name in one.objects} == {"text"}  # others count characters in other ways
-            fits = one.kind == kind and one.tag.lower() in map(str.lower, tags) and (is_text or kind != "sequence")
-            if fits and one.data_keys and (not one.classes or {*classes} <= {*one.classes}):
-                return one
-        what = f"{' or '.join(tags)}{' of a Text' if kind == 'sequence' else ''}"
+        for control in controls:
+            is_kind = control.kind == kind and control.tag.lower() in map(str.lower, tags)
+            is_text = {name.lower() for name in control.objects} == {"text"}  # others count characters in other ways
+            has_classes = not control.classes or {*classes} <= {*control.classes}
+            if is_kind and has_classes and control.data_keys and (is_text or self._answer != "tags"):
+                return control
+        what = f"{' or '.join(tags)}{' of a Text' if self._answer == 'tags' else ''}"
         named = f" with the classes {', '.join(map(short_repr, classes))}" if classes else ""
         raise RequestError(f"labelling configuration: has no {what}{named}, which the model answers")
 
     def _task(self, place: int, number: str, data: Any) -> _Task:
-        """Inputs by their names in the data; a single one without its name there is what the control's object shows."""
+        """Takes inputs by their names in the data; a single one that is not there as the control's object shows it."""
         if not isinstance(data, dict):
             raise RequestError("has no object 'data'")
         specs, key = self._signature.inputs, self._control.data_keys[0]
@@ -133,9 +134,7 @@ class TaskPredictions:
             return _Task(place, number, {name: value}, value.encode())
         kind, _, content = value.partition(";base64,")
         if not kind.startswith("data:image/"):
-            raise RequestError(
-                f"{key!r} is not an image as 'data:image/png;base64,...', and this server fetches nothing"
-            )
+            raise RequestError(f"{key!r} is not 'data:image/...;base64,...', and this server fetches nothing")
         image = upright_image(base64.b64decode(content, validate=True), whole=False)
         return _Task(place, number, {name: {"b64": base64.b64encode(image.content).decode()}}, b"", image.size)
 
@@ -152,15 +151,12 @@ class TaskPredictions:
                 yield from self._predictions(tasks[len(tasks) // 2 :])
                 return
             self.refused.append(f"task {tasks[0].number}: {error}")
-            self._left -= 1
-            if not self._left:
+            self._refusals_left -= 1
+            if not self._refusals_left:
                 raise RequestError(f"{_MOST_REFUSED} tasks are refused; {self.refused[-1]}") from None
             return
-        about = {
-            "from_name": self._control.name,
-            "to_name": self._control.to_name[0],
-            "type": self._control.tag.lower(),
-        }
+        control = self._control
+        about = {"from_name": control.name, "to_name": control.to_name[0], "type": control.tag.lower()}
         for row, task in enumerate(tasks):
             values, score = self._values({name: array[row] for name, array in outputs.items()}, task)
             result = [{"id": f"crowdzoo-{number}", **about, **value} for number, value in enumerate(values)]

@@ -5,12 +5,13 @@ import io
 import json
 import subprocess
 import time
+from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 from command_line import run
-from server import CHOICES, PROGRAM
+from server import CHOICES, PROGRAM, SETTINGS
 
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.models import CrowdModel, ImagePixels, SequenceTagger, TokenEncoder, UNet
@@ -59,6 +60,12 @@ def retrieve(studio, project):
     for each in studio.owner.json("GET", "/api/predictions/", project=project):
         found.setdefault(each["task"], []).append(each)
     return found
+
+
+def test_the_addresses_that_label_studio_may_ask_here_are_those_of_the_docs():
+    page = Path(__file__).parents[2].joinpath("docs", "serving.md").read_text(encoding="utf-8").replace("\\\n", "")
+    for name in ("USE_DEFAULT_BANNED_SUBNETS", "USER_ADDITIONAL_BANNED_SUBNETS"):
+        assert f"export {name}={SETTINGS[name]}\n" in page
 
 
 def tasks_of(studio, project):
