@@ -126,8 +126,8 @@ def test_a_model_that_a_crowd_taught_labels_new_tasks(studio, backend, tmp_path,
 
     # what the model says is no answer of the crowd
     calls = []
-    answer = MlBackend.answer
-    monkeypatch.setattr(MlBackend, "answer", lambda self, *call: calls.append(call[1]) or answer(self, *call))
+    answer = MlBackend.acknowledge
+    monkeypatch.setattr(MlBackend, "acknowledge", lambda self, *call: calls.append(call[1]) or answer(self, *call))
     studio.owner.choose(min(found), "sport")
     assert "webhook" in calls
     (tmp_path / "export.json").write_text(
