@@ -65,9 +65,17 @@ def read_request(body: bytes, signature_of: Callable[[str], Signature]) -> _Read
     columns = _rows_to_columns(request["instances"], signature) if "instances" in request else request["inputs"]
     if not isinstance(columns, dict) or is_base64(columns):
         columns = {_only_input(signature, "'inputs' is a plain value"): columns}
+    return signature, read_columns(columns, signature), "instances" in request
+
+
+def read_columns(columns: Mapping[str, Any], signature: Signature) -> dict[str, np.ndarray]:
+    """An array for each input of a signature, out of its values as JSON has them.
+
+    Raises:
+        RequestError: names or values that do not fit the signature; names the input, and where the wrong value stands.
+    """
     signature.check_names(columns)
-    inputs = {name: _array(name, columns[name], spec) for name, spec in signature.inputs.items()}
-    return signature, inputs, "instances" in request
+    return {name: _array(name, columns[name], spec) for name, spec in signature.inputs.items()}
 
 
 def parse_object(body: bytes) -> dict[str, Any]:

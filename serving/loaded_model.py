@@ -34,6 +34,7 @@ class LoadedModel:
 
     Attributes:
         signature_defs: `SignatureDefMap` as TF Serving's metadata shows it.
+        card: what crowdzoo says of the model that it exported; empty for a model of others.
         features: names of the columns that the model was trained on, by its card; None where it has none.
         num_warmup_requests: number of warm-up requests that were replayed.
     """
@@ -50,6 +51,7 @@ class LoadedModel:
         # crowdzoo exported this model: then each row is answered by itself, with finite numbers
         software, described = (card.get(key) or {} for key in ("software", "signatures"))
         by_rows = "crowdzoo" in software and DEFAULT_SIGNATURE in described
+        self.card = card if by_rows else {}
         self.features: list[str] | None = card.get("features")
         texts = "images" if "images" in card else ""
         if by_rows and "tokens" in functions[DEFAULT_SIGNATURE].structured_outputs:

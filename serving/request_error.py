@@ -3,6 +3,7 @@
 # our name -> HTTP status and gRPC's canonical name, as TF Serving maps them; two exist in HTTP only
 STATUS = {
     "INVALID_ARGUMENT": (400, "INVALID_ARGUMENT"),
+    "UNAUTHENTICATED": (401, "UNAUTHENTICATED"),
     "NOT_FOUND": (404, "NOT_FOUND"),
     "INTERNAL": (500, "INTERNAL"),
     "UNAVAILABLE": (503, "UNAVAILABLE"),

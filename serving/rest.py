@@ -16,6 +16,7 @@ from crowdzoo.serving.gate import Gate, full
 from crowdzoo.serving.json_tensors import check_memory, read_request, to_json
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.metrics import Metrics, RequestRecord
+from crowdzoo.serving.ml_backend import MlBackend
 from crowdzoo.serving.model_store import ModelStore, store_of
 from crowdzoo.serving.request_error import NO_EXAMPLES, RequestError
 from crowdzoo.serving.rest_protocol import GONE
@@ -30,7 +31,7 @@ _PATH = re.compile(
 _ALIVE, _READY, _METRICS = "/healthz", "/readyz", "/monitoring/prometheus/metrics"
 # Headers of an answer
 _JSON, _TEXT = (b"content-type", b"application/json"), (b"content-type", b"text/plain; charset=utf-8")
-_OF_STATUS = {405: [(b"allow", b"GET, POST")], 503: [(b"retry-after", b"1")]}
+_OF_STATUS = {401: [(b"www-authenticate", b"Basic")], 405: [(b"allow", b"GET, POST")], 503: [(b"retry-after", b"1")]}
 
 
 class RestService:
@@ -41,9 +42,14 @@ class RestService:
         limits: of requests.
         gate: the queue of both protocols.
         metrics: count each request.
+        ml_backend: answers Label Studio; None where that was not asked for.
     """
 
-    def __init__(self, stores: Mapping[str, ModelStore], limits: Limits, gate: Gate, metrics: Metrics):
+    def __init__(
+        self, stores: Mapping[str, ModelStore], limits: Limits, gate: Gate, metrics: Metrics,
+        ml_backend: MlBackend | None = None,
+    ):  # fmt: skip
+        self._ml_backend = ml_backend
         self._stores, self._limits, self._gate, self._metrics = stores, limits, gate, metrics
         # a thread for each that predicts or waits for its turn
         self._executor = ThreadPoolExecutor(limits.threads + limits.queue, thread_name_prefix="crowdzoo-rest")
@@ -82,16 +88,23 @@ class RestService:
     async def _answer(self, scope: Any, receive: Any, record: RequestRecord) -> bytes:
         """The body of an answer."""
         method, path, is_gone = scope["method"], scope["path"], scope[GONE]
-        if method != "POST":
+        sent = dict(scope["headers"])
+        call = None
+        if backend := self._ml_backend:
+            call = backend.call(method, path, sent.get(b"authorization", b""))
+        if backend and call:
+            record.model, record.api = call[0].name, call[1]
+            if content := backend.acknowledge(*call):
+                return content
+        elif method != "POST":
             return self._looked_up(method, path, record)
         if self._gate.is_full:
             raise full()  # before anything of the body is read
-        sent = dict(scope["headers"])
         body = await self._body(receive, int(sent.get(b"content-length", 0)))
         encoding = sent.get(b"content-encoding", b"").decode("latin-1")
         with self._gate.place(len(body)):
             work = asyncio.get_running_loop().run_in_executor(
-                self._executor, self.answer, path, encoding, body, record, is_gone
+                self._executor, self.answer, path, encoding, body, record, is_gone, call
             )
             del body
             return await work
@@ -158,18 +171,23 @@ class RestService:
         described = [{**status.described(), "version": str(status.version)} for status in statuses]
         return json.dumps({"model_version_status": described}, indent=1, ensure_ascii=False).encode() + b"\n"
 
-    def answer(self, path: str, encoding: str, body: bytes, record: RequestRecord, is_gone: Any) -> bytes:
-        """Body of the answer to a POST; runs in a thread of the executor.
+    def answer(
+        self, path: str, encoding: str, body: bytes, record: RequestRecord, is_gone: Any, call: Any = None
+    ) -> bytes:
+        """Body of the answer to a POST; runs in a thread of the executor. `call` is what `MlBackend` is asked.
 
         Raises:
             RequestError: the request is not valid; the message says why.
         """
         if path in (_ALIVE, _READY, _METRICS):
             _check_method("POST", path, ("GET", "HEAD"))
-        match, store, version = self._route("POST", path, record)
+        route = None if call else self._route("POST", path, record)
         if encoding.strip().lower() not in ("", "identity"):
             raise RequestError(f"the body is encoded as {short_repr(encoding)}; send it as plain JSON")
         with self._gate.turn(len(body), is_gone) as wait:
+            if route is None:
+                return self._ml_backend.answer(*call, body, wait)  # type: ignore[union-attr]
+            match, store, version = route
             model = store.get(version, match["label"])
             check_memory(body, self._limits.request_memory)
             signature, inputs, rows = read_request(body, model.signature)

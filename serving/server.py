@@ -27,6 +27,7 @@ from crowdzoo.serving.gate import Gate
 from crowdzoo.serving.grpc_service import GrpcService
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.metrics import Metrics
+from crowdzoo.serving.ml_backend import MlBackend
 from crowdzoo.serving.model_settings import ModelSettings, ModelsFile
 from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.rest import RestService
@@ -57,6 +58,9 @@ class Server:
         tls_certificate: certificate (chain) in PEM format; with it both protocols use TLS only.
         tls_key: its private key.
         limits: limits of requests; None for the defaults.
+        label_studio: answer Label Studio's protocol of ML backends, too, below `/v1/models/<name>`.
+        label_studio_secret: password that Label Studio needs for it, with the user crowdzoo; None only where no other
+            machine can reach `host`.
 
     Attributes:
         rest_port: the bound port.
@@ -81,6 +85,8 @@ class Server:
         tls_certificate: str | Path | None = None,
         tls_key: str | Path | None = None,
         limits: Limits | None = None,
+        label_studio: bool = False,
+        label_studio_secret: str | None = None,
     ):
         if (model_dir is None) == (config is None):
             raise ServingError("give one of model_dir, the folder of a model's versions, and config, a file of models")
@@ -105,7 +111,8 @@ class Server:
         }
         self._gate = Gate(self.limits)
         shared = self._stores, self.limits, self._gate, Metrics()
-        self._rest_service, self._grpc_service = RestService(*shared), GrpcService(*shared)
+        self._ml_backend = MlBackend(self._stores, self.limits, label_studio_secret) if label_studio else None
+        self._rest_service, self._grpc_service = RestService(*shared, self._ml_backend), GrpcService(*shared)
         self._rest: RestServer | None = None
         self._rest_thread: threading.Thread | None = None
         self._grpc: grpc.Server | None = None
@@ -123,13 +130,13 @@ class Server:
         """Loads the newest version, then opens both ports.
 
         Raises:
-            ServingError: no usable version, or a port is taken.
+            ServingError: no usable version, a port is taken, or other machines can reach what is for Label Studio, and
+                there is no secret.
         """
         listener = _bind(self.host, self.rest_port)
-        if not ipaddress.ip_address(listener.getsockname()[0]).is_loopback:
-            without = "authentication" if self._tls else "TLS and authentication"
-            log.warning("crowdzoo serve: other machines can reach %s, without %s: use a proxy", self.host, without)
         try:
+            if not ipaddress.ip_address(listener.getsockname()[0]).is_loopback:
+                self._check_reachable()
             self.rest_port = listener.getsockname()[1]
             self._grpc = self._make_grpc()
             for store in self._stores.values():
@@ -168,6 +175,17 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _check_reachable(self) -> None:
+        """What other machines can reach: a warning, or an error where it needs a secret."""
+        if self._ml_backend is not None and not self._ml_backend.has_secret:
+            raise ServingError(
+                f"host: other machines can reach {self.host}, where Label Studio's backend needs a secret. Set the "
+                "environment variable CROWDZOO_LABEL_STUDIO_SECRET; in Python Server(label_studio_secret=...)"
+            )
+        without = "authentication" if self._tls else "TLS and authentication"
+        only = " (the secret is for Label Studio's paths alone)" if self._ml_backend is not None else ""
+        log.warning("crowdzoo serve: other machines can reach %s, without %s%s: use a proxy", self.host, without, only)
 
     def _make_grpc(self) -> grpc.Server:
         service = self._grpc_service
@@ -290,6 +308,8 @@ def _announce(server: Server) -> None:
     for name, versions in server.models.items():
         store = server._stores[name]
         print(f"REST  {scheme}://{host}:{server.rest_port}/v1/models/{name}")
+        if server._ml_backend is not None:
+            print("      it is the Backend URL in Label Studio, too")
         if not versions:
             print(f"no version yet; waiting for one in {store.folder}")
             continue

@@ -1,6 +1,7 @@
 """`crowdzoo serve`: TF Serving's APIs for served folders."""
 
 import argparse
+import os
 
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands.options import add_options
@@ -20,6 +21,11 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--tls-key FILE": "private key of the certificate (PEM): REST and gRPC with TLS only",
     }
     add_options(command, files, type=path)
+    studio = (
+        "answer Label Studio as an ML backend, too; the environment variable CROWDZOO_LABEL_STUDIO_SECRET holds its "
+        "password, which --host needs if other machines can reach it"
+    )
+    command.add_argument("--label-studio", action="store_true", help=studio)
     command.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     for name, api, port in (("--rest-port", "REST", 8501), ("--grpc-port", "gRPC", 8500)):
         what = f"port of the {api} API (default {port}; 0: a free port)"
@@ -38,5 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.serving.server import serve
 
     names = ("config", "name", "host", "rest_port", "grpc_port", "poll_seconds", "wait", "tls_certificate", "tls_key")
-    settings = {name: getattr(arguments, name) for name in names}
+    settings = {name: getattr(arguments, name) for name in (*names, "label_studio")}
+    if arguments.label_studio:
+        settings["label_studio_secret"] = os.environ.get("CROWDZOO_LABEL_STUDIO_SECRET")
     serve(arguments.model_dir, limits=Limits().changed(arguments.limit), **settings)

@@ -1,9 +1,9 @@
 """Brings what tests on real engines need into `.engines`: an object store, Prism, Flink, Spark, and a Beam for them.
 
 And the schemas by which files for Kubernetes, KServe and Docker Compose are checked, and two programs that read
-exported models: TensorFlow for Java and OpenVINO.
+exported models: TensorFlow for Java and OpenVINO. And Label Studio, with which people annotate.
 
-    make engines        # some 6 minutes and 3 GB; needs go, java (17) and mvn, the object store none of them
+    make engines        # some 8 minutes and 4 GB; needs go, java (17) and mvn, the object store and Label Studio none
 
 Versions are pinned. Go checks its modules against its checksum database; Flink's archive and the jars of Beam's job
 server are checked here. What is there already is left alone.
@@ -35,6 +35,7 @@ PYTHON = ENGINES / "python" / "bin" / "python"  # with the Beam of the job serve
 STORE = ENGINES / "store" / "bin" / "moto_server"  # an object store that speaks Amazon's language
 JAVA_JARS = ENGINES / "tensorflow-java"
 OPENVINO = ENGINES / "openvino" / "bin" / "python"
+LABEL_STUDIO = ENGINES / "label-studio" / "bin" / "label-studio"
 SCHEMAS = ENGINES / "schemas-2"  # of KServe, Compose and others, and a Python that knows Kubernetes'
 
 FLINK_BEAM = "2.62.0"  # the last one of which all jars could be had when this was written
@@ -46,6 +47,8 @@ SPARK_JARS_SHA256 = "08d7bfaf1f4834eada09afe07052fd72f575c3b14d41225e9680368e0cc
 JARS_SHA256 = "d48aa836447648803693560de9fa84be15fa7f9c408f3ee20b6cd6d4da4f16f6"  # of the lines of `sha256sum *.jar`
 PACKAGES = ("-r", f"{ROOT / 'pyproject.toml'}", f"apache-beam=={FLINK_BEAM}", "keras==3.12.4", "numpy<2", "pyyaml")
 STORE_PACKAGES = ("moto[server]==5.2.5", "boto3==1.44.5")
+LABEL_STUDIO_PACKAGES = ("label-studio==1.23.2",)
+LABEL_STUDIO_PYTHON = "3.11"  # where it is found; else the Python that runs this
 OPENVINO_PACKAGES = ("openvino==2026.4.1", "numpy==2.2.6")
 JAVA_TENSORFLOW = "2.16"  # whose models it reads: of what TensorFlow for Java 1.0.0 is made
 JAVA_JARS_SHA256 = "d40aa642639c19f636a374bd9347c4c40c2f32795ed0a1a0d39c6d3533a038c6"
@@ -206,6 +209,12 @@ def install_openvino() -> None:
     make_environment(OPENVINO, OPENVINO_PACKAGES)
 
 
+def install_label_studio() -> None:
+    """Label Studio, in an environment of its own: its Django and pandas are not those of crowdzoo."""
+    python = shutil.which(f"python{LABEL_STUDIO_PYTHON}") or sys.executable
+    make_environment(LABEL_STUDIO.with_name("python"), LABEL_STUDIO_PACKAGES, python)
+
+
 def install_schemas() -> None:
     """Schemas of files for Kubernetes, KServe and Docker Compose."""
     with tempfile.TemporaryDirectory(dir=ENGINES) as name:
@@ -222,16 +231,17 @@ def install_schemas() -> None:
         folder.replace(SCHEMAS)
 
 
-def make_environment(python: Path, packages: tuple[str, ...]) -> None:
-    """An environment with packages, of the Python that runs this."""
+def make_environment(python: Path, packages: tuple[str, ...], base: str = sys.executable) -> None:
+    """An environment with packages, of the Python that runs this or of another one."""
     uv = shutil.which("uv") or ROOT / ".venv-tools" / "bin" / "uv"
-    subprocess.run([uv, "venv", "-q", "--clear", "--python", sys.executable, python.parents[1]], check=True)
+    subprocess.run([uv, "venv", "-q", "--clear", "--python", base, python.parents[1]], check=True)
     subprocess.run([uv, "pip", "install", "-q", "--python", python, *packages], check=True)
 
 
 def main() -> None:
     ENGINES.mkdir(exist_ok=True)
     bring(STORE, install_store)
+    bring(LABEL_STUDIO, install_label_studio)
     lacking = [tool for tool in ("go", "java", "mvn") if shutil.which(tool) is None]
     if lacking:
         sys.exit(f"engines: {', '.join(lacking)} not found; install Go, Java 17 and Maven.")

@@ -136,25 +136,46 @@ def _connection():
 
 def _send_json(body):
     with little_memory():
-        _post(body)
+        _post(PREDICT, body, ["predictions"], ["outputs"])
 
 
-def _post(body):
+def _post(path, body, *keys):
     connection = _connection()
     try:
-        connection.request("POST", PREDICT, body)
+        connection.request("POST", path, body)
         answer = connection.getresponse()
         text = answer.read()
     except ConnectionError:  # the server closed an idle connection
         connection.close()
         return
     answered = json.loads(text)
-    if answer.status not in FORESEEN or list(answered) not in (["error"], ["predictions"], ["outputs"]):
+    if answer.status not in FORESEEN or list(answered) not in (["error"], *keys):
         raise AssertionError((answer.status, text[:2000]))
+
+
+# === Label Studio ===
+
+_CONFIG = """<View><Text name="t" value="$x"/><Choices name="c" toName="t"><Choice value="a"/><Choice value="b"/>
+<Choice value="c"/></Choices></View>"""
+_configs = st.sampled_from([_CONFIG] * 20 + ["", "<View/>", "<View>" * 20_000, "<!DOCTYPE a><View/>", None, "\ud800"])
+_data = st.fixed_dictionaries({"x": _vectors | _values}, optional={"instances": _rows, "\ud800": _leaves})
+_tasks = st.lists(st.fixed_dictionaries({"data": _data}, optional={"id": _leaves}), min_size=1, max_size=4)
+_calls = st.tuples(
+    st.sampled_from(["predict", "predict", "predict", "setup", "webhook"]),
+    st.fixed_dictionaries({"label_config": _configs, "schema": _configs, "tasks": _tasks})
+    | st.dictionaries(st.sampled_from(["label_config", "schema", "tasks"]), _configs | _values),
+)
+
+
+def _call(input_):
+    name, body = input_
+    with little_memory():
+        _post(f"/v1/models/pets/{name}", json.dumps(body).encode(), ["results"], ["model_version"], [])
 
 
 TARGETS = {
     "rest-bytes": Target(once_it_runs(_bytes()), _send_bytes, examples=8),
     "rest-lengths": Target(once_it_runs(_lengths), _send_length, examples=20),
     "rest-json": Target(once_it_runs(_bodies()), _send_json, examples=25),
+    "rest-label-studio": Target(once_it_runs(_calls), _call, examples=25),
 }

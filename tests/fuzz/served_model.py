@@ -41,7 +41,7 @@ def server():
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it warns of every request that is not HTTP
     running = Server(
         folder.name, name="pets", rest_port=0, grpc_port=0, labels={"stable": 1},
-        limits=Limits(request_bytes=REQUEST_BYTES, request_memory=64 << 20),
+        limits=Limits(request_bytes=REQUEST_BYTES, request_memory=64 << 20), label_studio=True,
     )  # fmt: skip
     running.start()
     atexit.register(running.stop)
