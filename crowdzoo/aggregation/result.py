@@ -148,7 +148,7 @@ class Aggregation(Result):
         some = self.annotations_per_task > 0
         return None if self.settled is None or not some.any() else float(self.settled[some].mean())
 
-    def expected_accuracy(self, gold: ArrayLike) -> float:
+    def accuracy(self, gold: ArrayLike) -> float:
         """Share of tasks answered right, as expected if ties were broken at random.
 
         Args:
