@@ -150,10 +150,12 @@ def run(arguments: argparse.Namespace) -> None:
     who = _asked(arguments.annotators, crowd)
     mixed = _mixed(arguments, crowd, known)
     everybody, stands = crowd, np.arange(crowd.num_annotators)
+    settles = kind.labels.one_class and not arguments.multi_label and mixed is None and can_be_settled(crowd)
     if mixed is None:
         stands = _stand_for_copies(crowd, who, costs, arguments.multi_label)
         crowd, who = counted_once(crowd, stands), who[stands[who] == who]
-    result = fitted(aggregator, crowd) if mixed is None else mixed.aggregation
+    # of all, as in `crowdzoo quality`, where `settlement` counts copies once
+    result = fitted(aggregator, everybody if settles else crowd) if mixed is None else mixed.aggregation
     skills = part.known(result, slice(None))
     if skills is None and arguments.method is None:
         skills = fitted(kind.create_aggregator(MATRICES, seed=arguments.seed), crowd).confusions
@@ -173,8 +175,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
     answered = result.annotations_per_task > 0
     accepted = _accepted(arguments.accepted, crowd)
-    if kind.labels.one_class and not arguments.multi_label and mixed is None and can_be_settled(crowd):
-        labels = settlement(crowd, result)
+    if settles:
+        labels = settlement(everybody, result)
         worth = WORTH if arguments.worth is None else arguments.worth / float(costs[who].mean())
         done = ~worth_asking(labels.settled, labels.further, worth=worth, target=arguments.target)
         if arguments.sure is not None:

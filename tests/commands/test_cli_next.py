@@ -296,7 +296,15 @@ def test_copies_are_asked_as_one(tmp_path, here, capsys, words):
             rows += [(task, f"w{each}", f"c{said[each]}") for each in ([0, 1] if who == 1 else [who])]
     (tmp_path / "a.csv").write_text("task,annotator,label\n" + "".join(f"{t},{w},{c}\n" for t, w, c in rows))
     assert run("a.csv", *words, "--budget", 100, "--cost", "w0=2", "--out", "b.csv") == 0
-    assert re.search(r"copies, asked as one +w0, w1", capsys.readouterr().out)
+    printed = capsys.readouterr().out
+    assert re.search(r"copies, asked as one +w0, w1", printed)
+    if not words:  # `quality` promises the same
+        tasks, answers = (
+            re.search(rf"{row} +(.+)", printed)[1] for row in ("tasks worth further answers", "to settle them, about")
+        )
+        assert cli.main(["quality", "a.csv", "--bootstrap", "0"]) == 0
+        promise = f"{tasks.split()[0]} tasks are worth about {answers} further answers"
+        assert promise in capsys.readouterr().out
     questions = read_csv("b.csv")
     asked = {row["annotator"] for row in questions}
     assert "w1" in asked, "who costs less"
