@@ -108,7 +108,7 @@ def can_be_settled(annotations: Annotations) -> bool:
 
 
 def with_settled(annotations: Annotations, result: Aggregation, gold: ArrayLike | None = None) -> Aggregation:
-    """The result with `settled` and `further_answers`, see `settlement`.
+    """The result with `settled` and `answers_to_settle`, see `settlement`.
 
     It stays as it is where it has them, and where they cannot be estimated (see `can_be_settled`).
 
@@ -123,7 +123,7 @@ def with_settled(annotations: Annotations, result: Aggregation, gold: ArrayLike 
     if result.settled is not None or not can_be_settled(annotations):
         return result
     state = settlement(annotations, result, gold)
-    return replace(result, settled=state.settled, further_answers=state.further)
+    return replace(result, settled=state.settled, answers_to_settle=state.further)
 
 
 @dataclass(frozen=True, eq=False)

@@ -215,7 +215,7 @@ def _to_redo(
 ) -> pa.Table:
     """The table of tasks, those to redo first."""
     sizes, settled = aggregation.annotations_per_task, report.tasks["settled"].to_numpy()
-    further = report.tasks["further_answers"].fill_null(-1).to_numpy()
+    further = report.tasks["answers_to_settle"].fill_null(-1).to_numpy()
     price = 1.0
     if prices is not None:
         price = prices[~flagged].mean() if not flagged.all() else prices.mean()
@@ -229,7 +229,8 @@ def _to_redo(
     }
     if prices is not None:
         columns["cost"] = pa.array(np.round(further * price, 6), mask=~redo)
-    rest = {name: report.tasks[name] for name in report.tasks.column_names if name not in columns}
+    shown = {*report.tasks.column_names} - {*columns, "answers_to_settle"}
+    rest = {name: report.tasks[name] for name in report.tasks.column_names if name in shown}
     return pa.table({**columns, **rest}).take(np.lexsort((settled, ~redo)))
 
 

@@ -221,6 +221,21 @@ def test_what_a_label_is_worth_is_refused_where_it_would_not_count(folder, capsy
     assert redone[0] == "0" < redone[1]
 
 
+def test_answers_that_are_promised_are_those_of_tasks_to_redo_and_other_tasks_have_a_column_of_another_name(folder):
+    assert cli.main(["quality", "a.csv", "--bootstrap", "0", "--out", "q", "--format", "csv"]) == 0
+    assert cli.main(["aggregate", "a.csv", "--out", "labels.csv"]) == 0
+    labels = {row["task"]: row["answers_to_settle"] for row in read_csv("labels.csv")}
+    redo = [row for row in read_csv("q/tasks.csv") if row["redo"]]
+    others = [row for row in read_csv("q/tasks.csv") if not row["redo"]]
+    assert all(row["further_answers"] == labels[row["task"]] for row in redo)
+    assert not any(row["further_answers"] for row in others)
+    assert any(int(labels[row["task"]]) for row in others), "needed, but not worth it"
+    summary = json.loads((folder / "q" / "summary.json").read_text())
+    assert (
+        summary["answers_to_ask"] == summary["total_further_answers"] == sum(int(labels[row["task"]]) for row in redo)
+    )
+
+
 def test_several_labels_are_asked_about_together(folder):
     rng, rows = np.random.default_rng(0), ["task,annotator,label"]
     for task in range(40):
