@@ -174,7 +174,7 @@ def run(arguments: argparse.Namespace) -> None:
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
     answered = result.annotations_per_task > 0
-    accepted = _accepted(arguments.accepted, crowd)
+    accepted, per_task = _accepted(arguments.accepted, crowd), np.full(crowd.num_tasks, arguments.per_task)
     if settles:
         labels = settlement(everybody, result)
         worth = WORTH if arguments.worth is None else arguments.worth / float(costs[who].mean())
@@ -182,7 +182,7 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.sure is not None:
             done |= labels.settled >= arguments.sure
         done |= accepted
-        consensus = labels.consensus
+        consensus, per_task = labels.consensus, np.minimum(per_task, labels.further)  # no more than is promised
         answers = (consensus if arguments.prior is None else replace(consensus, confusions=skills)).answers
         gains = class_gains(consensus.posteriors, answers)
         state = [
@@ -202,7 +202,7 @@ def run(arguments: argparse.Namespace) -> None:
     share = arguments.per_annotator or 2 * math.ceil(most / min(max(able, 1), ALTERNATIVES))
     found = next_questions(
         gains, crowd.num_tasks, most, annotators=who, cells=cells,
-        annotations=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,
+        annotations=crowd, per_task=per_task, per_annotator=share, costs=costs, budget=arguments.budget,
         sure=done,
     )  # fmt: skip
     rows = [
@@ -216,7 +216,7 @@ def run(arguments: argparse.Namespace) -> None:
         ("annotators asked", f"{len(np.unique(found.annotators)):,}"),
         *_asked_by_source(found, known),
         ("expected gain", f"{found.gains.sum():.4g} {part.UNIT}"),
-        *_why_stopped(found, costs[who], crowd.num_tasks - int(done.sum()), share, arguments),
+        *_why_stopped(found, costs[who], per_task[~done], share, arguments),
     ]
     if arguments.out is not None:
         _write(arguments.out, found, crowd, instances)
@@ -410,16 +410,17 @@ def _check(arguments: argparse.Namespace, kind: Kind) -> None:
 
 
 def _why_stopped(
-    found: NextAnnotations, costs: np.ndarray, num_open: int, share: int, arguments: argparse.Namespace
+    found: NextAnnotations, costs: np.ndarray, limits: np.ndarray, share: int, arguments: argparse.Namespace
 ) -> list[tuple[str, str]]:
-    """A row of the table where the budget would have paid for another question."""
+    """A row of the table where the budget would have paid for another question; `limits` are of the open tasks."""
     if found.costs.sum() + costs.min() > arguments.budget + 1e-9:
         return []
-    if num_open == 0:
+    if not limits.size:
         reason = "no task is worth a further answer: stop here"
-    elif int((np.bincount(found.tasks) >= arguments.per_task).sum()) == num_open:
+    elif len(found.tasks) == limits.sum():
         each = "one question" if arguments.per_task == 1 else f"{arguments.per_task:,} questions"
-        reason = f"each task that is asked about has {each} (--per-task)"
+        fewer = ", or as many as are to settle it" if (limits < arguments.per_task).any() else ""
+        reason = f"each task that is asked about has {each}{fewer} (--per-task)"
     elif (np.bincount(found.annotators) >= share).any():
         reason = f"who can answer the rest has {share:,} questions (--per-annotator), or costs more than is left"
     else:

@@ -77,6 +77,10 @@ def test_where_the_default_method_has_no_confusion_matrices_those_of_another_one
     [
         (["--budget", 1000], "each task that is asked about has one question (--per-task)"),
         (["--budget", 1000, "--per-task", 2], "each task that is asked about has 2 questions (--per-task)"),
+        (
+            ["--budget", 1000, "--per-task", 2, "--per-annotator", 99, "--worth", 1000],
+            "each task that is asked about has 2 questions, or as many as are to settle it (--per-task)",
+        ),
         (["--budget", 30, "--per-annotator", 2, "--worth", 1000], "who can answer the rest has 2 questions (--per-an"),
         (["--budget", 500, "--per-task", 6, "--sure", 1], "everybody who can be asked has answered the rest, or"),
         (["--budget", 8], None),
@@ -234,6 +238,15 @@ def test_answers_that_are_promised_are_those_of_tasks_to_redo_and_other_tasks_ha
     assert (
         summary["answers_to_ask"] == summary["total_further_answers"] == sum(int(labels[row["task"]]) for row in redo)
     )
+
+
+def test_no_task_gets_more_questions_than_settle_it(folder):
+    assert cli.main(["aggregate", "a.csv", "--out", "labels.csv"]) == 0
+    needed = {row["task"]: int(row["answers_to_settle"]) for row in read_csv("labels.csv")}
+    assert run("a.csv", "--budget", 500, "--per-task", 6, "--per-annotator", 99, "--out", "b.csv") == 0
+    tasks, counts = np.unique([row["task"] for row in read_csv("b.csv")], return_counts=True)
+    assert counts.max() > 1
+    assert all(count <= needed[task] for task, count in zip(tasks, counts, strict=True))
 
 
 def test_several_labels_are_asked_about_together(folder):
