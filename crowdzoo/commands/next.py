@@ -38,6 +38,7 @@ CAMPS = (
     "Two camps of annotators contradict each other, and answers do not tell which is right: crowdzoo report shows "
     "them. Label some tasks yourself before you ask for more."
 )
+NEVER_STOPS = "not known here: some tasks are never sure; stop when a batch adds few sure tasks"
 ENDINGS = (".csv", ".json")
 BATCH = r'^task,annotator,gain,cost$|^\[\s+{\s+"data": {.*"annotators": \['  # how a file of questions begins
 
@@ -194,7 +195,10 @@ def run(arguments: argparse.Namespace) -> None:
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, models, or so many tasks")
         sure = arguments.sure or SURE
         done, gains = part.sure(result, sure, crowd) | accepted, part.gains(result, skills, crowd)
-        state = [(f"sure tasks ({sure:g} or more)", f"{done.sum():,} of {answered.sum():,}")]
+        state = [
+            (f"sure tasks ({sure:g} or more)", f"{(done & answered).sum():,} of {answered.sum():,}"),
+            ("when to stop", NEVER_STOPS),
+        ]
     pairs = np.unique(crowd.annotator_ids.astype(np.int64) * crowd.num_tasks + crowd.task_ids)
     pairs = pairs[~done[pairs % crowd.num_tasks]]  # an annotator may have given a task several labels
     answers_to_open = np.bincount(pairs // crowd.num_tasks, minlength=crowd.num_annotators)[who]

@@ -249,7 +249,7 @@ def test_no_task_gets_more_questions_than_settle_it(folder):
     assert all(count <= needed[task] for task, count in zip(tasks, counts, strict=True))
 
 
-def test_several_labels_are_asked_about_together(folder):
+def test_several_labels_are_asked_about_together(folder, capsys):
     rng, rows = np.random.default_rng(0), ["task,annotator,label"]
     for task in range(40):
         for who in rng.choice(4, 2, replace=False):
@@ -258,6 +258,7 @@ def test_several_labels_are_asked_about_together(folder):
     (folder / "m.csv").write_text("\n".join(rows))
     words = ("m.csv", "--multi-label", "--label-separator", ";", "--method", "dawid-skene")
     assert run(*words, "--per-annotator", 40, "--budget", 20, "--sure", 0.999, "--out", "b.csv") == 0
+    assert re.search(r"when to stop +not known here", capsys.readouterr().out)
     from crowdzoo.aggregation import MultiLabel
 
     crowd = kind_of("classification").read("m.csv", label_separator=";", on_duplicate="all", no_label="(none)")
