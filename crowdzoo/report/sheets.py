@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
+from crowdzoo.kinds.classes.page import camps_by_gold
 from crowdzoo.kinds.kind_page import interval
 from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds, share_and_ends
 from crowdzoo.kinds.parts import has_part, part_of
@@ -82,6 +83,7 @@ def with_sheets(
             right = int((aggregation.labels == gold)[labelled].sum())
             ends = share_and_ends(right, int(labelled.sum()))
             overall |= {**interval("aggregate_accuracy", *ends), "gold_tasks": int(labelled.sum())}
+        overall |= camps_by_gold(report, annotations, gold)
         known = gold[annotations.task_ids] >= 0
         right = known & (gold[annotations.task_ids] == annotations.labels)
         count = np.bincount(annotators[known], minlength=number)
