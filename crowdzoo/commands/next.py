@@ -428,7 +428,7 @@ def _why_stopped(
     elif (np.bincount(found.annotators) >= share).any():
         reason = f"who can answer the rest has {share:,} questions (--per-annotator), or costs more than is left"
     else:
-        reason = "everybody who can be asked has answered the rest, or costs more than is left"
+        reason = "everybody who can be asked has answered the rest, or costs more than is left; --new NAME adds others"
     return [("why not more", reason)]
 
 

@@ -240,6 +240,17 @@ def test_answers_that_are_promised_are_those_of_tasks_to_redo_and_other_tasks_ha
     )
 
 
+def test_where_everybody_has_answered_new_annotators_are_advised_and_get_the_questions(folder, capsys):
+    rng, rows = np.random.default_rng(0), ["task,annotator,label"]
+    rows += [f"t{task},w{who},{rng.integers(2)}" for task in range(40) for who in range(3)]
+    (folder / "full.csv").write_text("\n".join(rows) + "\n")
+    words = ("full.csv", "--worth", 500, "--budget", 9)
+    assert run(*words) == 0
+    advice = re.search(r"questions +0\n(?:.*\n)*why not more .*; (--new) NAME adds others", capsys.readouterr().out)
+    assert run(*words, advice[1], "eve", "--out", "b.csv") == 0
+    assert {row["annotator"] for row in read_csv("b.csv")} == {"eve"}
+
+
 def test_no_task_gets_more_questions_than_settle_it(folder):
     assert cli.main(["aggregate", "a.csv", "--out", "labels.csv"]) == 0
     needed = {row["task"]: int(row["answers_to_settle"]) for row in read_csv("labels.csv")}
