@@ -513,7 +513,7 @@ def gained(crowd: Crowd, method: str | None, gone: set[str]) -> dict[str, float]
         for rows in (slice(None), stays[crowd.annotations.annotator_ids]):
             part = crowd.annotations.select_rows(np.arange(len(crowd.annotations))[rows])
             result = kind_of("classification").create_aggregator(method, seed=0).fit(part)
-            accuracy.append(result.expected_accuracy(crowd.gold))
+            accuracy.append(result.accuracy(crowd.gold))
     gain = 100 * (accuracy[1] - accuracy[0])
     return {"advised": int(bool(gone)), "harmed": int(gain < -HARM), "points gained": round(gain, 2)}
 

@@ -45,6 +45,8 @@ from scipy.special import expit, logit
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Robust
 from crowdzoo.quality import next_annotations, settlement, worth_asking
+from crowdzoo.quality.copies import copy_families
+from crowdzoo.quality.counted_once import counted_once
 from crowdzoo.quality.settled import ENDS, consensus_of
 from crowdzoo.quality.wilson import wilson
 from crowdzoo.report.tables import print_table
@@ -112,11 +114,13 @@ def kept_rows(annotations: Annotations, number: int, rng: np.random.Generator) -
 
 def features(annotations: Annotations) -> tuple[np.ndarray, np.ndarray]:
     """What `settled` combines, [N, 4], and the labels."""
-    base = Robust().fit(annotations)
-    rows = np.arange(annotations.num_tasks)
-    posteriors = consensus_of(annotations, base.posteriors).posteriors
-    stays, robust = (logit(np.clip(matrix[rows, base.labels], *ENDS)) for matrix in (posteriors, base.posteriors))
-    return np.stack([np.ones(len(rows)), stays, robust, np.minimum(stays, 0)], axis=1), base.labels
+    labels, rows = Robust().fit(annotations).labels, np.arange(annotations.num_tasks)
+    columns = annotations.num_annotators, annotations.task_ids, annotations.annotator_ids, annotations.labels
+    once = counted_once(annotations, copy_families(*columns))
+    base = Robust().fit(once)
+    posteriors = consensus_of(once, base.posteriors).posteriors
+    stays, robust = (logit(np.clip(matrix[rows, labels], *ENDS)) for matrix in (posteriors, base.posteriors))
+    return np.stack([np.ones(len(rows)), stays, robust, np.minimum(stays, 0)], axis=1), labels
 
 
 def simulated(seed: int) -> Iterator[Sample]:

@@ -126,7 +126,7 @@ def runs(name: str, method: str, number: int) -> Iterator[dict[str, Any]]:
         _, low, high = result.accuracy_interval
         row = {
             "seed": str(seed),
-            "raw": raw.expected_accuracy(np.where(known_gold >= 0, -1, gold)),
+            "raw": raw.accuracy(np.where(known_gold >= 0, -1, gold)),
             "accuracy": float(right.mean()),
             **peers(name, number, seed),
             "probability": float(probability.mean()),

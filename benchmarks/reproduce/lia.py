@@ -417,7 +417,7 @@ def measured(name: str, row: str, redundancy: int, seeds: list[int]) -> dict[int
 
 def _aggregated(row: str, annotations: Annotations, data: CrowdSet) -> dict[str, float]:
     result = _aggregation(row, annotations)
-    figures = {"posterior": round(result.expected_accuracy(data.gold), 4)}
+    figures = {"posterior": round(result.accuracy(data.gold), 4)}
     return (
         figures
         if data.relation_labels is None

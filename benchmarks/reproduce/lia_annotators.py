@@ -64,7 +64,7 @@ def added(name: str, row: str) -> Iterator[dict[str, Any]]:
         annotations = with_two_added(data.annotations.restrict(redundancy=REDUNDANCY, seed=seed), data.gold)
         if row in AGGREGATORS:
             result = aggregator(AGGREGATORS[row]).fit(annotations)
-            figures, confusions = {"accuracy": float(result.expected_accuracy(data.gold))}, result.confusions
+            figures, confusions = {"accuracy": float(result.accuracy(data.gold))}, result.confusions
         else:
             fitted = fitted_lia(row, annotations, data, seed, SETTINGS[name])
             posteriors = fitted.model.posteriors(fitted.x, annotations, tasks=annotations.tasks, batch_size=2048)

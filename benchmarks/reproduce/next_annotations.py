@@ -68,7 +68,7 @@ def replayed(annotations: Annotations, gold: np.ndarray, runs: int) -> Iterator[
         runs: number of runs; each draws an order of its own, which both ways share.
     """
     whole = len(annotations)
-    target = fitted(annotations).expected_accuracy(gold) - MARGIN
+    target = fitted(annotations).accuracy(gold) - MARGIN
     batch = max(1, round(SHARE * annotations.num_tasks))
     start = int((annotations.redundancy > 0).sum())
     for seed in range(runs):
@@ -77,7 +77,7 @@ def replayed(annotations: Annotations, gold: np.ndarray, runs: int) -> Iterator[
         way = []
         for number in (*range(start, whole, batch), whole):
             result = fitted(annotations.select_rows(order[:number]))
-            way.append((number, result.expected_accuracy(gold)))
+            way.append((number, result.accuracy(gold)))
         chosen, stop = chosen_way(annotations, order[:start], gold, batch, rng)
         random_until, chosen_until = until(way, target, whole), until(chosen, target, whole)
         stopped, accuracy = chosen[stop]
@@ -105,7 +105,7 @@ def chosen_way(
     stop = None
     while True:
         result = fitted(annotations.select_rows(np.flatnonzero(mask)))
-        way.append((int(mask.sum()), result.expected_accuracy(gold)))
+        way.append((int(mask.sum()), result.accuracy(gold)))
         left = np.flatnonzero(~mask & ~sure_tasks(result, SURE)[annotations.task_ids])
         if not len(left):
             stop = len(way) - 1 if stop is None else stop

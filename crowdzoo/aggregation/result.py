@@ -57,8 +57,8 @@ class Aggregation(Result):
             takes annotators as independent.
         settled: probability that each label stays the same with many more answers of this crowd, [N]; None until
             `crowdzoo.quality.with_settled` (or a command or a page) has added it.
-        further_answers: about how many answers more settle each label, int64 [N], -1 where answers tell nothing; None
-            likewise.
+        answers_to_settle: about how many answers more settle each label, int64 [N], also where that is not worth its
+            price (see `crowdzoo.quality.worth_asking`); -1 where answers tell nothing; None likewise.
         confidence: whether annotations counted by their confidence; those of other tasks then do, too.
         accuracy_interval: estimate of the accuracy of the labels of tasks without gold, and ends of its interval; None
             unless the result comes from `calibrate`.
@@ -78,7 +78,7 @@ class Aggregation(Result):
     difficulty: NDArray[np.float64] | None = None
     effective_votes: NDArray[np.float64] | None = None
     settled: NDArray[np.float64] | None = None
-    further_answers: NDArray[np.int64] | None = None
+    answers_to_settle: NDArray[np.int64] | None = None
     confidence: bool = False
     accuracy_interval: tuple[float, float, float] | None = None
     accepted: NDArray[np.bool_] | None = None
@@ -148,7 +148,7 @@ class Aggregation(Result):
         some = self.annotations_per_task > 0
         return None if self.settled is None or not some.any() else float(self.settled[some].mean())
 
-    def expected_accuracy(self, gold: ArrayLike) -> float:
+    def accuracy(self, gold: ArrayLike) -> float:
         """Share of tasks answered right, as expected if ties were broken at random.
 
         Args:
@@ -222,8 +222,10 @@ class Aggregation(Result):
             "difficulty": stored.optional(tasks, "difficulty"),
             "effective_votes": stored.optional(tasks, "effective_votes"),
             "settled": stored.optional(tasks, "settled"),
-            "further_answers": (
-                stored.numbers(tasks, "further_answers", whole=True) if stored.has(tasks, "further_answers") else None
+            "answers_to_settle": (
+                stored.numbers(tasks, "answers_to_settle", whole=True)
+                if stored.has(tasks, "answers_to_settle")
+                else None
             ),
             "confidence": stored.value("confidence", bool) if "confidence" in stored.summary else False,
             "accuracy_interval": None if interval is None else (interval[0], interval[1], interval[2]),
@@ -240,7 +242,7 @@ class Aggregation(Result):
             "settled": self.settled,
             "accepted": self.accepted,
             "annotations": self.annotations_per_task,
-            "further_answers": self.further_answers,
+            "answers_to_settle": self.answers_to_settle,
             "posteriors": self.posteriors,
             "difficulty": self.difficulty,
             "effective_votes": self.effective_votes,

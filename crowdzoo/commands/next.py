@@ -38,6 +38,7 @@ CAMPS = (
     "Two camps of annotators contradict each other, and answers do not tell which is right: crowdzoo report shows "
     "them. Label some tasks yourself before you ask for more."
 )
+NEVER_STOPS = "not known here: some tasks are never sure; stop when a batch adds few sure tasks"
 ENDINGS = (".csv", ".json")
 BATCH = r'^task,annotator,gain,cost$|^\[\s+{\s+"data": {.*"annotators": \['  # how a file of questions begins
 
@@ -152,10 +153,12 @@ def run(arguments: argparse.Namespace) -> None:
     who = _asked(arguments.annotators, crowd)
     mixed = _mixed(arguments, crowd, known)
     everybody, stands = crowd, np.arange(crowd.num_annotators)
+    settles = kind.labels.one_class and not arguments.multi_label and mixed is None and can_be_settled(crowd)
     if mixed is None:
         stands = _stand_for_copies(crowd, who, costs, arguments.multi_label)
         crowd, who = counted_once(crowd, stands), who[stands[who] == who]
-    result = fitted(aggregator, crowd) if mixed is None else mixed.aggregation
+    # of all, as in `crowdzoo quality`, where `settlement` counts copies once
+    result = fitted(aggregator, everybody if settles else crowd) if mixed is None else mixed.aggregation
     skills = part.known(result, slice(None))
     if skills is None and arguments.method is None:
         skills = fitted(kind.create_aggregator(MATRICES, seed=arguments.seed), crowd).confusions
@@ -174,15 +177,15 @@ def run(arguments: argparse.Namespace) -> None:
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
     answered = result.annotations_per_task > 0
-    accepted = _accepted(arguments.accepted, crowd)
-    if kind.labels.one_class and not arguments.multi_label and mixed is None and can_be_settled(crowd):
-        labels = settlement(crowd, result)
+    accepted, per_task = _accepted(arguments.accepted, crowd), np.full(crowd.num_tasks, arguments.per_task)
+    if settles:
+        labels = settlement(everybody, result)
         worth = WORTH if arguments.worth is None else arguments.worth / float(costs[who].mean())
         done = ~worth_asking(labels.settled, labels.further, worth=worth, target=arguments.target)
         if arguments.sure is not None:
             done |= labels.settled >= arguments.sure
         done |= accepted
-        consensus = labels.consensus
+        consensus, per_task = labels.consensus, np.minimum(per_task, labels.further)  # no more than is promised
         answers = (consensus if arguments.prior is None else replace(consensus, confusions=skills)).answers
         gains = class_gains(consensus.posteriors, answers)
         state = [
@@ -194,7 +197,10 @@ def run(arguments: argparse.Namespace) -> None:
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, models, or so many tasks")
         sure = arguments.sure or SURE
         done, gains = part.sure(result, sure, crowd) | accepted, part.gains(result, skills, crowd)
-        state = [(f"sure tasks ({sure:g} or more)", f"{done.sum():,} of {answered.sum():,}")]
+        state = [
+            (f"sure tasks ({sure:g} or more)", f"{(done & answered).sum():,} of {answered.sum():,}"),
+            ("when to stop", NEVER_STOPS),
+        ]
     pairs = np.unique(crowd.annotator_ids.astype(np.int64) * crowd.num_tasks + crowd.task_ids)
     pairs = pairs[~done[pairs % crowd.num_tasks]]  # an annotator may have given a task several labels
     answers_to_open = np.bincount(pairs // crowd.num_tasks, minlength=crowd.num_annotators)[who]
@@ -202,7 +208,7 @@ def run(arguments: argparse.Namespace) -> None:
     share = arguments.per_annotator or 2 * math.ceil(most / min(max(able, 1), ALTERNATIVES))
     found = next_questions(
         gains, crowd.num_tasks, most, annotators=who, cells=cells,
-        annotations=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,
+        annotations=crowd, per_task=per_task, per_annotator=share, costs=costs, budget=arguments.budget,
         sure=done,
     )  # fmt: skip
     rows = [
@@ -216,7 +222,7 @@ def run(arguments: argparse.Namespace) -> None:
         ("annotators asked", f"{len(np.unique(found.annotators)):,}"),
         *_asked_by_source(found, known),
         ("expected gain", f"{found.gains.sum():.4g} {part.UNIT}"),
-        *_why_stopped(found, costs[who], crowd.num_tasks - int(done.sum()), share, arguments),
+        *_why_stopped(found, costs[who], per_task[~done], share, arguments),
     ]
     if arguments.out is not None:
         _write(arguments.out, found, crowd, instances)
@@ -410,20 +416,21 @@ def _check(arguments: argparse.Namespace, kind: Kind) -> None:
 
 
 def _why_stopped(
-    found: NextAnnotations, costs: np.ndarray, num_open: int, share: int, arguments: argparse.Namespace
+    found: NextAnnotations, costs: np.ndarray, limits: np.ndarray, share: int, arguments: argparse.Namespace
 ) -> list[tuple[str, str]]:
-    """A row of the table where the budget would have paid for another question."""
+    """A row of the table where the budget would have paid for another question; `limits` are of the open tasks."""
     if found.costs.sum() + costs.min() > arguments.budget + 1e-9:
         return []
-    if num_open == 0:
+    if not limits.size:
         reason = "no task is worth a further answer: stop here"
-    elif int((np.bincount(found.tasks) >= arguments.per_task).sum()) == num_open:
+    elif len(found.tasks) == limits.sum():
         each = "one question" if arguments.per_task == 1 else f"{arguments.per_task:,} questions"
-        reason = f"each task that is asked about has {each} (--per-task)"
+        fewer = ", or as many as are to settle it" if (limits < arguments.per_task).any() else ""
+        reason = f"each task that is asked about has {each}{fewer} (--per-task)"
     elif (np.bincount(found.annotators) >= share).any():
         reason = f"who can answer the rest has {share:,} questions (--per-annotator), or costs more than is left"
     else:
-        reason = "everybody who can be asked has answered the rest, or costs more than is left"
+        reason = "everybody who can be asked has answered the rest, or costs more than is left; --new NAME adds others"
     return [("why not more", reason)]
 
 

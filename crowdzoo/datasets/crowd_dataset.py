@@ -40,7 +40,7 @@ class CrowdDataset:
         Raises:
             DataError: ratings, which have no majority.
         """
-        return MajorityVote().fit(self.annotations).expected_accuracy(self.gold)
+        return MajorityVote().fit(self.annotations).accuracy(self.gold)
 
     def __repr__(self) -> str:
         instances = "images" if self.instances.dtype == object else f"{self.instances.shape[1]} features"

@@ -224,7 +224,7 @@ def next_questions(
     *,
     annotators: ArrayLike,
     annotations: Annotations | None = None,
-    per_task: int | None = None,
+    per_task: int | NDArray[np.int64] | None = None,
     per_annotator: int | None = None,
     costs: ArrayLike | None = None,
     budget: float | None = None,
@@ -240,7 +240,7 @@ def next_questions(
         number: n, how many pairs; this argument and the others as for `next_annotations`.
         annotators: codes of who can be asked.
         annotations: known annotations.
-        per_task: at most so many annotators for a task.
+        per_task: at most so many annotators for a task; int64 `[N]`: for each task.
         per_annotator: at most so many tasks for an annotator.
         costs: what an answer of each annotator costs, `[R]`.
         budget: the pairs together cost no more than this.
@@ -257,8 +257,10 @@ def next_questions(
         raise DataError(f"next_annotations: sure has one value for each of {num_tasks} tasks, got {left_out.shape}")
 
     best = NextAnnotations(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
-    wide = per_annotator is not None or budget is not None  # some of the best pairs may be passed over
-    limit = ALTERNATIVES if wide else per_task
+    limits = None if per_task is None else np.broadcast_to(per_task, num_tasks)
+    # some of the best pairs may be passed over
+    wide = per_annotator is not None or budget is not None or isinstance(per_task, np.ndarray)
+    limit = ALTERNATIVES if wide else None if limits is None else int(limits.max(initial=0))
     most = None if wide else number
     open_tasks = np.flatnonzero(~left_out)
     most_candidates = MOST_CANDIDATES if per_annotator is None else max(MOST_CANDIDATES, 2 * number // per_annotator)
@@ -280,7 +282,7 @@ def next_questions(
         if not wide:  # only the best are kept, or all pairs would be held
             parts = [_together(parts, number)]
     best = _together(parts, most)
-    return _within(best, number, per_task, per_annotator, budget) if wide else best
+    return _within(best, number, limits, per_annotator, budget) if wide else best
 
 
 def _prices(costs: ArrayLike | None, candidates: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -296,7 +298,11 @@ def _prices(costs: ArrayLike | None, candidates: NDArray[np.int64]) -> NDArray[n
 
 
 def _within(
-    best: NextAnnotations, number: int, per_task: int | None, per_annotator: int | None, budget: float | None
+    best: NextAnnotations,
+    number: int,
+    per_task: NDArray[np.int64] | None,
+    per_annotator: int | None,
+    budget: float | None,
 ) -> NextAnnotations:
     """The pairs, best first, that the limits leave."""
     left = np.inf if budget is None else budget * (1 + 1e-12)
@@ -311,7 +317,7 @@ def _within(
             break
         if (
             cost > left
-            or (per_task is not None and of_task.get(task, 0) >= per_task)
+            or (per_task is not None and of_task.get(task, 0) >= per_task[task])
             or (per_annotator is not None and of_annotator.get(annotator, 0) >= per_annotator)
         ):
             continue

@@ -202,14 +202,14 @@ def quality_report(
     if aggregation is not None and can_be_settled(annotations):
         state = settlement(annotations, aggregation)
         if aggregation.settled is None:
-            aggregation = replace(aggregation, settled=state.settled, further_answers=state.further)
+            aggregation = replace(aggregation, settled=state.settled, answers_to_settle=state.further)
         correct = expected_accuracy(annotations, aggregation.labels, state.probability) or correct
     elif aggregation is not None and aggregation.method == "robust":
         correct = expected_accuracy(annotations, aggregation.labels, aggregation.posteriors.max(axis=1)) or correct
     asking: tuple[int | None, int | None] = (None, None)
-    if aggregation is not None and aggregation.settled is not None and aggregation.further_answers is not None:
-        worth_it = worth_asking(aggregation.settled, aggregation.further_answers)
-        asking = int(worth_it.sum()), int(aggregation.further_answers[worth_it].sum())
+    if aggregation is not None and aggregation.settled is not None and aggregation.answers_to_settle is not None:
+        worth_it = worth_asking(aggregation.settled, aggregation.answers_to_settle)
+        asking = int(worth_it.sum()), int(aggregation.answers_to_settle[worth_it].sum())
     if aggregation is not None and (share := aggregation.settled_share) is not None:
         settled = (share, *settled_interval(share, int((annotations.redundancy > 0).sum())))
     # each measure reads the rows task by task: put them in that order once

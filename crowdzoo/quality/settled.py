@@ -17,6 +17,8 @@ from crowdzoo.aggregation.engine.block import Block, checked_gold, whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.quality.copies import copy_families
+from crowdzoo.quality.counted_once import counted_once
 from crowdzoo.quality.wilson import NORMAL_95
 
 if TYPE_CHECKING:
@@ -36,8 +38,8 @@ PASSES = 6  # over all tasks, where some were drawn
 CANDIDATES = 6  # classes of a task that are considered
 SMALLEST = 1e-4  # count of each answer
 ENDS = (0.005, 0.995)  # of probabilities whose logits are calibrated
-CALIBRATION = (-0.014, 0.493, 0.899, -0.349)  # see `settlement`; `python benchmarks/settled.py --fit` fits it
-SHARE_ENDS = (-0.222, 0.17)  # see `settled_interval`; `python benchmarks/expected_accuracy.py --fit` fits them
+CALIBRATION = (-0.015, 0.496, 0.893, -0.349)  # see `settlement`; `python benchmarks/settled.py --fit` fits it
+SHARE_ENDS = (-0.221, 0.171)  # see `settled_interval`; `python benchmarks/expected_accuracy.py --fit` fits them
 TARGET = 0.95  # settled labels are not asked about
 ONE_ANSWER = 0.89  # more is not settled by a single answer, which nobody could contradict
 WORTH = 20.0  # answers that a label put right is worth
@@ -106,7 +108,7 @@ def can_be_settled(annotations: Annotations) -> bool:
 
 
 def with_settled(annotations: Annotations, result: Aggregation, gold: ArrayLike | None = None) -> Aggregation:
-    """The result with `settled` and `further_answers`, see `settlement`.
+    """The result with `settled` and `answers_to_settle`, see `settlement`.
 
     It stays as it is where it has them, and where they cannot be estimated (see `can_be_settled`).
 
@@ -121,7 +123,7 @@ def with_settled(annotations: Annotations, result: Aggregation, gold: ArrayLike 
     if result.settled is not None or not can_be_settled(annotations):
         return result
     state = settlement(annotations, result, gold)
-    return replace(result, settled=state.settled, further_answers=state.further)
+    return replace(result, settled=state.settled, answers_to_settle=state.further)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +184,8 @@ def settlement(annotations: Annotations, result: Aggregation, gold: ArrayLike | 
 
     The logit of the consensus' probability and that of `Robust`'s probability of the label are combined with
     coefficients that were fitted on simulated crowds and on real ones with many answers per task, of which three to
-    five were kept (docs/quality.md has the figures on families of crowds that were left out).
+    five were kept (docs/quality.md has the figures on families of crowds that were left out). Annotators who copy each
+    other count as one.
 
     Args:
         annotations: N tasks, R annotators, K classes.
@@ -197,21 +200,29 @@ def settlement(annotations: Annotations, result: Aggregation, gold: ArrayLike | 
     Raises:
         DataError: annotations of another kind, or gold that does not fit them.
     """
-    base = result
-    if result.method != "robust":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VotesWarning)
-            base = Robust().fit(annotations, gold)
-    consensus, rows = consensus_of(annotations, base.posteriors, gold), np.arange(len(result.labels))
-    stays = logit(np.clip(consensus.posteriors[rows, result.labels], *ENDS))
+    check_classification(annotations, "settlement")
+    number, rows = annotations.num_annotators, np.arange(len(result.labels))
+    base = result if result.method == "robust" else _robust(annotations, gold)
     probability = base.posteriors[rows, result.labels]
-    robust = logit(np.clip(probability, *ENDS))
+    families = copy_families(number, annotations.task_ids, annotations.annotator_ids, annotations.labels)
+    once = counted_once(annotations, families)
+    if (families != np.arange(number)).any():
+        base = _robust(once, gold)
+    consensus = consensus_of(once, base.posteriors, gold)
+    consensus = replace(consensus, confusions=consensus.confusions[families])
+    stays, robust = (logit(np.clip(each.posteriors[rows, result.labels], *ENDS)) for each in (consensus, base))
     constant, slope, other, below = CALIBRATION
     stay = np.asarray(expit(constant + slope * stays + other * robust + below * np.minimum(stays, 0)))
-    stay = np.where(annotations.redundancy > 1, stay, np.minimum(stay, ONE_ANSWER))
+    stay = np.where(once.redundancy > 1, stay, np.minimum(stay, ONE_ANSWER))
     if gold is not None:
         stay = np.where(np.asarray(gold) >= 0, 1.0, stay)
-    return Settlement(stay, _further(annotations, consensus, stay, result.labels), consensus, probability)
+    return Settlement(stay, _further(once, consensus, stay, result.labels), consensus, probability)
+
+
+def _robust(annotations: Annotations, gold: ArrayLike | None) -> Aggregation:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VotesWarning)
+        return Robust().fit(annotations, gold)
 
 
 def settled_interval(share: float, number: int) -> tuple[float, float]:

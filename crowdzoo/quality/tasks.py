@@ -28,7 +28,8 @@ def task_table(annotations: Annotations, aggregation: Aggregation | None = None)
 
     With an aggregation also `label` (name) and `probability` of its answer, `support` (share of the votes for that
     answer) and `posterior_entropy` (nats); and, where the aggregation has them, `settled` (probability that the label
-    stays the same with many more answers) and `further_answers` (about how many settle it; null if they tell nothing).
+    stays the same with many more answers) and `answers_to_settle` (about how many settle it, worth their price or not;
+    null if they tell nothing).
 
     Args:
         annotations: kind classification; N tasks.
@@ -74,10 +75,10 @@ def task_table(annotations: Annotations, aggregation: Aggregation | None = None)
 
 def _of_settled(aggregation: Aggregation) -> dict[str, Any]:
     """Columns on further answers."""
-    if aggregation.settled is None or aggregation.further_answers is None:
+    if aggregation.settled is None or aggregation.answers_to_settle is None:
         return {}
-    further = aggregation.further_answers
-    return {"settled": pa.array(aggregation.settled), "further_answers": defined(further, further >= 0)}
+    further = aggregation.answers_to_settle
+    return {"settled": pa.array(aggregation.settled), "answers_to_settle": defined(further, further >= 0)}
 
 
 def entropies(ratings: Ratings) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
+from crowdzoo.kinds.classes.page import camps_by_gold
 from crowdzoo.kinds.kind_page import interval
 from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds, share_and_ends
 from crowdzoo.kinds.parts import has_part, part_of
@@ -82,6 +83,7 @@ def with_sheets(
             right = int((aggregation.labels == gold)[labelled].sum())
             ends = share_and_ends(right, int(labelled.sum()))
             overall |= {**interval("aggregate_accuracy", *ends), "gold_tasks": int(labelled.sum())}
+        overall |= camps_by_gold(report, annotations, gold)
         known = gold[annotations.task_ids] >= 0
         right = known & (gold[annotations.task_ids] == annotations.labels)
         count = np.bincount(annotators[known], minlength=number)
@@ -215,7 +217,7 @@ def _to_redo(
 ) -> pa.Table:
     """The table of tasks, those to redo first."""
     sizes, settled = aggregation.annotations_per_task, report.tasks["settled"].to_numpy()
-    further = report.tasks["further_answers"].fill_null(-1).to_numpy()
+    further = report.tasks["answers_to_settle"].fill_null(-1).to_numpy()
     price = 1.0
     if prices is not None:
         price = prices[~flagged].mean() if not flagged.all() else prices.mean()
@@ -229,7 +231,8 @@ def _to_redo(
     }
     if prices is not None:
         columns["cost"] = pa.array(np.round(further * price, 6), mask=~redo)
-    rest = {name: report.tasks[name] for name in report.tasks.column_names if name not in columns}
+    shown = {*report.tasks.column_names} - {*columns, "answers_to_settle"}
+    rest = {name: report.tasks[name] for name in report.tasks.column_names if name in shown}
     return pa.table({**columns, **rest}).take(np.lexsort((settled, ~redo)))
 
 

@@ -150,7 +150,7 @@ def check_result_is_sound(aggregator: Any) -> None:
     annotations, truth = _crowd(aggregator)
     result = _fit(aggregator, annotations)
     _assert_sound(result, annotations)
-    assert result.expected_accuracy(truth) >= 0.8
+    assert result.accuracy(truth) >= 0.8
 
 
 def check_settings_and_input_stay(aggregator: Any) -> None:

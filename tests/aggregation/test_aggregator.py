@@ -136,6 +136,6 @@ def test_gold_by_name_is_refused_with_how_to_make_codes():
     result = DawidSkene().fit_predict(votes())
     found = DawidSkene().fit(Annotations.from_frame(votes()))
     with pytest.raises(DataError, match=r"one class code per task, .*result.classes.tolist\(\).index\(name\)"):
-        found.expected_accuracy(result.to_numpy())
+        found.accuracy(result.to_numpy())
     codes = [found.classes.tolist().index(name) for name in result[found.tasks.tolist()]]
-    assert found.expected_accuracy(codes) == 1
+    assert found.accuracy(codes) == 1

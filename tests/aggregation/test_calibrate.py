@@ -120,12 +120,12 @@ def test_fifty_gold_tasks_tell_whether_the_majority_or_a_coherent_minority_is_ri
     gold, others = drawn(truth, 50)
     hidden = np.where(others, truth, -1)
     minority = HierarchicalDawidSkene().fit(crowd)
-    assert (minority.expected_accuracy(hidden) > 0.9) == minority_is_right
-    assert minority_is_right or minority.expected_accuracy(hidden) < 0.3
+    assert (minority.accuracy(hidden) > 0.9) == minority_is_right
+    assert minority_is_right or minority.accuracy(hidden) < 0.3
     votes = MajorityVote().fit(crowd)
-    best = max(votes.expected_accuracy(hidden), minority.expected_accuracy(hidden))
+    best = max(votes.accuracy(hidden), minority.accuracy(hidden))
     for raw in (votes, minority, DawidSkene().fit(crowd)):
-        assert calibrate(raw, crowd, gold).expected_accuracy(hidden) > best - 0.01
+        assert calibrate(raw, crowd, gold).accuracy(hidden) > best - 0.01
 
 
 def test_fifty_correct_gold_tasks_of_fifty_leave_an_error_of_some_percent_possible():
@@ -146,8 +146,8 @@ def test_a_judge_who_is_right_is_found_among_many_who_are_wrong_together():
     gold, others = drawn(truth, 100)
     raw = MajorityVote().fit(crowd)
     found = calibrate(raw, crowd, gold)
-    assert raw.expected_accuracy(np.where(others, truth, -1)) < 0.5
-    assert found.expected_accuracy(np.where(others, truth, -1)) > 0.85
+    assert raw.accuracy(np.where(others, truth, -1)) < 0.5
+    assert found.accuracy(np.where(others, truth, -1)) > 0.85
 
 
 @pytest.mark.slow

@@ -48,10 +48,10 @@ def fitted(aggregator, annotations):
 @pytest.mark.parametrize("kind", [MACE, OneCoinDawidSkene])
 def test_a_rare_class_is_found_where_frequencies_are_learnt(kind):
     annotations, truth = rare_class()
-    vote = MajorityVote().fit(annotations).expected_accuracy(truth)
+    vote = MajorityVote().fit(annotations).accuracy(truth)
     learnt, equal = (fitted(kind(**given), annotations) for given in ({}, {"class_prior": "uniform"}))
-    assert learnt.expected_accuracy(truth) > vote
-    assert learnt.expected_accuracy(truth) > equal.expected_accuracy(truth)
+    assert learnt.accuracy(truth) > vote
+    assert learnt.accuracy(truth) > equal.accuracy(truth)
     assert abs(learnt.class_prior[1] - 0.12) < abs(equal.class_prior[1] - 0.12) / 2 + 0.01
     assert (np.diff(learnt.history) >= -1e-9 * abs(learnt.history[0])).all()
 

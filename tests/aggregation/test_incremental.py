@@ -52,7 +52,7 @@ def test_methods_without_one_maximum(growing, method):
     found, whole = method.partial_fit(after, method.fit(before)), method.fit(after)
     if isinstance(method, MajorityVote):
         np.testing.assert_allclose(found.posteriors, whole.posteriors, rtol=1e-9, atol=1e-12)
-    assert found.expected_accuracy(truth) == pytest.approx(whole.expected_accuracy(truth), abs=0.01)
+    assert found.accuracy(truth) == pytest.approx(whole.accuracy(truth), abs=0.01)
 
 
 def test_the_first_time_and_known_classes(growing):

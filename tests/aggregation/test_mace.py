@@ -115,7 +115,7 @@ def test_simulated_competences_and_habits_are_recovered(inference):
     np.testing.assert_allclose(result.skills, theta, atol=0.04)
     expected = theta[:, None, None] * np.eye(4) + (1 - theta[:, None, None]) * strategy[:, None, :]
     np.testing.assert_allclose(result.confusions, expected, atol=0.04)
-    assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth) + 0.03
+    assert result.accuracy(truth) > MajorityVote().fit(annotations).accuracy(truth) + 0.03
 
 
 @pytest.mark.parametrize("inference", ["vb", "em"])

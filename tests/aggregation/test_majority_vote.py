@@ -51,22 +51,22 @@ def test_draw_of_a_task_does_not_depend_on_the_other_tasks():
         np.testing.assert_array_equal(vote.fit(few).labels, vote.fit(many).labels[:20])
 
 
-def test_expected_accuracy_is_the_mean_over_all_tie_breaks():
+def test_accuracy_is_the_mean_over_all_tie_breaks():
     # tasks 0 and 3 are right for certain, task 1 by one half, task 2 by one third
     gold = np.array([0, 2, 1, 2])
     expected = (1 + 1 / 2 + 1 / 3 + 1) / 4
-    assert MajorityVote().fit(crowd()).expected_accuracy(gold) == pytest.approx(expected)
-    assert MajorityVote(voting="hard").fit(crowd()).expected_accuracy(gold) == pytest.approx(expected)
+    assert MajorityVote().fit(crowd()).accuracy(gold) == pytest.approx(expected)
+    assert MajorityVote(voting="hard").fit(crowd()).accuracy(gold) == pytest.approx(expected)
     drawn = MajorityVote(seed=2).fit(crowd(copies=3000)).labels.reshape(-1, 4)
     assert (drawn == gold).mean() == pytest.approx(expected, abs=0.02)
 
 
-def test_expected_accuracy_leaves_out_tasks_without_gold():
-    assert MajorityVote().fit(crowd()).expected_accuracy([-1, 2, -1, -1]) == pytest.approx(0.5)
+def test_accuracy_leaves_out_tasks_without_gold():
+    assert MajorityVote().fit(crowd()).accuracy([-1, 2, -1, -1]) == pytest.approx(0.5)
     with pytest.raises(DataError, match="No task has a known class"):
-        MajorityVote().fit(crowd()).expected_accuracy([-1, -1, -1, -1])
+        MajorityVote().fit(crowd()).accuracy([-1, -1, -1, -1])
     with pytest.raises(DataError, match=r"got shape \(2,\)"):
-        MajorityVote().fit(crowd()).expected_accuracy([0, 1])
+        MajorityVote().fit(crowd()).accuracy([0, 1])
 
 
 def test_confusions_compare_each_annotator_with_the_vote():

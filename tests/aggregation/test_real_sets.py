@@ -94,7 +94,7 @@ def crowd(request, real_sets):
 @pytest.mark.slow
 def test_majority_vote_has_the_published_accuracy(crowd):
     name, annotations, gold = crowd
-    assert MajorityVote().fit(annotations).expected_accuracy(gold) == pytest.approx(FIGURES[name][0], abs=5e-5)
+    assert MajorityVote().fit(annotations).accuracy(gold) == pytest.approx(FIGURES[name][0], abs=5e-5)
 
 
 def test_dawid_skene_is_as_good_as_elsewhere(crowd):
@@ -102,22 +102,22 @@ def test_dawid_skene_is_as_good_as_elsewhere(crowd):
     result = DawidSkene(diagonal=0.0).fit(annotations)
     known = (gold >= 0).sum()
     # half a hundredth, or one task of a small set
-    assert result.expected_accuracy(gold) >= FIGURES[name][1] - 0.005
-    assert result.expected_accuracy(gold) <= FIGURES[name][1] + max(0.005, 1.1 / known)
+    assert result.accuracy(gold) >= FIGURES[name][1] - 0.005
+    assert result.accuracy(gold) <= FIGURES[name][1] + max(0.005, 1.1 / known)
     assert result.converged
     assert (np.diff(result.history) > -1e-9 * abs(result.history[0])).all()
 
 
 def test_music_keeps_its_accuracy_where_annotators_have_few_labels(real_sets):
     _, annotations, gold = real_sets("music")
-    assert DawidSkene().fit(annotations).expected_accuracy(gold) >= 0.765
-    assert DawidSkene(prior=1.0, diagonal=0.0).fit(annotations).expected_accuracy(gold) < 0.70  # what a flat prior does
+    assert DawidSkene().fit(annotations).accuracy(gold) >= 0.765
+    assert DawidSkene(prior=1.0, diagonal=0.0).fit(annotations).accuracy(gold) < 0.70  # what a flat prior does
 
 
 @pytest.mark.parametrize("method", PUBLISHED_BY_CROWD_KIT)
 def test_d_sentiment_as_published_by_crowd_kit(method, real_sets):
     _, annotations, gold = real_sets("d_sentiment")
-    accuracy = create(method).fit(annotations).expected_accuracy(gold)
+    accuracy = create(method).fit(annotations).accuracy(gold)
     assert accuracy == pytest.approx(PUBLISHED_BY_CROWD_KIT[method], abs=0.005)
 
 
@@ -129,7 +129,7 @@ def test_other_settings_have_the_figures_published_or_measured(name, real_sets):
         if figure is not None:
             _, annotations, gold = real_sets(place)
             result = aggregator.fit(annotations)
-            assert result.expected_accuracy(gold) == pytest.approx(figure, abs=within), place
+            assert result.accuracy(gold) == pytest.approx(figure, abs=within), place
 
 
 def on_record():
@@ -145,5 +145,5 @@ def test_recorded_accuracy_still_holds(method, name, accuracy, real_sets):
     _, annotations, gold = real_sets(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = create(method).fit(annotations).expected_accuracy(gold)
+        found = create(method).fit(annotations).accuracy(gold)
     assert found == pytest.approx(accuracy, abs=1.01 / (gold >= 0).sum() + 5e-5)

@@ -83,7 +83,7 @@ def test_csv_for_a_german_excel_is_read_again(here, capsys):
     (here / "a.csv").write_text(f"task,annotator,label\n{rows}")
     assert aggregate("--out", "labels.csv", *GERMAN) == aggregate("--out", "labels.csv", *GERMAN) == 0
     header, first, second = (here / "labels.csv").read_text("utf-8").splitlines()
-    assert header == "\ufefftask;label;label_code;probability;settled;annotations;further_answers"
+    assert header == "\ufefftask;label;label_code;probability;settled;annotations;answers_to_settle"
     assert first.startswith("\t=1+1;\t-x;0;0,66666")
     assert re.fullmatch(r'"t;2";y;1;1,0;0,9\d+;2;\d', second)
     assert aggregate("--out", "o", "--gold", "labels.csv", "--gold-columns", "gold=label", "--decimal", ",") == 0

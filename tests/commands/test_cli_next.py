@@ -77,6 +77,10 @@ def test_where_the_default_method_has_no_confusion_matrices_those_of_another_one
     [
         (["--budget", 1000], "each task that is asked about has one question (--per-task)"),
         (["--budget", 1000, "--per-task", 2], "each task that is asked about has 2 questions (--per-task)"),
+        (
+            ["--budget", 1000, "--per-task", 2, "--per-annotator", 99, "--worth", 1000],
+            "each task that is asked about has 2 questions, or as many as are to settle it (--per-task)",
+        ),
         (["--budget", 30, "--per-annotator", 2, "--worth", 1000], "who can answer the rest has 2 questions (--per-an"),
         (["--budget", 500, "--per-task", 6, "--sure", 1], "everybody who can be asked has answered the rest, or"),
         (["--budget", 8], None),
@@ -221,7 +225,42 @@ def test_what_a_label_is_worth_is_refused_where_it_would_not_count(folder, capsy
     assert redone[0] == "0" < redone[1]
 
 
-def test_several_labels_are_asked_about_together(folder):
+def test_answers_that_are_promised_are_those_of_tasks_to_redo_and_other_tasks_have_a_column_of_another_name(folder):
+    assert cli.main(["quality", "a.csv", "--bootstrap", "0", "--out", "q", "--format", "csv"]) == 0
+    assert cli.main(["aggregate", "a.csv", "--out", "labels.csv"]) == 0
+    labels = {row["task"]: row["answers_to_settle"] for row in read_csv("labels.csv")}
+    redo = [row for row in read_csv("q/tasks.csv") if row["redo"]]
+    others = [row for row in read_csv("q/tasks.csv") if not row["redo"]]
+    assert all(row["further_answers"] == labels[row["task"]] for row in redo)
+    assert not any(row["further_answers"] for row in others)
+    assert any(int(labels[row["task"]]) for row in others), "needed, but not worth it"
+    summary = json.loads((folder / "q" / "summary.json").read_text())
+    assert (
+        summary["answers_to_ask"] == summary["total_further_answers"] == sum(int(labels[row["task"]]) for row in redo)
+    )
+
+
+def test_where_everybody_has_answered_new_annotators_are_advised_and_get_the_questions(folder, capsys):
+    rng, rows = np.random.default_rng(0), ["task,annotator,label"]
+    rows += [f"t{task},w{who},{rng.integers(2)}" for task in range(40) for who in range(3)]
+    (folder / "full.csv").write_text("\n".join(rows) + "\n")
+    words = ("full.csv", "--worth", 500, "--budget", 9)
+    assert run(*words) == 0
+    advice = re.search(r"questions +0\n(?:.*\n)*why not more .*; (--new) NAME adds others", capsys.readouterr().out)
+    assert run(*words, advice[1], "eve", "--out", "b.csv") == 0
+    assert {row["annotator"] for row in read_csv("b.csv")} == {"eve"}
+
+
+def test_no_task_gets_more_questions_than_settle_it(folder):
+    assert cli.main(["aggregate", "a.csv", "--out", "labels.csv"]) == 0
+    needed = {row["task"]: int(row["answers_to_settle"]) for row in read_csv("labels.csv")}
+    assert run("a.csv", "--budget", 500, "--per-task", 6, "--per-annotator", 99, "--out", "b.csv") == 0
+    tasks, counts = np.unique([row["task"] for row in read_csv("b.csv")], return_counts=True)
+    assert counts.max() > 1
+    assert all(count <= needed[task] for task, count in zip(tasks, counts, strict=True))
+
+
+def test_several_labels_are_asked_about_together(folder, capsys):
     rng, rows = np.random.default_rng(0), ["task,annotator,label"]
     for task in range(40):
         for who in rng.choice(4, 2, replace=False):
@@ -230,6 +269,7 @@ def test_several_labels_are_asked_about_together(folder):
     (folder / "m.csv").write_text("\n".join(rows))
     words = ("m.csv", "--multi-label", "--label-separator", ";", "--method", "dawid-skene")
     assert run(*words, "--per-annotator", 40, "--budget", 20, "--sure", 0.999, "--out", "b.csv") == 0
+    assert re.search(r"when to stop +not known here", capsys.readouterr().out)
     from crowdzoo.aggregation import MultiLabel
 
     crowd = kind_of("classification").read("m.csv", label_separator=";", on_duplicate="all", no_label="(none)")
@@ -296,7 +336,15 @@ def test_copies_are_asked_as_one(tmp_path, here, capsys, words):
             rows += [(task, f"w{each}", f"c{said[each]}") for each in ([0, 1] if who == 1 else [who])]
     (tmp_path / "a.csv").write_text("task,annotator,label\n" + "".join(f"{t},{w},{c}\n" for t, w, c in rows))
     assert run("a.csv", *words, "--budget", 100, "--cost", "w0=2", "--out", "b.csv") == 0
-    assert re.search(r"copies, asked as one +w0, w1", capsys.readouterr().out)
+    printed = capsys.readouterr().out
+    assert re.search(r"copies, asked as one +w0, w1", printed)
+    if not words:  # `quality` promises the same
+        tasks, answers = (
+            re.search(rf"{row} +(.+)", printed)[1] for row in ("tasks worth further answers", "to settle them, about")
+        )
+        assert cli.main(["quality", "a.csv", "--bootstrap", "0"]) == 0
+        promise = f"{tasks.split()[0]} tasks are worth about {answers} further answers"
+        assert promise in capsys.readouterr().out
     questions = read_csv("b.csv")
     asked = {row["annotator"] for row in questions}
     assert "w1" in asked, "who costs less"

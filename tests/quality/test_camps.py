@@ -12,10 +12,13 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import Robust
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
+from crowdzoo.kinds.classes.opening import opening
 from crowdzoo.quality import camps_of, quality_report
 from crowdzoo.quality.camps import _Answers
+from crowdzoo.quality.wilson import wilson
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.report_page import report_page
+from crowdzoo.report.sheets import with_sheets
 
 NAMES = np.array(["ape", "bat", "cat", "dog", "eel"], object)
 SWAPPED = [1, 0, 2, 3, 4]
@@ -222,6 +225,33 @@ def test_the_page_shows_both_answers_and_says_that_labels_cannot_tell():
     shown = [column["key"] for column in content["tables"]["annotators"]["columns"]]
     assert "camp" in shown
     assert "reliability" not in shown  # would judge one camp by the other
+
+
+@pytest.mark.parametrize(
+    ("number", "verdict"),
+    [
+        (40, "it supports camp 2."),
+        (1, "that does not tell which is right: label more of them."),
+        (0, "these yourself."),
+    ],
+)
+def test_gold_says_which_camp_it_supports(number, verdict):
+    truth, annotations = crowd(change=FIVE)
+    right, result = np.array(SWAPPED)[truth], Robust().fit(annotations)  # the five are right
+    report = quality_report(annotations, result, bootstrap=0)
+    rows = {int(row["task"]): row["camp_2"] for row in report.camps.to_pylist()}
+    gold, tasks = np.full(300, -1), list(rows)[:number]
+    agreed = min(set(range(300)) - set(rows))  # the camps give the same label
+    gold[[agreed, *tasks]] = right[[agreed, *tasks]]
+    overall = with_sheets(report, annotations, result, gold=gold).overall
+    assert overall["camp_gold_tasks"] == number
+    if number:
+        share = np.mean([rows[task] == NAMES[right[task]] for task in tasks])
+        assert overall["camp_2_gold"] == pytest.approx(share, abs=1e-4)
+        assert overall["camp_2_gold_low"] == pytest.approx(wilson(share, number)[0], abs=1e-4)
+    sentence = page_of(annotations, gold=gold).numbers.verdict[2]
+    assert sentence.endswith(verdict)
+    assert opening(overall)[2] == sentence
 
 
 def test_a_page_without_camps_says_nothing_of_them():

@@ -1,11 +1,13 @@
 """Copies are judged by the others, and count as one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, Robust
-from crowdzoo.quality import judged_by_others
+from crowdzoo.quality import judged_by_others, settlement
 from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.counted_once import counted_once
@@ -51,6 +53,16 @@ def test_a_family_does_not_judge_itself_and_judges_others_once():
     np.testing.assert_allclose(np.delete(found, 1), np.delete(expected, 1), rtol=1e-9)
     assert found[1] == pytest.approx(found[0])
     assert worth[0] == pytest.approx(expected_worth[0])
+
+
+def test_labels_are_as_settled_as_without_the_copy():
+    annotations, _ = copied_crowd()
+    result = Robust().fit(annotations)
+    alone = annotations.select_rows(annotations.annotator_ids != 1)
+    state, expected = settlement(annotations, result), settlement(alone, replace(result, method="any"))
+    np.testing.assert_allclose(state.settled, expected.settled)
+    np.testing.assert_array_equal(state.further, expected.further)
+    np.testing.assert_allclose(state.consensus.confusions[1], state.consensus.confusions[0])
 
 
 def test_the_page_says_what_is_gained_without_copies_and_how_to_leave_them_out():

@@ -202,5 +202,5 @@ def test_labels_that_gold_fixed_are_settled_in_the_result(files, how):
     assert run("aggregate", "my answers.csv", *COLUMNS, "--gold", "gold.csv", how, "--out", "labels.csv") == 0
     rows = {row["task"]: row for row in read_csv("labels.csv")}
     for row in read_csv("gold.csv"):
-        assert (float(rows[row["task"]]["settled"]), rows[row["task"]]["further_answers"]) == (1, "0")
+        assert (float(rows[row["task"]]["settled"]), rows[row["task"]]["answers_to_settle"]) == (1, "0")
     assert float(rows["t27"]["settled"]) < 1

@@ -44,7 +44,7 @@ def test_the_discount_is_high_for_copies_and_low_for_models_who_err_independentl
     found = people_and_models(independent, names[:6], trusted=0.7)
     assert found.discount < 0.1
     assert "no" in found.correlation.reason
-    assert found.aggregation.expected_accuracy(truth) > 0.9
+    assert found.aggregation.accuracy(truth) > 0.9
 
 
 def test_posteriors_are_bayes_rule_with_the_votes_of_models_shared_out():

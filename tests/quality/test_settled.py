@@ -209,7 +209,7 @@ def test_labels_that_gold_fixes_are_settled_and_teach_what_annotators_are_like()
     np.testing.assert_allclose(found.consensus.posteriors[:60], np.eye(5)[gold[:60]])
     kept = with_settled(annotations, result, gold)
     np.testing.assert_array_equal(kept.settled, found.settled)
-    assert not worth_asking(kept.settled, kept.further_answers, worth=1000)[:60].any()
+    assert not worth_asking(kept.settled, kept.answers_to_settle, worth=1000)[:60].any()
     # annotators who are right on gold, and always outvoted without it
     crowds = Annotations.from_arrays(
         np.repeat(np.arange(40), 5), np.tile(np.arange(5), 40), np.tile([1, 1, 0, 0, 0], 40), classes=range(2)

@@ -165,9 +165,7 @@ def test_accuracies_are_the_published_ones(real_sets, name):
     for method, accuracy in PUBLISHED[name].items():
         settings = {"num_clusters": 5} if method == "worker-clustering" else {}
         tolerance = 0.003 if method == "worker-clustering" else 0.0013  # one task of bluebird is .009
-        assert create(method, **settings).fit(annotations).expected_accuracy(gold) == pytest.approx(
-            accuracy, abs=tolerance
-        )
+        assert create(method, **settings).fit(annotations).accuracy(gold) == pytest.approx(accuracy, abs=tolerance)
 
 
 # === Worker clustering ===

@@ -119,7 +119,7 @@ def test_the_code_of_the_page_about_judges_runs(capsys):
 def test_the_code_of_aggregation_runs_and_has_the_accuracy_that_it_shows(here):
     names = run_page("aggregation.md")
     assert (here / "labels" / "tasks.parquet").exists()
-    accuracy = names["result"].expected_accuracy(names["labelme"].gold)
+    accuracy = names["result"].accuracy(names["labelme"].gold)
     assert f"# {accuracy:.3f};" in text_of("aggregation.md")
     assert f"# {names['usable'].accepted.sum()} of 1,000\n" in text_of("aggregation.md")
 

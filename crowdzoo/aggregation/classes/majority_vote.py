@@ -81,7 +81,7 @@ class MajorityVote(Aggregator):
     """The class that most annotators said; the baseline that every other method has to beat.
 
     A tie is a choice, and it moves accuracies by up to five points (13 % of LabelMe's tasks are tied), so its rule is
-    an argument. To compare methods use `Aggregation.expected_accuracy`, which does not depend on it.
+    an argument. To compare methods use `Aggregation.accuracy`, which does not depend on it.
 
     Args:
         voting: "soft": posteriors are vote shares. "hard": the winner has all of it.

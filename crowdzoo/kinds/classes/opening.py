@@ -34,7 +34,7 @@ def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
         number = overall["gold_tasks"]
         tasks = f"{number:,} task{'' if number == 1 else 's'} with gold"
         share = f"{percent(correct)} of the labels are correct {between(overall, 'aggregate_accuracy')}"
-        return [*sentences, f"{share}, as measured on {tasks}."]
+        return [*sentences, f"{share}, as measured on {tasks}.", *gold_of_camps(overall)]
     if overall["agreement"] == 1:
         sentences.append("Annotators who always agree may be independent or copies of one source: answers do not tell.")
     unknown = "How many labels are correct cannot be told from answers alone"
@@ -64,6 +64,22 @@ def further_answers(overall: Mapping[str, Any], source: str | None) -> str:
     tasks = "1 task is" if number == 1 else f"{number:,} tasks are"
     command = "" if source is None else f": `crowdzoo next {source} --out batch.csv` chooses the first of them"
     return f"{tasks} worth about {with_range(overall['answers_to_ask'])} further answers{command}."
+
+
+def gold_of_camps(overall: Mapping[str, Any]) -> list[str]:
+    """With which of two camps gold agrees, on tasks on which their labels differ; nothing without camps."""
+    if "camp_gold_tasks" not in overall:
+        return []
+    number = overall["camp_gold_tasks"]
+    if not number:
+        return ["None of the tasks with gold is one on which the camps differ: label some of these yourself."]
+    names = [f"camp_{camp}_gold" for camp in (1, 2)]
+    first, second = (f"{percent(overall[name])} {between(overall, name)}" for name in names)
+    right = [camp for camp in (1, 2) if overall[f"camp_{camp}_gold_low"] > overall[f"camp_{3 - camp}_gold_high"]]
+    verdict = f"it supports camp {right[0]}" if right else "that does not tell which is right: label more of them"
+    tasks = "the task" if number == 1 else f"{number:,} tasks"
+    shares = f"gold agrees with camp 1 in {first} and with camp 2 in {second}"
+    return [f"On {tasks} with gold on which the camps differ, {shares}: {verdict}."]
 
 
 def between(overall: Mapping[str, Any], name: str, note: str = "") -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION
@@ -16,10 +17,11 @@ from crowdzoo.kinds.classes.learning_curve import learning_curve
 from crowdzoo.kinds.classes.model_numbers import model_numbers
 from crowdzoo.kinds.classes.opening import opening
 from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
-from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage
+from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
 from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, percent, plain, warning
 from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import AlternativeAnnotator, QualityReport, coincidence_matrix, drift, quality_report
+from crowdzoo.quality.columns import name_column
 
 MOST_CLASSES = 24  # of a picture of who says what
 MOST_CELLS = 60  # of an annotator's confusion matrix
@@ -79,6 +81,8 @@ class ClassPage(KindPage):
             self.overall["gold_tasks"] = calibration["tasks"]
             for end in ("accuracy_low", "accuracy_high"):
                 self.overall[f"aggregate_{end}"] = calibration["aggregated"][end]
+            assert settings.gold is not None
+            self.overall |= camps_by_gold(report, table, settings.gold)
         if (low := self.overall["effective_votes_low"]) is not None:
             self.remarks["effective_votes"] = f"{low:.2f} to {self.overall['effective_votes_high']:.2f}"
         if (model := self.against.model) is not None and model["agreement"] is not None:
@@ -264,6 +268,29 @@ def _is_shared(annotations: Annotations, first: int, second: int) -> bool:
         if apart <= 0 or same / (same + apart) >= UNCLEAR or apart < STANDS_OUT * usual:
             return False
     return True
+
+
+def camps_by_gold(report: QualityReport, annotations: Annotations, gold: NDArray[np.int64]) -> dict[str, Any]:
+    """How many tasks on which the labels of two camps differ have gold, and how often each camp agrees with it.
+
+    Args:
+        report: of the annotations.
+        annotations: N tasks.
+        gold: true classes, codes [N], -1 where unknown.
+
+    Returns:
+        `camp_gold_tasks`, and `camp_1_gold` and `camp_2_gold` with `_low` and `_high`; nothing without camps.
+    """
+    if report.camps is None:
+        return {}
+    tasks, classes = (name_column(np.asarray(names)).to_pylist() for names in (annotations.tasks, annotations.classes))
+    truth = {tasks[place]: classes[gold[place]] for place in np.flatnonzero(gold >= 0)}
+    rows = [row for row in report.camps.to_pylist() if row["task"] in truth]
+    figures: dict[str, Any] = {"camp_gold_tasks": len(rows)}
+    for camp in ("camp_1", "camp_2"):
+        right = sum(row[camp] == truth[row["task"]] for row in rows)
+        figures |= interval(f"{camp}_gold", *parts.share_and_ends(right, len(rows)))
+    return figures
 
 
 def camp_warning(report: QualityReport, hashed: bool = False) -> list[PageWarning]:
