@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from crowdzoo.aggregation.result_files import RESULT_FILES
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.checks.option_types import integer, number, path
@@ -14,12 +16,16 @@ from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group
 from crowdzoo.commands.outputs import Output, holds, marked
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError, option_text
+from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds import Kind
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from crowdzoo.aggregation.result import Aggregation
     from crowdzoo.data.annotations import Annotations
 
 # How columns of a table begin, and files of a result; of any kind of label, as one may replace another
@@ -149,6 +155,7 @@ def _write(
 
         _check_order(arguments, crowd)
         result = with_median_labels(result)
+        instead |= _accuracy_of_medians(result, gold)
     if arguments.accept_error is not None:
         from crowdzoo.aggregation import accept
 
@@ -158,7 +165,7 @@ def _write(
     kind.write_result(result, crowd, arguments.out, arguments.format)
     rows = [
         *kind.size_rows(crowd),
-        *kind.result_rows(result, crowd, gold, bool(arguments.use_gold)),
+        *kind.result_rows(result, crowd, gold, bool(arguments.use_gold or arguments.calibrate)),
         ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
         *(("note", note) for note in getattr(result, "notes", ())),
         ("results", str(arguments.out)),
@@ -176,7 +183,21 @@ def _check_order(arguments: argparse.Namespace, crowd: Annotations) -> None:
     except ValueError:
         numbers = []
     if arguments.classes is None and (not numbers or numbers != sorted(numbers)):
-        raise ConfigError(f"--ordered: say the order of the classes, from low to high: --classes {','.join(names)}.")
+        if numbers:
+            names.sort(key=float)
+        option = option_text("--classes", ",".join(map(csv_cell, names)))
+        order = "" if numbers else ". That of the alphabet is"
+        raise ConfigError(f"--ordered: say the order of the classes, from low to high{order}: {option}")
+
+
+def _accuracy_of_medians(result: Aggregation, gold: NDArray[np.int64] | None) -> dict[str, tuple[str, str] | None]:
+    """In place of the rows on the most probable classes, how far the labels are from gold."""
+    known = np.flatnonzero(gold >= 0) if gold is not None else np.zeros(0, int)
+    if gold is None or not known.size:
+        return {}
+    steps = np.abs(result.labels[known] - gold[known])
+    text = f"{(steps == 0).mean():.4f}; steps from gold: {steps.mean():.4f} (on {known.size:,} tasks with gold)"
+    return {"accuracy": ("accuracy", text), "mean probability there": None, "expected calibration error": None}
 
 
 def _others(arguments: argparse.Namespace) -> list[tuple[str, str]]:
