@@ -43,5 +43,12 @@ def with_median_labels(aggregation: Aggregation) -> Aggregation:
     if aggregation.kind != "classification":
         raise DataError(f"with_median_labels takes labels of kind classification, got {aggregation.kind}.")
     labels = (np.cumsum(aggregation.posteriors, axis=1) >= 0.5 - ROUNDING).argmax(axis=1)
-    of_labels = ("settled", "further_answers", "accuracy_interval", "accepted", "error_bound")
-    return replace(aggregation, labels=labels, **dict.fromkeys(of_labels))
+    return replace(
+        aggregation,
+        labels=labels,
+        settled=None,
+        further_answers=None,
+        accuracy_interval=None,
+        accepted=None,
+        error_bound=None,
+    )

@@ -63,7 +63,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     }
     add_options(output, out, type=path, required=True)
     file_format = {"--format": "format of the tables in a folder (default parquet)"}
-    add_options(output, file_format, choices=TABLE_FORMATS, default="parquet")
+    add_options(output, file_format, choices=TABLE_FORMATS)
     options.add_spreadsheet(command)
     gold = {
         "--gold FILE": "true labels, to print the accuracy (sentences: F1; ratings: R², MAE and RMSE), or true scores "
@@ -106,6 +106,12 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the result and prints a summary."""
     kind = options.checked_kind(arguments)
+    ending = arguments.out.suffix[1:]
+    if ending in TABLE_FORMATS and arguments.format not in (None, ending):
+        raise ConfigError(
+            f"--format {arguments.format}: --out {arguments.out} ends in .{ending}; leave one of them out."
+        )
+    arguments.format = arguments.format or "parquet"
     for name in ("use_gold", "calibrate", "accept_error"):
         if getattr(arguments, name) is not None and arguments.gold is None:
             raise ConfigError(f"--{name.replace('_', '-')} takes the classes of --gold FILE: give that file.")
@@ -229,7 +235,10 @@ def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: 
 
 
 # Options that lists in order do not go with
-NOT_RANKINGS = ("multi_label", "classes", *ROW_OPTIONS, "missing", "label_separator", "no_label")
+NOT_RANKINGS = (
+    *("multi_label", "classes", *ROW_OPTIONS, "only", "since", "rename", "missing", "no_label"),
+    *("label_separator", "annotator_separator"),
+)
 
 
 def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:

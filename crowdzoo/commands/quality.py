@@ -13,6 +13,7 @@ from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS, Kind
+from crowdzoo.kinds.parts import has_part
 
 OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "worth", "target")  # options
 
@@ -114,7 +115,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.annotator_table is not None:
         models = options.models_of(arguments, annotations)
     elif named:
-        models = [name.strip() for name in arguments.models.split(",")]
+        models = options.names_of(arguments.models, "models")
     if mixed:
         assert models is not None
         aggregation = people_and_models(annotations, models, seed=arguments.seed).aggregation
@@ -149,7 +150,8 @@ def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
     from crowdzoo.report.report_page import report_page
     from crowdzoo.report.sheets import page_sheets, print_sheets
 
-    options.refuse(arguments, OF_CLASSES, f"--kind {kind.name}")
+    others = OF_CLASSES if has_part(kind.name, "questions") else (*OF_CLASSES, "sure")
+    options.refuse(arguments, others, f"--kind {kind.name}")
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **options.given(arguments, kind.scale))
     crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     result, how = fitted(aggregator, crowd), options.given(arguments, ("metric", "bootstrap", "seed"))
