@@ -147,6 +147,8 @@ def run(arguments: argparse.Namespace) -> None:
     known = None
     if arguments.annotator_table is not None:
         known = options.annotator_table(arguments, crowd)
+        if known.costs is not None:
+            options.refuse(arguments, ["pay"], "costs in --annotator-table", usual=1)
     costs = _costs(arguments.costs, arguments.pay, crowd) if known is None or known.costs is None else known.costs
     who = _asked(arguments.annotators, arguments.new, crowd)
     mixed = _mixed(arguments, crowd, known)

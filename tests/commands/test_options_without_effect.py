@@ -80,3 +80,16 @@ def test_names_with_commas_stand_in_quotes(words, capsys):
     capsys.readouterr()
     assert run(command, "b.csv", option, "c\nd") == 4
     assert "double quotes around one with a comma or a line break" in capsys.readouterr().err
+
+
+def test_a_table_of_costs_alone_says_what_annotators_are_due(here, capsys):
+    write_csv("costs.csv", ("annotator", "cost"), ("w0", 1), ("w1", 2), ("w2", 0.5))
+    words = ("--annotator-table", "costs.csv", "--out", "q", "--format", "csv")
+    assert run("quality", "a.csv", *words) == 0
+    due = {row["annotator"]: float(row["due"]) for row in read_csv("q/annotators.csv")}
+    assert due == {"w0": 6, "w1": 12, "w2": 3}
+    for command in ("quality", "next"):
+        assert run(command, "a.csv", *words[:2], "--pay", 2) == 4
+        assert "--pay does not go with costs in --annotator-table" in capsys.readouterr().err
+    assert run("quality", "a.csv", *words[:2], "--epsilon", 0.1) == 3
+    assert "no column 'source'" in capsys.readouterr().err
