@@ -1,13 +1,11 @@
 """Job: a table in memory and a method, as a driver of blocks takes them, whatever the kind of labels."""
 
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
@@ -21,7 +19,6 @@ from crowdzoo.aggregation.ratings.rating_mean import RatingMean
 from crowdzoo.aggregation.ratings.rating_median import RatingMedian
 from crowdzoo.aggregation.sentences.chain_method import ChainMethod
 from crowdzoo.aggregation.sentences.chain_model import ChainModel
-from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 from crowdzoo.data.tags import TagSet
 from crowdzoo.errors import ConfigError
 from crowdzoo.large.forms.base import Begin, BlockPosteriors, Form
@@ -39,7 +36,7 @@ FORMS: dict[type, type[Form]] = {
 NAMES = {  # that a refusal names
     "classification": "DawidSkene, MajorityVote, OneCoinDawidSkene, Robust",
     "regression": "RatingEM, RatingMean, RatingMedian",
-    "sequence": "BayesianSequenceCombination, HMMCrowd, TokenAggregation",
+    "sequence": "BayesianSequenceCombination, HMMCrowd",
 }
 
 
@@ -68,8 +65,6 @@ class Job:
 
 def runs_in_parts(aggregator: Any) -> bool:
     """Whether an aggregator has a form."""
-    if isinstance(aggregator, TokenAggregation):
-        return runs_in_parts(aggregator.of_tokens)
     return isinstance(aggregator, ChainMethod) or (type(aggregator) in FORMS and not _in_memory(aggregator))
 
 
@@ -102,11 +97,6 @@ def form_of(
         if tag_set is None:
             raise ConfigError(f"{name} needs tag_set, the tags of the sentences.")
         return ChainForm(ChainModel(aggregator, tag_set, num_words), num_annotators)
-    if isinstance(aggregator, TokenAggregation):
-        raise ConfigError(
-            f"TokenAggregation takes a table of sentences. Give its method for classes, {aggregator.of_tokens!r}, and "
-            "blocks whose tasks are tokens."
-        )
     if type(aggregator) not in FORMS:
         rest = f"Use one of {NAMES[kind]}, or fit" if kind in NAMES else f"No method for kind {kind!r} does; fit"
         raise ConfigError(f"{name} does not run on Beam. {rest} it without Beam, by its own `fit`.")
@@ -132,8 +122,6 @@ def job_of(aggregator: Any, data: Any, gold: Any = None, initial: Any = None) ->
         for name, value in (("gold", gold), ("initial", initial)):
             if value is not None:
                 raise ConfigError(f"{type(aggregator).__name__} takes no `{name}`.")
-    if isinstance(aggregator, TokenAggregation):
-        return _of_tokens(aggregator, data)
     if isinstance(aggregator, ChainMethod):
         return _of_sentences(aggregator, data)
     if type(aggregator) in RATINGS:
@@ -178,16 +166,3 @@ def _of_sentences(aggregator: ChainMethod, data: Any) -> Job:
 
     form = ChainForm(model, table.annotations.num_annotators)
     return Job(form, lambda most: block.cut(most) or [block], len(block), block.num_tokens, result)
-
-
-def _of_tokens(aggregator: TokenAggregation, data: Any) -> Job:
-    table = aggregator.table(data)
-    job = job_of(aggregator.of_tokens, table.as_classification())
-
-    def result(run: Run[Any], found: BlockPosteriors) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VotesWarning)  # the result has notes of its own
-            of_tokens = job.result(run, found)
-        return aggregator.result(table, of_tokens)
-
-    return replace(job, result=result)
