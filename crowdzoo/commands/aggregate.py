@@ -175,7 +175,7 @@ def _write(
         ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
         *(("note", note) for note in getattr(result, "notes", ())),
         ("results", str(arguments.out)),
-        *_others(arguments),
+        *(_others(arguments) if arguments.accept_error is not None and not result.accepted.all() else []),
     ]
     shown = (instead.get(row[0], row) for row in rows)
     print_table(result.method, ("", ""), [row for row in shown if row is not None])
@@ -207,9 +207,7 @@ def _accuracy_of_medians(result: Aggregation, gold: NDArray[np.int64] | None) ->
 
 
 def _others(arguments: argparse.Namespace) -> list[tuple[str, str]]:
-    """A row that says what becomes of labels that are not accepted, where some were."""
-    if arguments.accept_error is None:
-        return []
+    """A row that says what becomes of labels that are not accepted."""
     table = arguments.out if arguments.out.suffix[1:] in TABLE_FORMATS else arguments.out / f"tasks.{arguments.format}"
     ask = f"; or ask for more answers: crowdzoo next with {option_text('--accepted', str(table))}"
     return [("the others", "label them yourself (accepted is false)" + ask * (table.suffix in (".csv", ".parquet")))]
