@@ -364,23 +364,23 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
     """
     if arguments.rejects and arguments.on_bad_rows == "error":
         raise ConfigError("--rejects keeps what --on-bad-rows reject leaves out: give both.")
-    found = given(arguments, kind.reading)
+    reading = given(arguments, kind.reading)
     if arguments.classes is not None:
-        found["classes"] = names_of(arguments.classes, "classes")
-        if len(set(found["classes"])) < len(found["classes"]):
+        reading["classes"] = names_of(arguments.classes, "classes")
+        if len(set(reading["classes"])) < len(reading["classes"]):
             raise ConfigError(f"--classes {arguments.classes}: names a class twice.")
     for option in ("exclude", "only"):
         if (text := getattr(arguments, option)) is not None:
-            found[option] = _chosen(text, option)
-    if periods := [match for name in found.get("exclude", ()) if (match := PERIOD.match(name))]:
+            reading[option] = _chosen(text, option)
+    if periods := [match for name in reading.get("exclude", ()) if (match := PERIOD.match(name))]:
         if "since" in kind.refused:
             raise ConfigError(
                 f"--exclude {shorten(periods[0][0])}: {kind.title} have no timestamps; name the annotator."
             )
-        whole = [name for name in found.pop("exclude") if not PERIOD.match(name)]
-        found |= {"exclude": whole} if whole else {}
-        found["without"] = [(match[1], _end(match, 2, -math.inf), _end(match, 3, math.inf)) for match in periods]
-    return found | given(arguments, ["since"])
+        whole = [name for name in reading.pop("exclude") if not PERIOD.match(name)]
+        reading |= {"exclude": whole} if whole else {}
+        reading["without"] = [(match[1], _end(match, 2, -math.inf), _end(match, 3, math.inf)) for match in periods]
+    return reading | given(arguments, ["since"])
 
 
 def source_of(arguments: argparse.Namespace, kind: Kind) -> str:
