@@ -25,7 +25,8 @@ def with_median_labels(aggregation: Aggregation) -> Aggregation:
         aggregation: of N tasks; its classes are in their order.
 
     Returns:
-        The aggregation with other `labels`. `settled` and `answers_to_settle` are of other labels, and go.
+        The aggregation with other `labels`. What it says of the labels that it had goes: `settled`,
+        `answers_to_settle`, `accuracy_interval`, `accepted` and `error_bound`.
 
     Raises:
         DataError: the result of an aggregation of other labels than classes.
@@ -42,4 +43,12 @@ def with_median_labels(aggregation: Aggregation) -> Aggregation:
     if aggregation.kind != "classification":
         raise DataError(f"with_median_labels takes labels of kind classification, got {aggregation.kind}.")
     labels = (np.cumsum(aggregation.posteriors, axis=1) >= 0.5 - ROUNDING).argmax(axis=1)
-    return replace(aggregation, labels=labels, settled=None, answers_to_settle=None)
+    return replace(
+        aggregation,
+        labels=labels,
+        settled=None,
+        answers_to_settle=None,
+        accuracy_interval=None,
+        accepted=None,
+        error_bound=None,
+    )

@@ -13,6 +13,7 @@ from crowdzoo.aggregation.base import Columns, Result, names_and_counts
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import whole_block
+from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.labels import chance_correct, choose_labels
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.soft_answers import has_confidence
@@ -22,6 +23,22 @@ from crowdzoo.errors import DataError, short_repr
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.data.annotations import Annotations
+
+
+FAR, NEGATIVE = 1e-5, 1e-8  # how far a sum of probabilities may be from 1, and one of them below 0
+
+
+@compiled()
+def _are_probabilities(rows):  # type: ignore[no-untyped-def]  # for Numba
+    """Whether rows of numbers are probabilities that sum to 1; without arrays of their own, as there may be many."""
+    for i in range(np.uint64(rows.shape[0])):
+        total, least = 0.0, 0.0
+        for k in range(np.uint64(rows.shape[1])):
+            total += rows[i, k]
+            least = min(least, rows[i, k])
+        if not (abs(total - 1.0) <= FAR and least >= -NEGATIVE):
+            return False
+    return True
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -115,11 +132,9 @@ class Aggregation(Result):
         posteriors, shape = np.asarray(posteriors), (annotations.num_tasks, annotations.num_classes)
         if posteriors.shape != shape:
             raise DataError(f"{method}: posteriors must have shape {shape}, got {posteriors.shape}.")
-        sums = posteriors @ np.ones(shape[1])  # faster than a sum over short rows
-        wrong = ~(np.abs(sums - 1) <= 1e-5)  # NaN is wrong, too
-        if posteriors.min(initial=0) < -1e-8:
-            wrong |= (posteriors < -1e-8).any(axis=1)
-        if wrong.any():
+        if not _are_probabilities(np.asarray(posteriors, np.float64)):
+            sums = posteriors.sum(axis=1)
+            wrong = ~(np.abs(sums - 1) <= FAR) | (posteriors < -NEGATIVE).any(axis=1)  # NaN is wrong, too
             row, nothing = int(wrong.argmax()), np.count_nonzero(~np.isfinite(sums))
             raise DataError(
                 f"{method}: posteriors are no probabilities that sum to 1 in {wrong.sum():,} of {len(sums):,} rows, of "

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from crowdzoo.aggregation.result_files import RESULT_FILES
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.checks.option_types import integer, number, path
@@ -14,12 +16,16 @@ from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group
 from crowdzoo.commands.outputs import Output, holds, marked
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError, option_text
+from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds import Kind
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from crowdzoo.aggregation.result import Aggregation
     from crowdzoo.data.annotations import Annotations
 
 # How columns of a table begin, and files of a result; of any kind of label, as one may replace another
@@ -57,7 +63,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     }
     add_options(output, out, type=path, required=True)
     file_format = {"--format": "format of the tables in a folder (default parquet)"}
-    add_options(output, file_format, choices=TABLE_FORMATS, default="parquet")
+    add_options(output, file_format, choices=TABLE_FORMATS)
     options.add_spreadsheet(command)
     gold = {
         "--gold FILE": "true labels, to print the accuracy (sentences: F1; ratings: R², MAE and RMSE), or true scores "
@@ -100,6 +106,12 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the result and prints a summary."""
     kind = options.checked_kind(arguments)
+    ending = arguments.out.suffix[1:]
+    if ending in TABLE_FORMATS and arguments.format not in (None, ending):
+        raise ConfigError(
+            f"--format {arguments.format}: --out {arguments.out} ends in .{ending}; leave one of them out."
+        )
+    arguments.format = arguments.format or "parquet"
     for name in ("use_gold", "calibrate", "accept_error"):
         if getattr(arguments, name) is not None and arguments.gold is None:
             raise ConfigError(f"--{name.replace('_', '-')} takes the classes of --gold FILE: give that file.")
@@ -149,6 +161,7 @@ def _write(
 
         _check_order(arguments, crowd)
         result = with_median_labels(result)
+        instead |= _accuracy_of_medians(result, gold)
     if arguments.accept_error is not None:
         from crowdzoo.aggregation import accept
 
@@ -158,11 +171,11 @@ def _write(
     kind.write_result(result, crowd, arguments.out, arguments.format)
     rows = [
         *kind.size_rows(crowd),
-        *kind.result_rows(result, crowd, gold, bool(arguments.use_gold)),
+        *kind.result_rows(result, crowd, gold, bool(arguments.use_gold or arguments.calibrate)),
         ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
         *(("note", note) for note in getattr(result, "notes", ())),
         ("results", str(arguments.out)),
-        *_others(arguments),
+        *(_others(arguments) if arguments.accept_error is not None and not result.accepted.all() else []),
     ]
     printed = (instead.get(row[0], row) for row in rows)
     print_table(result.method, ("", ""), [row for row in printed if row is not None])
@@ -176,13 +189,25 @@ def _check_order(arguments: argparse.Namespace, crowd: Annotations) -> None:
     except ValueError:
         numbers = []
     if arguments.classes is None and (not numbers or numbers != sorted(numbers)):
-        raise ConfigError(f"--ordered: say the order of the classes, from low to high: --classes {','.join(names)}.")
+        if numbers:
+            names.sort(key=float)
+        option = option_text("--classes", ",".join(map(csv_cell, names)))
+        order = "" if numbers else ". That of the alphabet is"
+        raise ConfigError(f"--ordered: say the order of the classes, from low to high{order}: {option}")
+
+
+def _accuracy_of_medians(result: Aggregation, gold: NDArray[np.int64] | None) -> dict[str, tuple[str, str] | None]:
+    """In place of the rows on the most probable classes, how far the labels are from gold."""
+    known = np.flatnonzero(gold >= 0) if gold is not None else np.zeros(0, int)
+    if gold is None or not known.size:
+        return {}
+    steps = np.abs(result.labels[known] - gold[known])
+    text = f"{(steps == 0).mean():.4f}; steps from gold: {steps.mean():.4f} (on {known.size:,} tasks with gold)"
+    return {"accuracy": ("accuracy", text), "mean probability there": None, "expected calibration error": None}
 
 
 def _others(arguments: argparse.Namespace) -> list[tuple[str, str]]:
-    """A row that says what becomes of labels that are not accepted, where some were."""
-    if arguments.accept_error is None:
-        return []
+    """A row that says what becomes of labels that are not accepted."""
     table = arguments.out if arguments.out.suffix[1:] in TABLE_FORMATS else arguments.out / f"tasks.{arguments.format}"
     ask = f"; or ask for more answers: crowdzoo next with {option_text('--accepted', str(table))}"
     return [("the others", "label them yourself (accepted is false)" + ask * (table.suffix in (".csv", ".parquet")))]
@@ -208,7 +233,10 @@ def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: 
 
 
 # Options that lists in order do not go with
-NOT_RANKINGS = ("multi_label", "classes", "platform", "field", *ROW_OPTIONS, "missing", "label_separator", "no_label")
+NOT_RANKINGS = (
+    *("multi_label", "classes", "platform", "field", *ROW_OPTIONS, "only", "since", "rename", "missing", "no_label"),
+    *("label_separator", "annotator_separator"),
+)
 
 
 def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from crowdzoo import __version__
 from crowdzoo.commands.messages import as_options, options_of
 from crowdzoo.commands.options import hide_other_kinds
 from crowdzoo.commands.outputs import check_outputs
-from crowdzoo.errors import CrowdzooError, short_message, shorten
+from crowdzoo.errors import CrowdzooError, did_you_mean, short_message, shorten
 from crowdzoo.process import (
     Terminated,
     command_process,
@@ -187,20 +187,39 @@ class _Parser(argparse.ArgumentParser):
         return super()._get_values(action, arg_strings)
 
     def error(self, message: str) -> NoReturn:
-        unknown = message.removeprefix("unrecognized arguments: ").partition("=")[0].split(" ")[0]
-        takers = [name for name, each in self.commands().items() if unknown in each._option_string_actions]
-        where = f"; {unknown} is an option of crowdzoo {', '.join(takers)}" if takers else ""
+        """Ends the process with the message, a hint at the option that was meant, and where help is."""
+        parser = next((each for each in self._below().values() if each.command is None), self)  # of the command
+        unknown = message.removeprefix("unrecognized arguments: ")
+        hint = self._hint(parser, unknown) if unknown != message else ""
         self.exit(
-            2, f"{self.prog}: error: {short_message(message)}{where}\n(`{self.prog} --help` lists what it takes)\n"
+            2, f"{parser.prog}: error: {short_message(message)}{hint}\n(`{parser.prog} --help` lists what it takes)\n"
         )
+
+    def _hint(self, parser: "_Parser", unknown: str) -> str:
+        """Whose the first unknown option is, or which option of the command has its value or is spelt much like it."""
+        words = unknown.replace("=", " ").split(" ")
+        place = next((place for place, word in enumerate(words) if word.startswith("--")), 0)
+        flag, value = words[place], "".join(words[place + 1 : place + 2])
+        options = parser._option_string_actions
+        takers = [name for name, each in self.commands().items() if flag in each._option_string_actions]
+        if takers:
+            return f"; {flag} is an option of crowdzoo {', '.join(takers)}"
+        if option := next((option for option, action in options.items() if value in (action.choices or ())), None):
+            return f". Did you mean '{option} {value}'?"
+        near = did_you_mean(flag, [option for option in options if option.startswith("--")])
+        return f".{near}" if near else ""
+
+    def _below(self) -> "dict[str, _Parser]":
+        """The parsers of the commands below this one, by name."""
+        below = (action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction))
+        return {name: parser for choices in below for name, parser in choices.items()}
 
     def commands(self) -> "dict[str, _Parser]":
         """The commands below this one with their arguments, by name."""
-        below = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]
-        commands = {name: parser for choices in below for name, parser in choices.items()}
-        for parser in commands.values():
+        parsers = self._below()
+        for parser in parsers.values():
             parser.describe()
-        return commands
+        return parsers
 
 
 def _parser() -> _Parser:

@@ -40,6 +40,7 @@ CAMPS = (
 )
 NEVER_STOPS = "not known here: some tasks are never sure; stop when a batch adds few sure tasks"
 ENDINGS = (".csv", ".json")
+BUDGET = 100.0
 BATCH = r'^task,annotator,gain,cost$|^\[\s+{\s+"data": {.*"annotators": \['  # how a file of questions begins
 
 
@@ -72,7 +73,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_options(command, sure, type=number(0, 1))
     questions = group(command, "number and cost of questions")
     budget = {"--budget X": "the questions together cost at most this (default 100: a hundred answers that cost 1)"}
-    add_options(questions, budget, type=number(0), default=100.0)
+    add_options(questions, budget, type=number(0), default=BUDGET)
     pay = {"--pay X": "what an answer costs of whom --cost does not name (default 1)"}
     add_options(questions, pay, type=number(0), default=1.0)
     costs = {"--cost NAME=X": "what an answer of this annotator costs (default: --pay); may be given several times"}
@@ -149,8 +150,10 @@ def run(arguments: argparse.Namespace) -> None:
     known = None
     if arguments.annotator_table is not None:
         known = options.annotator_table(arguments, crowd)
+        if known.costs is not None:
+            options.refuse(arguments, ["pay"], "costs in --annotator-table", usual=1)
     costs = _costs(arguments.costs, arguments.pay, crowd) if known is None or known.costs is None else known.costs
-    who = _asked(arguments.annotators, crowd)
+    who = _asked(arguments.annotators, arguments.new, crowd)
     mixed = _mixed(arguments, crowd, known)
     everybody, stands = crowd, np.arange(crowd.num_annotators)
     settles = kind.labels.one_class and not arguments.multi_label and mixed is None and can_be_settled(crowd)
@@ -332,7 +335,7 @@ def _with_new(crowd: Annotations, names: str | None) -> Annotations:
     """The crowd with annotators who have not answered yet."""
     if names is None:
         return crowd
-    there, new = crowd.annotators.tolist(), [name.strip() for name in names.split(",")]
+    there, new = crowd.annotators.tolist(), options.names_of(names, "new")
     for place, name in enumerate(new):
         if not name or name in [*map(str, there), *new[:place]]:
             raise ConfigError(f"--new {shorten(names)}: {name!r} is empty, named twice, or has answered: leave it out.")
@@ -387,18 +390,11 @@ def _check(arguments: argparse.Namespace, kind: Kind) -> None:
         others = ("classes", "wide", "annotator_table", "accepted", "no_label", "worth", "target")
         options.check_multi_label(arguments, kind, others)
     if arguments.gold_sample is not None:
-        unused = (
-            "annotators",
-            "new",
-            "prior",
-            "per_annotator",
-            "worth",
-            "target",
-            "sure",
-            "accepted",
-            "annotator_table",
-        )
-        options.refuse(arguments, unused, "--gold-sample")
+        of_labels = ("method", "settings", "prior", "sure", "accepted", "worth", "target")
+        of_questions = ("annotators", "new", "costs", "per_annotator", "annotator_table")
+        options.refuse(arguments, (*of_labels, *of_questions), "--gold-sample")
+        for name, usual in (("budget", BUDGET), ("pay", 1), ("per_task", 1)):
+            options.refuse(arguments, [name], "--gold-sample", usual)
         if arguments.out is None:
             raise ConfigError(f"--gold-sample {arguments.gold_sample}: add --out FILE.csv, the tasks to label.")
     elif arguments.gold is not None:
@@ -449,13 +445,14 @@ def _costs(words: list[str], pay: float, crowd: Annotations) -> np.ndarray:
     return costs
 
 
-def _asked(text: str | None, crowd: Annotations) -> np.ndarray:
-    """Codes of who can be asked."""
+def _asked(text: str | None, new: str | None, crowd: Annotations) -> np.ndarray:
+    """Codes of who can be asked, by --annotators and --new."""
     if text is None:
         if not crowd.num_annotators:
             raise DataError("there are no annotations, so nothing is known of any annotator.")
         return np.arange(crowd.num_annotators)
-    return np.unique(codes_of(crowd, [name.strip() for name in text.split(",")], "--annotators: "))
+    names = [*options.names_of(text, "annotators"), *([] if new is None else options.names_of(new, "new"))]
+    return np.unique(codes_of(crowd, names, "--annotators: "))
 
 
 def _write(place: Path, found: NextAnnotations, crowd: Annotations, instances: Instances | None) -> None:

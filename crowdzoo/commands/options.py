@@ -188,20 +188,22 @@ def check_mixed(arguments: argparse.Namespace, kind: Kind, refused: Sequence[str
     refuse(arguments, refused, "--annotator-table")
 
 
-def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usual: str | None = None) -> None:
+def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usual: Any = None) -> None:
     """Refuses what an option does not go with.
 
     Args:
         arguments: of the command.
         names: of the options that are refused.
         option: that is given.
-        usual: a default of theirs besides None and False.
+        usual: a default of theirs besides None, False and an empty list.
 
     Raises:
         ConfigError: names both.
     """
     for name in names:
-        if getattr(arguments, name, None) not in (None, False, usual):
+        value = getattr(arguments, name, None)
+        if not (value is None or value is False or value == [] or value == usual):
+            name = {"costs": "cost", "settings": "set"}.get(name, name)
             raise ConfigError(f"--{name.replace('_', '-')} does not go with {option}: leave one of them out.")
 
 
@@ -295,6 +297,9 @@ def checked_kind(arguments: argparse.Namespace) -> Kind:
     """The kind of label that --kind names, once no option is for another one."""
     kind = kind_of(arguments.kind)
     kind.check_arguments(arguments)
+    for name, file in (("gold_columns", "gold"), ("instance_columns", "instances"), ("outside_images", "instances")):
+        if getattr(arguments, file, "") is None and getattr(arguments, name, None):
+            raise ConfigError(f"--{name.replace('_', '-')} is for a file of {file}: give that file, or leave it out.")
     return kind
 
 
@@ -362,18 +367,13 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
     if arguments.rejects and arguments.on_bad_rows == "error":
         raise ConfigError("--rejects keeps what --on-bad-rows reject leaves out: give both.")
     reading = given(arguments, kind.reading)
-    if (text := arguments.classes) is not None:
-        # a name with a comma stands between quotes; csv refuses a NUL or a line's end, so they leave a name empty
-        reading["classes"] = [
-            *map(str.strip, next(csv.reader([re.sub(r"[\0\r\n]", ",,", text)], skipinitialspace=True)))
-        ]
-        if "" in reading["classes"]:
-            raise ConfigError(f"--classes {arguments.classes!r}: has an empty name; write names with commas between.")
+    if arguments.classes is not None:
+        reading["classes"] = names_of(arguments.classes, "classes")
         if len(set(reading["classes"])) < len(reading["classes"]):
             raise ConfigError(f"--classes {arguments.classes}: names a class twice.")
     for option in ("exclude", "only"):
         if (text := getattr(arguments, option)) is not None:
-            reading[option] = _names(text, option)
+            reading[option] = _chosen(text, option)
     if periods := [match for name in reading.get("exclude", ()) if (match := PERIOD.match(name))]:
         if "since" in kind.refused:
             raise ConfigError(
@@ -406,15 +406,30 @@ def _end(period: re.Match[str], group: int, otherwise: float) -> float:
         raise ConfigError(f"--exclude {shorten(period[0])}: {error}.") from None
 
 
-def _names(text: str, option: str) -> list[str]:
-    """Names with commas between, in double quotes where they contain one, or those of a file."""
-    lines = next(csv.reader([text], skipinitialspace=True), [])
-    if os.path.isfile(text):
-        with open_regular(text) as file:
-            lines = readable(file.read()).removeprefix("\ufeff").splitlines()
-    names = [name for line in lines if (name := line.strip())]
+def names_of(text: str, option: str) -> list[str]:
+    """Names with commas between, in double quotes where they contain a comma, a line break or quotes.
+
+    Raises:
+        ConfigError: there is no name, or one is empty.
+    """
+    try:
+        names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error:  # a line break outside of quotes
+        names = []
+    if not names or not all(names) or "\0" in text:
+        way = 'write names with commas between, and double quotes around one with a comma or a line break, as "b, c"'
+        raise ConfigError(f"--{option} {shorten(repr(text))}: has an empty name; {way}.")
+    return names
+
+
+def _chosen(text: str, option: str) -> list[str]:
+    """Names as in `names_of`, or those of a file."""
+    if not os.path.isfile(text):
+        return names_of(text, option)
+    with open_regular(text) as file:
+        names = [name for line in readable(file.read()).removeprefix("\ufeff").splitlines() if (name := line.strip())]
     if not names:
-        raise ConfigError(f"--{option} {text!r}: has no name; write names with commas between.")
+        raise ConfigError(f"--{option} {text}: the file has no name; write one per line.")
     return names
 
 

@@ -13,6 +13,7 @@ from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS, Kind
+from crowdzoo.kinds.parts import has_part
 
 OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "worth", "target")  # options
 
@@ -95,28 +96,27 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError("--epsilon is what the test of --models compares with: name the models, or leave it out.")
     if arguments.models is not None and arguments.annotator_table is not None:
         raise ConfigError("--models and --annotator-table both say who is a model; leave one out.")
-    mixed = arguments.method == PEOPLE_AND_MODELS or (named and arguments.method is None)
-    if mixed and not named:
+    if arguments.method == PEOPLE_AND_MODELS and not named:
         raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --models or --annotator-table who is a model.")
     if arguments.method == "none":
         options.refuse(arguments, ("worth", "target"), "--method none")
-    elif not mixed:
+    elif arguments.method != PEOPLE_AND_MODELS:
         aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed)
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     if not can_be_settled(annotations):
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, or so many tasks")
     prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
-    if prices is None and arguments.annotator_table is not None:
-        prices = options.annotator_table(arguments, annotations).costs
+    models = None if arguments.models is None else options.names_of(arguments.models, "models")
+    if arguments.annotator_table is not None:
+        table = options.annotator_table(arguments, annotations)
+        if table.costs is not None:
+            options.refuse(arguments, ["pay"], "costs in --annotator-table")
+            prices = table.costs
+        if table.sources is not None or arguments.method == PEOPLE_AND_MODELS or arguments.epsilon is not None:
+            models = options.models_of(arguments, annotations)
     if arguments.worth is not None and (prices is None or not prices.any()):
         raise ConfigError("--worth: is compared with what answers cost; add --pay, such as --pay 0.04.")
-    models = None
-    if arguments.annotator_table is not None:
-        models = options.models_of(arguments, annotations)
-    elif named:
-        models = [name.strip() for name in arguments.models.split(",")]
-    if mixed:
-        assert models is not None
+    if models is not None and arguments.method in (None, PEOPLE_AND_MODELS):
         aggregation = people_and_models(annotations, models, seed=arguments.seed).aggregation
     else:
         aggregation = None if aggregator is None else fitted(aggregator, annotations)
@@ -149,7 +149,8 @@ def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
     from crowdzoo.report.report_page import report_page
     from crowdzoo.report.sheets import page_sheets, print_sheets
 
-    options.refuse(arguments, OF_CLASSES, f"--kind {kind.name}")
+    others = OF_CLASSES if has_part(kind.name, "questions") else (*OF_CLASSES, "sure")
+    options.refuse(arguments, others, f"--kind {kind.name}")
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **options.given(arguments, kind.scale))
     crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     result, how = fitted(aggregator, crowd), options.given(arguments, ("metric", "bootstrap", "seed"))

@@ -83,7 +83,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--curve N": "classes: draws a step of the learning curve, which shows whether more annotations pay (default "
         "5; 0: no curve)",
     }
-    add_options(of_classes, curve, type=integer(0, 1000), default=5)
+    add_options(of_classes, curve, type=integer(0, 1000))
     page = Output("out", "--out", marked("^<!doctype html>.* - crowdzoo report</title>"))
     numbers = Output("out", "numbers of --out", marked('^{"format":"crowdzoo-report"'), place=page_data_path)
     inputs = ("annotations", "instances", "annotator_table", "before", "predictions", "gold", "history")
@@ -105,6 +105,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError("--instances: the sentences are in the file of annotations; leave it out.")
     if arguments.gold is not None and "calibrate" in kind.refused:
         raise ConfigError(f"--gold: {kind.refused['calibrate']}")
+    if not kind.labels.one_class:
+        options.refuse(arguments, ["curve"], f"--kind {kind.name}")
     reading = options.reading_options(arguments, kind)
     mixed = arguments.annotator_table is not None or arguments.method == PEOPLE_AND_MODELS
     if mixed:
@@ -112,7 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif arguments.epsilon is not None:
         raise ConfigError("--epsilon is what models are tested with: say who is one with --annotator-table FILE.")
     if arguments.multi_label:
-        options.check_multi_label(arguments, kind, ("classes", "wide", "predictions", "gold"))
+        options.check_multi_label(arguments, kind, ("classes", "wide", "predictions", "gold", "curve"))
         reading = {"no_label": NO_LABEL} | reading | {"on_duplicate": "all"}
     judged = "multi-label" if arguments.multi_label else kind.name
     conditions = [Condition.parse(text, judged) for text in arguments.fail_if]
@@ -155,7 +157,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         aggregation = fitted(aggregator, annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
-        names = ("metric", "bootstrap", "seed", "hash_ids", "curve")
+        names = ("metric", "bootstrap", "seed", "hash_ids")
         page = report_page(
             annotations,
             aggregation,
@@ -170,7 +172,7 @@ def run(arguments: argparse.Namespace) -> None:
             options=_compared(arguments),
             source=options.source_of(arguments, kind),
             **{name: getattr(arguments, name) for name in names},
-            **options.given(arguments, ["epsilon"]),
+            **options.given(arguments, ["epsilon", "curve"]),
         )
     if quick:
         page = replace(page, numbers=replace(page.numbers, warnings=[*page.numbers.warnings, _of_quick()]))

@@ -31,6 +31,24 @@ def test_no_note_up_to_a_fifth_of_the_tasks():
     assert "on 30% of the annotated tasks (3 of 10)" in note
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_every_task_is_compared_also_where_the_table_of_votes_is_made_in_parts(shuffled):
+    rng = np.random.default_rng(0)
+    num_tasks, num_classes = 30_000, 5  # 150,000 cells
+    tasks = np.sort(rng.integers(num_tasks, size=100_000))
+    annotators, said = np.arange(len(tasks)), rng.integers(num_classes, size=len(tasks))
+    order = rng.permutation(len(tasks)) if shuffled else slice(None)
+    names = {"tasks": range(num_tasks), "classes": range(num_classes)}
+    annotations = Annotations.from_arrays(tasks[order], annotators[order], said[order], **names)
+    labels = rng.integers(num_classes, size=num_tasks)
+    votes = np.zeros((num_tasks, num_classes), int)
+    np.add.at(votes, (tasks, said), 1)
+    different = int((votes[np.arange(num_tasks), labels] < votes.max(axis=1)).sum())
+    annotated = int((votes.sum(axis=1) > 0).sum())
+    (note,) = notes_against_votes(annotations, labels)
+    assert f"({different:,} of {annotated:,})" in note
+
+
 def test_a_class_that_votes_name_and_no_task_has():
     notes = notes_against_votes(ten_tasks(), np.zeros(10, np.int64))
     assert len(notes) == 2

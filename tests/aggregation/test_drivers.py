@@ -162,7 +162,6 @@ ON_BEAM = ENGINE | {
     "rating em": RatingEM(tol=1e-2),
     "bsc-seq": BayesianSequenceCombination(tol=2e-2),
     "hmm-crowd": HMMCrowd(tol=2e-2),
-    "tokens": TokenAggregation("dawid-skene", settings={"tol": 1e-2}),
 }
 QUICK = ("dawid-skene",)  # the others in `make test-all`
 
@@ -266,7 +265,7 @@ def test_equal_ratings_need_no_pipeline(tmp_path):
     ("aggregator", "more", "message"),
     [
         (SpanMajorityVote(), {}, "SpanMajorityVote does not run on Beam. Use one of BayesianSequenceComb"),
-        (TokenAggregation("mace"), {}, "MACE does not run on Beam. Use one of DawidSkene"),
+        (TokenAggregation("dawid-skene"), {}, "TokenAggregation does not run on Beam. Use one of BayesianSequenceComb"),
         (
             GLAD(),
             {},
@@ -291,11 +290,9 @@ def test_what_does_not_fit_is_refused_before_anything_runs(tmp_path, aggregator,
     assert runs_on_beam(aggregator) == (bool(more) or aggregator == RatingEM(low=10))
 
 
-def test_blocks_alone_need_to_know_their_tags_and_tokens_are_tasks():
+def test_blocks_alone_need_to_know_their_tags():
     with pytest.raises(ConfigError, match="HMMCrowd needs tag_set"):
         form_of(HMMCrowd(), 3, 3)
-    with pytest.raises(ConfigError, match="Give its method for classes, MajorityVote"):
-        form_of(TokenAggregation("majority-vote"), 3, 3)
 
 
 @pytest.mark.parametrize("aggregator", [RatingEM(), RatingMean(), HMMCrowd()], ids=lambda one: type(one).__name__)

@@ -1,3 +1,4 @@
+import importlib.util
 import json
 import os
 import subprocess
@@ -8,8 +9,12 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene
+from crowdzoo.aggregation.engine import vector
+from crowdzoo.aggregation.engine.bayes import posteriors
+from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.instructions import VECTORISED
 from crowdzoo.aggregation.engine.kernels import normalised_logs
+from crowdzoo.aggregation.engine.params import Params
 
 TINY = np.finfo(np.float64).tiny
 
@@ -31,6 +36,22 @@ def test_a_row_of_the_smallest_normal_counts_is_normalised():
     np.testing.assert_allclose(found[0], [[0.75, 1.0], [0.25, 0.0]], rtol=1e-14, atol=1e-300)
 
 
+@pytest.mark.parametrize("num_tasks", [2, 400])
+@pytest.mark.parametrize("shape", [(20_000, 3), (2, 130)], ids=["large table", "many classes"])
+def test_an_e_step_is_bayes_rule_also_with_large_tables(shape, num_tasks):
+    rng = np.random.default_rng(0)
+    (num_annotators, num_classes), size = shape, 3 * num_tasks
+    tasks = np.sort(rng.integers(num_tasks, size=size))
+    annotators, said = rng.integers(num_annotators, size=size), rng.integers(num_classes, size=size)
+    confusions = rng.dirichlet(np.ones(num_classes), (num_annotators, num_classes))
+    prior = rng.dirichlet(np.ones(num_classes))
+    joint = np.tile(prior, (num_tasks, 1))
+    np.multiply.at(joint, tasks, confusions[annotators, :, said])
+    block = Block(tasks, annotators, said, np.arange(num_tasks))
+    found = posteriors(block, Params.from_probabilities(confusions, prior))
+    np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-10)
+
+
 BROKEN = """
 import json, sys, warnings
 import llvmlite.ir
@@ -44,6 +65,19 @@ tasks, annotators, labels = json.load(sys.stdin)
 result = DawidSkene().fit(Annotations.from_arrays(tasks, annotators, labels))
 print(json.dumps([VECTORISED, result.posteriors.tolist()]))
 """
+
+
+def test_instructions_that_compute_something_else_are_not_used(monkeypatch):
+    monkeypatch.setattr(vector, "trial", lambda numbers: 9.0)
+    spec = importlib.util.find_spec("crowdzoo.aggregation.engine.instructions")
+    again = importlib.util.module_from_spec(spec)
+    with pytest.warns(UserWarning, match="a trial of them gave a wrong number"):
+        spec.loader.exec_module(again)
+    assert not again.VECTORISED
+    numbers, codes = np.arange(4.0), np.array([1], np.int32)
+    begin, end = np.uint64(0), np.uint64(1)
+    again.add_rows(numbers, begin, np.arange(8.0), codes, np.array([0], np.uint8), begin, end, begin, 16, 2)
+    assert numbers.tolist() == [4.0, 6.0, 2.0, 3.0]  # row 1 of annotator 1 of [2, 2, 2] begins at 4
 
 
 @pytest.mark.slow  # everything is compiled again

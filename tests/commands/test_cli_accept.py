@@ -61,6 +61,17 @@ def test_more_gold_or_a_larger_error_is_advice_that_works(truth, capsys):
     assert run(*words, 0.05, "--force") == 0
 
 
+def test_nothing_is_advised_on_others_where_all_labels_are_accepted(truth, capsys):
+    write_csv("all.csv", ("task", "gold"), *truth.items())
+    assert run("aggregate", "a.csv", "--gold", "all.csv", "--accept-error", 0.05, "--out", "labels.csv") == 0
+    shown = capsys.readouterr().out
+    assert "600 of 600 labels accepted" in shown
+    assert "the others" not in shown
+    write_csv("wrong.csv", ("task", "gold"), ("t0", "q"))
+    assert run("aggregate", "a.csv", "--gold", "wrong.csv", "--out", "x.csv") == 3
+    assert "Some true labels cannot be used." in capsys.readouterr().err
+
+
 def test_what_has_no_bound_is_refused(truth, capsys):
     words = ("aggregate", "a.csv", "--out", "labels.csv", "--accept-error", 0.05)
     gold = ("--gold", "gold.csv")

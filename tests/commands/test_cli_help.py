@@ -82,3 +82,23 @@ def test_options_that_are_not_shown_are_still_known(capsys):
     with pytest.raises(SystemExit):
         cli.main(["serve", "m", "--rankings"])
     assert "--rankings is an option of crowdzoo aggregate" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["--task", "regression"], "Did you mean '--kind regression'?"),
+        (["--task=preference"], "Did you mean '--kind preference'?"),
+        (["--anotator-table", "t.csv"], "Did you mean '--annotator-table'?"),
+        (["more", "--acept-error", ".1"], "Did you mean '--accept-error'?"),
+        (["--zzz", "1"], "unrecognized arguments: --zzz 1\n"),
+    ],
+)
+def test_an_unknown_option_is_answered_with_the_one_that_was_meant(words, hint, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["aggregate", "a.csv", "--out", "o", *words])
+    message = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert hint in message
+    assert message.startswith("crowdzoo aggregate: error: ")
+    assert "`crowdzoo aggregate --help`" in message

@@ -140,7 +140,7 @@ def test_tasks_of_a_file_of_instances_stay_and_pairs_are_chosen_too(dated, tmp_p
         (("--only", "a,x"), "--only: no annotation of a.csv is by 'x'"),
         (("--since", "2027-01-01"), "a.csv: --since leaves no annotation of 15"),
         (("--since", "2026-03-05", "--columns", "timestamp="), "has no timestamps"),
-        (("--only", ","), "has no name"),
+        (("--only", ","), "has an empty name"),
     ],
 )
 def test_what_chooses_nothing_is_refused(dated, words, told, capsys):

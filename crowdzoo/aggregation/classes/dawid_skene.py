@@ -171,13 +171,10 @@ class DawidSkene(Incremental, Iterative):
         sizes = annotations.num_annotators, annotations.num_classes
         blocks = blocks_of(annotations, gold)
         soft = SoftVotes(annotations, blocks, self.title) if self.confidence else None
-        warm = initial is not None and (isinstance(initial, Aggregation) or np.ndim(initial) != 2)
         runs = []
         for start in range(self.num_starts):
-            if start == 0 and warm:
-                assert initial is not None
-                run = self.warm_start(annotations, initial)
-            else:
+            run = None if start else self.warm_start(annotations, initial)
+            if run is None:
                 begin = self._begin(annotations, gold, initial) if start == 0 else None
                 weights = start_weights(sizes[0], start, self.seed)
                 first = soft.first_counts(begin, weights) if soft else first_counts(blocks, *sizes, begin, weights)
@@ -219,8 +216,10 @@ class DawidSkene(Incremental, Iterative):
             "dawid-skene", annotations, posteriors, labels, run.params, confidence=self.confidence, **run.facts
         )
 
-    def warm_start(self, annotations: Annotations, initial: ArrayLike | Aggregation) -> Run[Params]:
-        """A run that begins with given confusions [R, K, K] or an earlier `Aggregation`; see `fit`."""
+    def warm_start(self, annotations: Annotations, initial: Initial) -> Run[Params] | None:
+        """A run that begins with given confusions [R, K, K] or an earlier `Aggregation`, see `fit`; else None."""
+        if initial is None or (not isinstance(initial, Aggregation) and np.ndim(initial) == 2):
+            return None
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
         if isinstance(initial, Aggregation):
             if initial.confusions is None or initial.class_prior is None:

@@ -152,9 +152,8 @@ class OneCoinDawidSkene(Incremental, Iterative):
         check_classification(annotations, self.title)
         sizes = annotations.num_annotators, annotations.num_classes
         blocks = blocks_of(annotations, gold)
-        if same_crowd(initial, "one-coin", annotations):
-            run = self.warm_start(initial)
-        else:
+        run = self.warm_start(annotations, initial)
+        if run is None:
             first_posteriors = initial_posteriors(initial, annotations)
             run = Run(update(first_answers(blocks, *sizes, first_posteriors, by_label=False), self))
         while not run.done:
@@ -166,11 +165,13 @@ class OneCoinDawidSkene(Incremental, Iterative):
         """One iteration, given the counts of all blocks under `run.params`."""
         return self.advance(run, objective(counts, run.params, self), counts, partial(update, counts, self))
 
-    def warm_start(self, earlier: Aggregation) -> Run[Cells]:
-        """A run that begins with the skills and the class prior of an earlier result of this class."""
-        assert earlier.skills is not None
-        assert earlier.class_prior is not None
-        return Run(params_of(earlier.skills, 1 - earlier.skills, earlier.class_prior))
+    def warm_start(self, annotations: Annotations, initial: Initial) -> Run[Cells] | None:
+        """A run that begins with skills and class prior of an earlier result of this class, see `fit`; else None."""
+        if not same_crowd(initial, "one-coin", annotations):
+            return None
+        assert initial.skills is not None
+        assert initial.class_prior is not None
+        return Run(params_of(initial.skills, 1 - initial.skills, initial.class_prior))
 
     def result(
         self, annotations: Annotations, run: Run[Cells], posteriors: NDArray[np.float64], labels: NDArray[np.int64]

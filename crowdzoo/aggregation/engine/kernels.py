@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.engine.instructions import add_run, exp, prefetch, sum_run
+from crowdzoo.aggregation.engine.instructions import add_rows, add_run, exp, prefetch, sum_run
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
@@ -93,7 +93,7 @@ def _kernel(fixed: int) -> Callable[..., float]:
         expects, keeps, counting, has_gold = len(known) == 0, len(posteriors) > 0, len(counts) > 0, len(gold) > 0
         tile = np.empty(TILE * num_classes)
         large = max(len(log_table), len(counts)) > CACHED
-        far = len(annotators) - AHEAD if large else 0
+        far = U(max(len(annotators) - AHEAD, 0)) if large else U(0)
         evidence = 0.0
         for first in range(0, num_tasks, TILE):
             last = min(first + TILE, num_tasks)
@@ -102,13 +102,13 @@ def _kernel(fixed: int) -> Callable[..., float]:
                 for i in range(first, last):
                     for k in range(k_all):
                         tile[o + k] = log_prior[k]
-                    for j in range(starts[i], starts[i + 1]):
-                        if j < far:
-                            row = (U(annotators[j + AHEAD]) * k_all + U(labels[j + AHEAD])) * k_all
-                            prefetch(log_table, row)
-                            prefetch(log_table, row + U(min(run, 8) - 1))
-                        row = (U(annotators[j]) * k_all + U(labels[j])) * k_all
-                        _add_row(tile, o, log_table, row, k_all, run)
+                    begin, end = U(starts[i]), U(starts[i + 1])
+                    if fixed:
+                        add_rows(tile, o, log_table, annotators, labels, begin, end, far, U(AHEAD), run)
+                    else:
+                        for j in range(begin, end):
+                            row = (U(annotators[j]) * k_all + U(labels[j])) * k_all
+                            _add_row(tile, o, log_table, row, k_all, run)
                     o += k_all
                 evidence += _finish(tile, gold, first, last, k_all, fixed, run)
             else:
@@ -124,9 +124,9 @@ def _kernel(fixed: int) -> Callable[..., float]:
                 for i in range(first, last):
                     if starts[i + 1] > starts[i] or (has_gold and gold[i] >= 0):
                         _add_row(classes, U(0), tile, o, k_all, run)
-                    for j in range(starts[i], starts[i + 1]):
+                    for j in range(U(starts[i]), U(starts[i + 1])):
                         if j < far:
-                            row = (U(annotators[j + AHEAD]) * k_all + U(labels[j + AHEAD])) * k_all
+                            row = (U(annotators[j + U(AHEAD)]) * k_all + U(labels[j + U(AHEAD)])) * k_all
                             prefetch(counts, row)
                             prefetch(counts, row + U(min(run, 8) - 1))
                         row = (U(annotators[j]) * k_all + U(labels[j])) * k_all

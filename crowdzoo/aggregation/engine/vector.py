@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 
@@ -33,6 +34,38 @@ def add_run(typingctx: Any, target: Any, i: Any, source: Any, j: Any, length: An
         return context.get_dummy_value()
 
     return types.void(target, i, source, j, length), codegen
+
+
+@_intrinsic
+def add_rows(  # type: ignore[no-untyped-def]  # for Numba
+    typingctx, target, i, table, annotators, labels, begin, end, far, ahead, length
+):
+    """See `instructions`; the sums stay in registers from `begin` to `end`."""
+    width = _literal(length)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds, code = signature.args, args[5].type
+
+        def row(j: Any) -> Any:
+            arrays = (context.make_array(kinds[place])(context, builder, args[place]) for place in (3, 4))
+            annotator, label = (builder.zext(builder.load(builder.gep(each.data, [j])), code) for each in arrays)
+            size = ir.Constant(code, width)
+            return builder.mul(builder.add(builder.mul(annotator, size), label), size)
+
+        places = _places(context, builder, kinds[0], args[0], args[1], width)
+        sums = [cgutils.alloca_once_value(builder, builder.load(place, align=8)) for place in places]
+        with cgutils.for_range_slice(builder, args[5], args[6], ir.Constant(code, 1), code) as (j, _):
+            with builder.if_then(builder.icmp_unsigned("<", j, args[7])):
+                first = row(builder.add(j, args[8]))
+                for offset in (0, min(width, 8) - 1):
+                    _prefetch(context, builder, kinds[2], args[2], builder.add(first, ir.Constant(code, offset)))
+            for total, place in zip(sums, _places(context, builder, kinds[2], args[2], row(j), width), strict=True):
+                builder.store(builder.fadd(builder.load(total), builder.load(place, align=8)), total)
+        for total, place in zip(sums, places, strict=True):
+            builder.store(builder.load(total), place, align=8)
+        return context.get_dummy_value()
+
+    return types.void(target, i, table, annotators, labels, begin, end, far, ahead, length), codegen
 
 
 @_intrinsic
@@ -72,17 +105,21 @@ def prefetch(typingctx: Any, source: Any, i: Any) -> Any:
     """Asks for the cache line of source[i], which need not exist, ahead of its use."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, INDEX, INDEX, INDEX])
-        function = builder.module.globals.get(PREFETCH) or ir.Function(builder.module, kind, PREFETCH)
-        builder.call(function, [builder.bitcast(place, byte), *(ir.Constant(INDEX, value) for value in (0, 3, 1))])
+        _prefetch(context, builder, signature.args[0], *args)
         return context.get_dummy_value()
 
     return types.void(source, i), codegen
 
 
 PREFETCH = "llvm.prefetch.p0i8"
+
+
+def _prefetch(context: Any, builder: Any, kind: Any, array: Any, i: Any) -> None:
+    place = builder.gep(context.make_array(kind)(context, builder, array).data, [i])
+    byte = ir.IntType(8).as_pointer()
+    signature = ir.FunctionType(ir.VoidType(), [byte, INDEX, INDEX, INDEX])
+    function = builder.module.globals.get(PREFETCH) or ir.Function(builder.module, signature, PREFETCH)
+    builder.call(function, [builder.bitcast(place, byte), *(ir.Constant(INDEX, value) for value in (0, 3, 1))])
 
 
 def _literal(length: Any) -> int:
@@ -143,8 +180,9 @@ def exp(x):  # type: ignore[no-untyped-def]  # for Numba
 
 @compiled()
 def trial(numbers):  # type: ignore[no-untyped-def]  # for Numba
-    """Twice the sum of three float64, plus exp(0), by all the instructions."""
-    i = np.uint64(0)
+    """Three times the sum of three float64, plus exp(0), by all the instructions."""
+    i, codes, sums = np.uint64(0), np.zeros(1, np.int32), numbers.copy()
     prefetch(numbers, i)
-    add_run(numbers, i, numbers, i, 3)
-    return sum_run(numbers, i, 3) + exp(0.0)
+    add_run(sums, i, numbers, i, 3)
+    add_rows(sums, i, numbers, codes, codes, i, np.uint64(1), i, i, 3)
+    return sum_run(sums, i, 3) + exp(0.0)

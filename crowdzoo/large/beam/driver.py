@@ -81,8 +81,7 @@ def fit(
             or by reading files; at least one block, if an empty one. Blocks of ratings are made by `Block.of_ratings`;
             if their mean is more than a thousand deviations from zero, take it from them first. Of sentences a
             PCollection[SentenceBlock].
-        aggregator: the settings, see `aggregate`; no TokenAggregation: give its method for classes, and tokens as
-            tasks.
+        aggregator: the settings, see `aggregate`.
         num_annotators: R.
         num_classes: K; 0 for ratings.
         make_pipeline: gives a fresh pipeline each time it is called.
@@ -146,7 +145,7 @@ def aggregate(
         annotations: what the aggregator's `fit` takes: annotations of classes, ratings, or sentences.
         aggregator: a local aggregator, whose settings are used. For classes a MajorityVote, DawidSkene,
             OneCoinDawidSkene or Robust. For ratings a RatingMean, RatingMedian or RatingEM; for sentences a
-            BayesianSequenceCombination, an HMMCrowd, or a TokenAggregation with one of these methods for classes.
+            BayesianSequenceCombination or an HMMCrowd.
         make_pipeline: gives a fresh pipeline each time it is called.
         folder: for blocks, checkpoints and posteriors, on a file system that all workers and the caller see; is made,
             and what was written there is removed at the end.

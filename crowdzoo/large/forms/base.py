@@ -74,12 +74,7 @@ class Form(ABC):
     Attributes:
         starts: how many.
         max_iter: most M-steps after the first; 0: the first parameters are the last.
-        takes_initial: whether there may be something else to begin from.
-        converges: whether iterations end by themselves, so that too few are worth a warning.
     """
-
-    takes_initial = True
-    converges = True
 
     def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):
         self.aggregator, self.num_annotators, self.num_classes = aggregator, num_annotators, num_classes
@@ -102,9 +97,12 @@ class Form(ABC):
         Raises:
             ConfigError, DataError: `initial` does not fit.
         """
-        if initial is not None and not self.takes_initial:
+        if initial is None:
+            return None, None
+        if not hasattr(self.aggregator, "warm_start"):
             raise ConfigError(f"{self.aggregator.title} takes no `initial`.")
-        return None, initial_posteriors(initial, annotations)
+        run = self.aggregator.warm_start(annotations, initial)
+        return (None, initial_posteriors(initial, annotations)) if run is None else (run.params, None)
 
     # === Over blocks ===
 
@@ -158,7 +156,7 @@ class Form(ABC):
 
     def labels(self, posteriors: Array, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Class codes, [T]."""
-        return choose_labels(posteriors, tasks, seed=self.aggregator.seed)
+        return choose_labels(posteriors, tasks, getattr(self.aggregator, "ties", "random"), self.aggregator.seed)
 
     def answers(self, params: Any) -> Answer:
         """What the last parameters say of blocks."""

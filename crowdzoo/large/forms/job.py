@@ -1,14 +1,16 @@
 """Job: a table in memory and a method, as a driver of blocks takes them, whatever the kind of labels."""
 
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
+from crowdzoo.aggregation.classes.majority_vote import MajorityVote
+from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
+from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.ratings.plain_ratings import block_of_ratings, result_of_answers
@@ -17,17 +19,24 @@ from crowdzoo.aggregation.ratings.rating_mean import RatingMean
 from crowdzoo.aggregation.ratings.rating_median import RatingMedian
 from crowdzoo.aggregation.sentences.chain_method import ChainMethod
 from crowdzoo.aggregation.sentences.chain_model import ChainModel
-from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 from crowdzoo.data.tags import TagSet
 from crowdzoo.errors import ConfigError
 from crowdzoo.large.forms.base import Begin, BlockPosteriors, Form
-from crowdzoo.large.forms.forms import method_of, runs_on_blocks
+from crowdzoo.large.forms.forms import DawidSkeneForm, MajorityVoteForm, OneCoinForm, RobustForm
 from crowdzoo.large.forms.ratings_and_sentences import ChainForm, PlainRatingForm, RatingEMForm
 
 RATINGS = {RatingEM: RatingEMForm, RatingMean: PlainRatingForm, RatingMedian: PlainRatingForm}
+FORMS: dict[type, type[Form]] = {
+    DawidSkene: DawidSkeneForm,
+    MajorityVote: MajorityVoteForm,
+    OneCoinDawidSkene: OneCoinForm,
+    Robust: RobustForm,
+    **RATINGS,
+}
 NAMES = {  # that a refusal names
+    "classification": "DawidSkene, MajorityVote, OneCoinDawidSkene, Robust",
     "regression": "RatingEM, RatingMean, RatingMedian",
-    "sequence": "BayesianSequenceCombination, HMMCrowd, TokenAggregation",
+    "sequence": "BayesianSequenceCombination, HMMCrowd",
 }
 
 
@@ -56,9 +65,16 @@ class Job:
 
 def runs_in_parts(aggregator: Any) -> bool:
     """Whether an aggregator has a form."""
-    if isinstance(aggregator, TokenAggregation):
-        return runs_in_parts(aggregator.of_tokens)
-    return type(aggregator) in RATINGS or isinstance(aggregator, ChainMethod) or runs_on_blocks(aggregator)
+    return isinstance(aggregator, ChainMethod) or (type(aggregator) in FORMS and not _in_memory(aggregator))
+
+
+def _in_memory(aggregator: Any) -> str:
+    """A setting that no form has, and what to do about it; empty as a rule."""
+    if getattr(aggregator, "confidence", False):
+        return "confidence=True; set it to False"
+    if getattr(aggregator, "start", "votes") != "votes":
+        return f"start={aggregator.start!r}; set it to 'votes', or give the result of OneCoinDawidSkene as initial"
+    return ""
 
 
 def form_of(
@@ -77,21 +93,16 @@ def form_of(
         ConfigError: there is none, or sentences without `tag_set`.
     """
     name, kind = type(aggregator).__name__, getattr(aggregator, "kind", "classification")
-    if type(aggregator) in RATINGS:
-        return RATINGS[type(aggregator)](aggregator, num_annotators, 0)
     if isinstance(aggregator, ChainMethod):
         if tag_set is None:
             raise ConfigError(f"{name} needs tag_set, the tags of the sentences.")
         return ChainForm(ChainModel(aggregator, tag_set, num_words), num_annotators)
-    if isinstance(aggregator, TokenAggregation):
-        raise ConfigError(
-            f"TokenAggregation takes a table of sentences. Give its method for classes, {aggregator.of_tokens!r}, and "
-            "blocks whose tasks are tokens."
-        )
-    if kind != "classification":
+    if type(aggregator) not in FORMS:
         rest = f"Use one of {NAMES[kind]}, or fit" if kind in NAMES else f"No method for kind {kind!r} does; fit"
         raise ConfigError(f"{name} does not run on Beam. {rest} it without Beam, by its own `fit`.")
-    return method_of(aggregator, num_annotators, num_classes)
+    if setting := _in_memory(aggregator):
+        raise ConfigError(f"{name} does not run on Beam with {setting}.")
+    return FORMS[type(aggregator)](aggregator, num_annotators, num_classes)
 
 
 def job_of(aggregator: Any, data: Any, gold: Any = None, initial: Any = None) -> Job:
@@ -107,12 +118,10 @@ def job_of(aggregator: Any, data: Any, gold: Any = None, initial: Any = None) ->
         ConfigError: a method without a form; `gold` or `initial` for a method that takes none.
         DataError: data, gold or initial do not fit.
     """
-    if getattr(aggregator, "kind", "") in NAMES:
+    if getattr(aggregator, "kind", "") in ("regression", "sequence"):
         for name, value in (("gold", gold), ("initial", initial)):
             if value is not None:
                 raise ConfigError(f"{type(aggregator).__name__} takes no `{name}`.")
-    if isinstance(aggregator, TokenAggregation):
-        return _of_tokens(aggregator, data)
     if isinstance(aggregator, ChainMethod):
         return _of_sentences(aggregator, data)
     if type(aggregator) in RATINGS:
@@ -123,7 +132,7 @@ def job_of(aggregator: Any, data: Any, gold: Any = None, initial: Any = None) ->
     known = checked_gold(gold, data.num_tasks, data.num_classes)
 
     def result(run: Run[Any], found: BlockPosteriors) -> Any:
-        if form.max_iter and form.converges:
+        if not run.converged:
             aggregator.warn_unless_converged(run, len(data))
         return form.result(data, run, found)
 
@@ -157,16 +166,3 @@ def _of_sentences(aggregator: ChainMethod, data: Any) -> Job:
 
     form = ChainForm(model, table.annotations.num_annotators)
     return Job(form, lambda most: block.cut(most) or [block], len(block), block.num_tokens, result)
-
-
-def _of_tokens(aggregator: TokenAggregation, data: Any) -> Job:
-    table = aggregator.table(data)
-    job = job_of(aggregator.of_tokens, table.as_classification())
-
-    def result(run: Run[Any], found: BlockPosteriors) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VotesWarning)  # the result has notes of its own
-            of_tokens = job.result(run, found)
-        return aggregator.result(table, of_tokens)
-
-    return replace(job, result=result)

@@ -38,7 +38,9 @@ def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: 
         DataError: no such file or columns, an empty task, one with different gold, none of the tasks that are wanted,
             a class that is not among `classes`; names file, row, column and value.
     """
-    return _gold_of(path, tasks, lambda table, gold: parse_classes(table, gold, classes), -1, layout)
+    return _gold_of(
+        path, tasks, lambda table, gold: parse_classes(table, gold, classes, what="true labels"), -1, layout
+    )
 
 
 def read_gold_labels(
