@@ -7,7 +7,7 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.model_answers import BATCH, answered_batches
+from crowdzoo.kinds.records import BATCH, answered_batches
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
 from crowdzoo.records.example_files import SPLITS, split_files
 from crowdzoo.training.held_out_annotations import log_likelihoods, scores

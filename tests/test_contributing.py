@@ -172,10 +172,10 @@ from crowdzoo.report.report_page import VALUES
 
 kind = KINDS["verdict"]
 assert kind_of("verdict") is kind and kind.title == "verdicts"
-assert kind.bases[0] == "feature-classifier" and "ccem" in kind.methods()
-crowd = kind.read("a.csv")
-assert (crowd.kind, len(crowd), dict(kind.size_rows(crowd))["verdicts"]) == ("verdict", 6, "6")
-result = kind.create_aggregator().fit(crowd)
+assert kind.training.bases[0] == "feature-classifier" and "ccem" in kind.training.methods()
+crowd = kind.reading.read("a.csv")
+assert (crowd.kind, len(crowd), dict(kind.reading.size_rows(crowd))["verdicts"]) == ("verdict", 6, "6")
+result = kind.aggregation.create().fit(crowd)
 assert result.classes[result.labels].tolist() == ["yes", "no"]
 answers = np.array([[0.9, 0.1], [0.8, 0.2]])
 assert kind.scoring.score(np.array([0, 1]), answers) == {"right": 0.5}

@@ -232,7 +232,7 @@ def test_several_labels_are_asked_about_together(folder):
     assert run(*words, "--per-annotator", 40, "--budget", 20, "--sure", 0.999, "--out", "b.csv") == 0
     from crowdzoo.aggregation import MultiLabel
 
-    crowd = kind_of("classification").read("m.csv", label_separator=";", on_duplicate="all", no_label="(none)")
+    crowd = kind_of("classification").reading.read("m.csv", label_separator=";", on_duplicate="all", no_label="(none)")
     found = MultiLabel("dawid-skene").fit(crowd)
     for row in read_csv("b.csv"):
         task, who = int(row["task"]), found.annotators.tolist().index(row["annotator"])

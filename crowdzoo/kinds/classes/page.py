@@ -16,8 +16,8 @@ from crowdzoo.kinds.classes.learning_curve import learning_curve
 from crowdzoo.kinds.classes.model_numbers import model_numbers
 from crowdzoo.kinds.classes.opening import opening
 from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
-from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage
-from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, percent, plain, warning
+from crowdzoo.kinds.page import MOST_VOTES, KindPage
+from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, percent, plain, read_columns, warning
 from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import AlternativeAnnotator, QualityReport, coincidence_matrix, drift, quality_report
 
@@ -39,6 +39,7 @@ class ClassPage(KindPage):
     """What the page of a report says of a crowd that names classes."""
 
     kind, labels, subject = "classification", CLASSIFICATION, "classes"
+    own_columns = read_columns(__package__)
     metrics = ("nominal", "ordinal", "interval", "ratio")
     own_values = (
         "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "settled", "settled_low", "settled_high",
@@ -302,6 +303,3 @@ def replaces(test: AlternativeAnnotator) -> str:
 def tasks_a_person(test: AlternativeAnnotator) -> float:
     """Tasks that a person shares with the model and other people: the median, or the most where all are too few."""
     return float(np.median(test.people["tasks"])) if test.people.num_rows else test.shared
-
-
-PAGE = ClassPage

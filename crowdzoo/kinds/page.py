@@ -59,13 +59,14 @@ class KindPage(ABC):
     Attributes:
         kind: name in report.json.
         labels: kind of the annotations.
+        own_columns: columns of the tables, and facts, see `read_columns`.
         subject: what results are of, in messages.
         metrics: those of Krippendorff's alpha; the first is the default.
         not_metric: why another one is refused.
         own_values: what conditions may compare, beyond what all kinds have: keys of `overall`.
         calm: the verdict's last sentence if nothing is conspicuous.
-        compared: a column of the tasks by which an earlier page is compared.
-        judged: and one of the annotators, which has an interval.
+        task_column: a column of the tasks by which an earlier page is compared.
+        annotator_column: and one of the annotators, which has an interval.
         by_alpha: whether alpha says how far answers can be relied on.
         alpha: Krippendorff's alpha; None where it is not defined.
         overall: figures of the whole crowd.
@@ -89,13 +90,14 @@ class KindPage(ABC):
 
     kind: ClassVar[str]
     labels: ClassVar[LabelKind]
+    own_columns: ClassVar[dict[str, list[parts.Column]]]
     subject: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = ("nominal",)
     not_metric: ClassVar[str] = ""
     own_values: ClassVar[tuple[str, ...]] = ()
     calm: ClassVar[str] = "No annotator has to be checked."
-    compared: ClassVar[str] = "label"
-    judged: ClassVar[str] = "reliability"
+    task_column: ClassVar[str] = "label"
+    annotator_column: ClassVar[str] = "reliability"
     by_alpha: ClassVar[bool] = True
     alpha: Alpha | None
     annotators: Columns
@@ -276,7 +278,7 @@ class KindPage(ABC):
 
     def columns(self, name: str) -> list[parts.Column]:
         """Columns of a table, or the facts."""
-        known = (column for column in parts.COLUMNS[self.kind, name] if column.key not in self.hidden)
+        known = (column for column in self.own_columns[name] if column.key not in self.hidden)
         return [replace(column, **self.overrides.get(column.key, {})) for column in known]
 
     def summary(self) -> dict[str, Any]:
@@ -307,8 +309,8 @@ class KindPage(ABC):
             facts=facts,
             tables=self.tables(),
             summary=self.summary(),
-            compared=self.compared,
-            judged=self.judged,
+            task_column=self.task_column,
+            annotator_column=self.annotator_column,
             **self.extras,
         )
 
