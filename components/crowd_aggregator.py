@@ -15,6 +15,7 @@ from absl import logging
 
 from crowdzoo.aggregation import create
 from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Result
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
@@ -29,6 +30,7 @@ from crowdzoo.components.tfx_internals import (
     with_computed_defaults,
 )
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.arrow import read_parquet
@@ -94,7 +96,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     if not on_beam:
         logging.info("%s does not run on Beam; it is fitted in this process.", options["method"])
 
-    def fit(crowd: Any) -> Any:
+    def fit(crowd: Annotations | CrowdSequences) -> Result:
         if not on_beam or fits_one_block(crowd, beam_pipeline):
             return result_of(method, crowd)
         # EM is a pipeline every few iterations: all with the options of the one that TFX gave

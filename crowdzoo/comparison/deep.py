@@ -17,6 +17,7 @@ from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.kinds.measure import Measure, Scores
+from crowdzoo.kinds.training import Targets
 from crowdzoo.plugins import Table
 from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.training.bases.base import Base
@@ -196,7 +197,7 @@ def train_and_predict(
     measure: Measure,
     kept: NDArray[np.int64],
     hidden: NDArray[np.int64],
-    targets: Any,
+    targets: Targets | None,
     base: Base | None = None,
 ) -> Scores:
     """Trains once, and asks the model about other tasks.

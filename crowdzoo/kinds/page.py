@@ -15,7 +15,17 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page_parts import Columns, Details, Numbers, PageTable, PageWarning, as_lists, percent, warning
+from crowdzoo.kinds.page_parts import (
+    Columns,
+    Details,
+    Figures,
+    Numbers,
+    PageTable,
+    PageWarning,
+    as_lists,
+    percent,
+    warning,
+)
 from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
@@ -281,7 +291,7 @@ class KindPage(ABC):
         known = (column for column in self.own_columns[name] if column.key not in self.hidden)
         return [replace(column, **self.overrides.get(column.key, {})) for column in known]
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Figures:
         """Further figures."""
         return {**self.overall, "krippendorff_alpha": None if self.alpha is None else asdict(self.alpha)}
 

@@ -17,6 +17,7 @@ from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.wilson import wilson
 
 Columns = dict[str, list[Any]]  # values of a table, by column
+Figures = dict[str, Any]  # of the whole crowd, by name
 Details = list[dict[str, object]]  # what opens under each row of a table
 
 DIGITS = 4  # decimals of what is written

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import tensorflow as tf
@@ -18,14 +18,14 @@ from crowdzoo.kinds.scoring import Flags, Scores, Scoring, scored_models
 from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.records.crowd_answers import CrowdAnswers
 from crowdzoo.records.example_dataset import read_batches
+from crowdzoo.records.example_files import DatasetInfo
 from crowdzoo.records.instance_examples import read_labelled_instances
 from crowdzoo.records.instance_features import parsed_instances
-from crowdzoo.records.labelled_tasks import LabelledTasks
+from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
 from crowdzoo.records.training import Trained, train_on_instances
 from crowdzoo.training.checkpoint import Checkpoint
-from crowdzoo.training.settings import Settings
+from crowdzoo.training.settings import InstanceSettings, Settings
 
-Info = Mapping[str, Any]  # what `dataset.json` holds, see `read_dataset_info`
 Batch = Mapping[str, Any]  # of Examples, by the name of a feature
 Crowds = Mapping[str, Annotations]  # of the splits, and of `BOTH`
 Fit = Callable[[Any], Any]  # from annotations (or sentences) to the result of a method
@@ -46,7 +46,7 @@ class TrainingFiles:
     """
 
     patterns: Sequence[str]
-    info: dict[str, Any]
+    info: DatasetInfo
     checkpoint: Checkpoint | None = None
     start: str | None = None
 
@@ -57,7 +57,7 @@ class Records(ABC):
     The methods here are those of kinds whose Examples are instances with annotations.
     """
 
-    def read(self, options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+    def read(self, options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
         """Reads the files of a kind.
 
         Args:
@@ -74,7 +74,7 @@ class Records(ABC):
         """The annotations that some Examples hold, by the names of these."""
         return crowd.select_tasks(is_among(crowd.tasks, names))
 
-    def labelled(self, crowd: Annotations, examples: str, info: Info) -> Annotations | CrowdSequences:
+    def labelled(self, crowd: Annotations, examples: str, info: DatasetInfo) -> Annotations | CrowdSequences:
         """What the aggregators fit, of annotations of both splits.
 
         Args:
@@ -97,10 +97,12 @@ class Records(ABC):
 
     def train(self, settings: Settings, files: TrainingFiles) -> Trained:
         """Trains a model; `settings` have epochs and batch size, see `train_on_instances`."""
-        return train_on_instances(settings, files.patterns, files.info, files.checkpoint, files.start)
+        return train_on_instances(
+            cast(InstanceSettings, settings), files.patterns, files.info, files.checkpoint, files.start
+        )
 
     @abstractmethod
-    def model_scores(self, models: Mapping[str, str], files: str, info: Info) -> dict[str, Scores]:
+    def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
         """Scores of exported models, which are asked about the tasks of eval.
 
         Args:
@@ -122,7 +124,7 @@ class Records(ABC):
 def answered_batches(
     models: Mapping[str, str],
     files: str,
-    info: Info,
+    info: DatasetInfo,
     output: str,
     features: Mapping[str, object],
     wanted: Callable[[Batch], Flags],
@@ -158,7 +160,7 @@ def instance_scores(
     scoring: Scoring,
     models: Mapping[str, str],
     files: str,
-    info: Info,
+    info: DatasetInfo,
     output: str,
     label: tf.DType,
     converted: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda answers, gold: answers,

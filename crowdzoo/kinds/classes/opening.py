@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from crowdzoo.kinds.page_parts import percent
+from crowdzoo.kinds.page_parts import Figures, percent
 from crowdzoo.quality.settled import with_range
 
 SAMPLE = 50  # tasks to label
 
 
-def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
+def opening(overall: Figures, source: str | None = None) -> list[str]:
     """The first sentences on labels that were aggregated; commands are in backticks.
 
     Args:
@@ -55,7 +52,7 @@ def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
     return [*sentences, f"{unknown}.", advice]
 
 
-def further_answers(overall: Mapping[str, Any], source: str | None) -> str:
+def further_answers(overall: Figures, source: str | None) -> str:
     """What more answers would bring, and the command that chooses them."""
     if "camps_statistic" in overall:
         return "But two camps of annotators contradict each other: find out which is right before you buy answers."
@@ -66,7 +63,7 @@ def further_answers(overall: Mapping[str, Any], source: str | None) -> str:
     return f"{tasks} worth about {with_range(overall['answers_to_ask'])} further answers{command}."
 
 
-def between(overall: Mapping[str, Any], name: str, note: str = "") -> str:
+def between(overall: Figures, name: str, note: str = "") -> str:
     """The interval of a share in parentheses."""
     low, high = (f"{100 * overall[f'{name}_{end}']:.0f}" for end in ("low", "high"))
     return f"({low} to {high} %{note})"

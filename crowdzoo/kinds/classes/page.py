@@ -17,7 +17,7 @@ from crowdzoo.kinds.classes.model_numbers import model_numbers
 from crowdzoo.kinds.classes.opening import opening
 from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
 from crowdzoo.kinds.page import MOST_VOTES, KindPage
-from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, percent, plain, read_columns, warning
+from crowdzoo.kinds.page_parts import Details, Figures, PageTable, PageWarning, percent, plain, read_columns, warning
 from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import AlternativeAnnotator, QualityReport, coincidence_matrix, drift, quality_report
 
@@ -158,7 +158,7 @@ class ClassPage(KindPage):
         order = np.argsort(~np.array(columns["changes"]), kind="stable").tolist()[: self.settings.most]
         return {"periods": self.table_of("periods", columns, order)}
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Figures:
         """See `KindPage.summary`."""
         return self.report.summary()
 

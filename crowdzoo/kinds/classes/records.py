@@ -9,15 +9,16 @@ from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.data.vocabulary import is_among
 from crowdzoo.kinds.classes.scoring import SCORING
-from crowdzoo.kinds.records import Crowds, Fit, Info, Records, instance_scores
+from crowdzoo.kinds.records import Crowds, Fit, Records, instance_scores
 from crowdzoo.kinds.scoring import Scores
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, answers_table
+from crowdzoo.records.example_files import DatasetInfo
 
 
 class ClassRecords(Records):
     """Classes of instances."""
 
-    def model_scores(self, models: Mapping[str, str], files: str, info: Info) -> dict[str, Scores]:
+    def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
         """See `Records.model_scores`."""
         return instance_scores(SCORING, models, files, info, "probabilities", tf.int64)
 

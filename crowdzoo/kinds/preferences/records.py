@@ -16,17 +16,17 @@ from crowdzoo.data.instance_kinds import instance_kind
 from crowdzoo.data.vocabulary import is_among, name_texts
 from crowdzoo.export.predict import load_predictor
 from crowdzoo.kinds.preferences.scoring import SCORING
-from crowdzoo.kinds.records import Crowds, Fit, Info, Records, TrainingFiles
+from crowdzoo.kinds.records import Crowds, Fit, Records, TrainingFiles
 from crowdzoo.kinds.scoring import Scores, scored_models
 from crowdzoo.networks.reward_model import SIDES, input_name
 from crowdzoo.reading.instances.gold import EQUAL, TURNED, read_gold_pairs
 from crowdzoo.reading.instances.instances import Instances, take_rows
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
-from crowdzoo.records.example_files import SPLITS
+from crowdzoo.records.example_files import SPLITS, DatasetInfo
 from crowdzoo.records.instance_examples import read_annotations, read_instances_of, split_of
 from crowdzoo.records.instance_features import add_instance, instance_info, parsed_instances
-from crowdzoo.records.labelled_tasks import LabelledTasks
+from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
 from crowdzoo.records.training import WARMUP, Trained
 from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import AGGREGATED
@@ -48,7 +48,7 @@ def _pair_name(left: str, right: str) -> str:
     return json.dumps([str(left), str(right)], ensure_ascii=False)
 
 
-def _known_pairs(options: dict[str, Any], instances: Instances, crowd: Annotations) -> dict[tuple[int, int], int]:
+def _known_pairs(options: GenOptions, instances: Instances, crowd: Annotations) -> dict[tuple[int, int], int]:
     """What the file of gold pairs says: rows of the instances on the left and on the right -> code of the answer.
 
     Raises:
@@ -90,7 +90,7 @@ class ReadPairs:
     posteriors: np.ndarray
 
 
-def read_pairs(patterns: Sequence[str], info: Info) -> ReadPairs:
+def read_pairs(patterns: Sequence[str], info: DatasetInfo) -> ReadPairs:
     """Reads the split train that CrowdAggregator wrote, whole.
 
     Args:
@@ -145,7 +145,7 @@ def _named(sides: Mapping[str, Any]) -> dict[str, Any]:
 class PreferenceRecords(Records):
     """Pairs of tasks that annotators compared."""
 
-    def read(self, options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+    def read(self, options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
         """Reads instances and which of two of them annotators prefer.
 
         The Example of a pair has `task` (bytes, see `pair_names`), the instances `left` and `right` (see
@@ -231,7 +231,7 @@ class PreferenceRecords(Records):
         )  # fmt: skip
         return Trained(model, model.history, encoder, take_rows(pairs.instances.values, slice(WARMUP)))
 
-    def model_scores(self, models: Mapping[str, str], files: str, info: Info) -> dict[str, Scores]:
+    def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
         """Scores of reward models on the pairs whose answer is known, and on the annotators' preferences of all pairs.
 
         Args: see `Records.model_scores`.

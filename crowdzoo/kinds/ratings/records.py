@@ -7,15 +7,16 @@ import tensorflow as tf
 
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.kinds.ratings.scoring import SCORING
-from crowdzoo.kinds.records import Crowds, Fit, Info, Records, instance_scores
+from crowdzoo.kinds.records import Crowds, Fit, Records, instance_scores
 from crowdzoo.kinds.scoring import Scores
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
+from crowdzoo.records.example_files import DatasetInfo
 
 
 class RatingRecords(Records):
     """Ratings of instances."""
 
-    def model_scores(self, models: Mapping[str, str], files: str, info: Info) -> dict[str, Scores]:
+    def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
         """See `Records.model_scores`."""
         return instance_scores(SCORING, models, files, info, "value", tf.float32)
 

@@ -12,7 +12,7 @@ from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage
 from crowdzoo.data.vocabulary import is_among
-from crowdzoo.kinds.records import Crowds, Fit, Info, Records, TrainingFiles, instance_scores
+from crowdzoo.kinds.records import Crowds, Fit, Records, TrainingFiles, instance_scores
 from crowdzoo.kinds.regions.masks import check_sizes, class_names, marked_images
 from crowdzoo.kinds.regions.reading import GOLD_OPTIONS, RegionReading
 from crowdzoo.kinds.regions.scoring import SCORING
@@ -20,8 +20,9 @@ from crowdzoo.kinds.regions.training import train_masks
 from crowdzoo.kinds.scoring import Scores
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
+from crowdzoo.records.example_files import DatasetInfo
 from crowdzoo.records.instance_features import INSTANCES
-from crowdzoo.records.labelled_tasks import LabelledTasks
+from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
 from crowdzoo.records.training import WARMUP, Trained
 from crowdzoo.training.settings import MaskSettings, Settings
 
@@ -32,7 +33,7 @@ OF_REGIONS = {**SAID, "annotator_labels": _LABELS, "aggregated_label": tf.io.Fix
 class RegionRecords(Records):
     """Regions of images; in Examples they are texts, in UTF-8."""
 
-    def read(self, options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+    def read(self, options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
         """Reads images and what annotators marked on them; in Examples regions are texts, in UTF-8.
 
         Args: see `Records.read`.
@@ -81,7 +82,7 @@ class RegionRecords(Records):
         model, encoder = train_masks(masks, content, annotations, info["classes"], aggregated, **how)
         return Trained(model, model.history, encoder, content[:WARMUP])
 
-    def model_scores(self, models: Mapping[str, str], files: str, info: Info) -> dict[str, Scores]:
+    def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
         """See `Records.model_scores`."""
 
         def images(masks: np.ndarray, gold: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,22 +15,29 @@ from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.errors import DataError
 from crowdzoo.export.predict import load_and_predict
-from crowdzoo.kinds.records import Crowds, Fit, Info, Records, TrainingFiles
+from crowdzoo.kinds.records import Crowds, Fit, Records, TrainingFiles
 from crowdzoo.kinds.scoring import Scores, scored_models
 from crowdzoo.kinds.sentences.scoring import SpanScoring
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import files_of
-from crowdzoo.records.example_files import SPLITS, read_dataset_info, split_by_hash, split_files, task_and_example
-from crowdzoo.records.labelled_tasks import LabelledTasks
+from crowdzoo.records.example_files import (
+    SPLITS,
+    DatasetInfo,
+    read_dataset_info,
+    split_by_hash,
+    split_files,
+    task_and_example,
+)
+from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
 from crowdzoo.records.training import WARMUP, Trained
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import Settings, TaggerSettings
 from crowdzoo.training.tagger_training import train_tagger
 
 
-def read_crowd_sequences(options: dict[str, Any]) -> CrowdSequences:
+def read_crowd_sequences(options: GenOptions) -> CrowdSequences:
     """Reads what annotators said of sentences, cut into the tokens that the served model will see.
 
     Args:
@@ -92,7 +98,7 @@ class ReadSentences:
     evaluation_weights: np.ndarray
 
 
-def read_examples(patterns: Sequence[str], info: Info) -> ReadSentences:
+def read_examples(patterns: Sequence[str], info: DatasetInfo) -> ReadSentences:
     """Reads a split that CrowdAggregator wrote, whole.
 
     Args:
@@ -141,7 +147,7 @@ def _records(files: Iterable[str]) -> Iterator[bytes]:
     return tf.data.TFRecordDataset(list(files), "GZIP").as_numpy_iterator()
 
 
-def _sentences(annotations: Annotations, tokens: Mapping[str, list[str]], info: Info) -> CrowdSequences:
+def _sentences(annotations: Annotations, tokens: Mapping[str, list[str]], info: DatasetInfo) -> CrowdSequences:
     """Those of the sentences whose tokens are known."""
     crowd = annotations.select_tasks(np.array([str(name) in tokens for name in annotations.tasks], bool))
     return CrowdSequences([tokens[str(name)] for name in crowd.tasks], crowd, scheme=info["scheme"])
@@ -150,7 +156,7 @@ def _sentences(annotations: Annotations, tokens: Mapping[str, list[str]], info: 
 class SpanRecords(Records):
     """Sentences."""
 
-    def read(self, options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+    def read(self, options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
         """Reads sentences, and splits them by their texts: one text is never in both splits.
 
         Args:
@@ -176,7 +182,7 @@ class SpanRecords(Records):
             example=functools.partial(sentence_example, sequences),
         )
 
-    def labelled(self, crowd: Annotations, examples: str, info: Info) -> CrowdSequences:
+    def labelled(self, crowd: Annotations, examples: str, info: DatasetInfo) -> CrowdSequences:
         """The sentences of both splits with their tags."""
         tokens = {name: words for split in SPLITS for name, words in read_tokens(split_files(examples, split)).items()}
         return _sentences(crowd, tokens, info)
@@ -196,7 +202,7 @@ class SpanRecords(Records):
         )  # fmt: skip
         return Trained(model, model.history, encoder, sentences.texts[:WARMUP])
 
-    def model_scores(self, models: Mapping[str, str], files: str, info: Info) -> dict[str, Scores]:
+    def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
         """Scores of taggers on the sentences whose tags are known, asked as a server asks them: with text.
 
         Args and Returns: see `Records.model_scores`.
