@@ -366,7 +366,7 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
     if not kind.labels.one_class:
         options.refuse(arguments, ("annotator_table", "accepted", "worth", "target"), f"--kind {kind.name}")
     if arguments.gold_sample is not None:
-        unused = (
+        unused = [
             "annotators",
             "new",
             "prior",
@@ -376,7 +376,7 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
             "sure",
             "accepted",
             "annotator_table",
-        )
+        ]
         options.refuse(arguments, unused, "--gold-sample")
         if arguments.out is None:
             raise ConfigError(f"--gold-sample {arguments.gold_sample}: add --out FILE.csv, the tasks to label.")

@@ -2,25 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from crowdzoo.data.label_kinds import LabelKind
 from crowdzoo.errors import ConfigError
+from crowdzoo.files.writing import csv_cell, write_numbers
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.options import KindOptions
-from crowdzoo.kinds.prediction import Prediction
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Scoring
 from crowdzoo.kinds.training import Training
+from crowdzoo.reading.instances.instances import Instances
 
 if TYPE_CHECKING:
     from crowdzoo.kinds.measure import Measure
     from crowdzoo.kinds.page import KindPage
     from crowdzoo.kinds.questions import Questions
     from crowdzoo.kinds.records import Records
+
+
+# Options that are for classes alone, and why the other kinds refuse them
+FOR_CLASSES = {
+    "calibrate": "calibration is for classes; leave it out.",
+    "predictions": "a report compares with predictions of classes only; leave it out.",
+}
+EXPORT_OPTIONS = ("platform", "field")  # which platform's export the annotations are, and which of its questions
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option that one kind of label adds to the commands that have `--kind`.
+
+    Attributes:
+        name: such as "on_bad_tags".
+        help: of the command line.
+        choices: values; empty: it is a text, or a number.
+        default: the value where it is not given.
+        metavar: of the value in the help; empty: its choices, or its name.
+        is_number: whether the value is a number.
+        refusal: why other kinds refuse it; empty: they do not.
+    """
+
+    name: str
+    help: str
+    choices: tuple[str, ...] = ()
+    default: str | None = None
+    metavar: str = ""
+    is_number: bool = False
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class KindOptions:
+    """The options of one kind of label.
+
+    Attributes:
+        reading: names of those of `Reading.read`.
+        refused: names of options of other kinds, and why they are not for this one.
+        own: those that it adds.
+        scale: those of `own` that aggregators and settings of a training take as well.
+        gold: those of `Reading.gold_of`, beyond the layout.
+        training: those of `Training.read`, beyond `reading`.
+        inputs: keys of its input files, in the order in which `crowdzoo.datasets.write_files` writes those of a
+            shipped data set.
+        needed: those of the inputs that have to be there.
+    """
+
+    reading: tuple[str, ...]
+    refused: Mapping[str, str]
+    own: tuple[Option, ...] = ()
+    scale: tuple[str, ...] = ()
+    gold: tuple[str, ...] = ()
+    training: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ("annotations", "instances")
+    needed: tuple[str, ...] = ("annotations", "instances")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What an exported model answers, and how it is written.
+
+    Args:
+        answer: output of the signature by which the kind of a model is known.
+        header: columns of a file of predictions.
+        signature: of an exported model, asked for predictions.
+    """
+
+    answer: str
+    header: tuple[str, ...]
+    signature: str = "serving_default"
+
+    def lines(self, tasks: Iterable[object], outputs: Mapping[str, np.ndarray]) -> list[str]:
+        """Lines of a CSV file of predictions, without the header; of numbers in their own unit.
+
+        Args:
+            tasks: names.
+            outputs: of the kind's signature.
+        """
+        pairs = zip(tasks, outputs[self.answer].tolist(), strict=True)
+        return [f"{csv_cell(task)},{number:.6g}" for task, number in pairs]
+
+    def write(self, path: Path | None, instances: Instances, outputs: Mapping[str, np.ndarray]) -> None:
+        """Writes a file of predictions; None prints it.
+
+        Args:
+            path: of the file.
+            instances: that the model was asked about.
+            outputs: of the kind's signature, as the model gives them.
+        """
+        text = "\n".join([",".join(self.header), *self.lines(instances.tasks, outputs)]) + "\n"
+        if path is None:
+            sys.stdout.write(text)
+        else:
+            write_numbers(path, text)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -27,16 +26,18 @@ Gold = TypeVar("Gold")  # what is known of the tasks, in a kind's own form
 
 
 @dataclass(frozen=True)
-class Reading(ABC, Generic[Crowd, Gold]):
+class Reading(Generic[Crowd, Gold]):
     """How labels of one kind are read, and written again; as annotations in tables, unless the kind has another way.
 
     Args:
         labels: the kind.
         counted: what is given, as tables of sizes count it: "annotations", "ratings", "sentences".
+        read_gold: reads what a file knows of tasks, by their names; None: the class has its own `gold_of`.
     """
 
     labels: LabelKind
     counted: str
+    read_gold: Callable[[Path, np.ndarray, Layout | None], Gold] | None = None
 
     def read(
         self,
@@ -71,7 +72,6 @@ class Reading(ABC, Generic[Crowd, Gold]):
         crowd: Any = _select(table, annotations, only, since, without, tasks is not None, fix)
         return crowd
 
-    @abstractmethod
     def gold_of(self, crowd: Crowd, path: Path | None, layout: Layout | None = None) -> Gold | None:
         """What is known of the tasks; None where nothing is.
 
@@ -80,6 +80,8 @@ class Reading(ABC, Generic[Crowd, Gold]):
             path: file of gold, or None.
             layout: of that file.
         """
+        assert self.read_gold is not None
+        return None if path is None else self.read_gold(path, cast(Annotations, crowd).tasks, layout)
 
     def size_rows(self, crowd: Crowd, what: str = "") -> Rows:
         """Rows of a table that say how much there is.

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from crowdzoo.training.crowd_model import CrowdModel
     from crowdzoo.training.pair_rows import Examples
 
+Inputs: TypeAlias = "Mapping[str, str] | None"  # types of some columns, by name
 # What a base is trained on by method "aggregated": an array with a row per task, for sentences a list of arrays
 Targets: TypeAlias = "np.ndarray | Sequence[np.ndarray]"
 # From instances to a model's input; None where they are the input
@@ -117,11 +118,7 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         return tuple(instances.bases[self.labels.name] for instances in self.instance_kinds)
 
     def instances_of(
-        self,
-        instances: Path | None,
-        inputs: Mapping[str, str] | None = None,
-        layout: Layout | None = None,
-        base: str | None = None,
+        self, instances: Path | None, inputs: Inputs = None, layout: Layout | None = None, base: str | None = None
     ) -> InstanceKind:
         """The kind of instances that a file is read as.
 
@@ -221,7 +218,7 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         self,
         annotations: Path,
         instances: Path | None,
-        inputs: Mapping[str, str] | None = None,
+        inputs: Inputs = None,
         layout: Layout | None = None,
         base: str | None = None,
         **options: Any,

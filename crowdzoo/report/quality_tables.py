@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.classes.opening import opening
-from crowdzoo.kinds.classes.page import camp_warning, replaces, tasks_a_person
 from crowdzoo.kinds.page_parts import FLAGS
+from crowdzoo.kinds.quality_words import camp_warning, opening, replaces, tasks_a_person
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from crowdzoo.aggregation import Aggregation, Block, ConvergenceWarning
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.testing.explained import explained
 
@@ -46,7 +47,7 @@ def check_aggregator(aggregator: Aggregator) -> None:
         >>> from crowdzoo.testing import check_aggregator
         >>> check_aggregator(MajorityVote())
     """
-    if (kind := getattr(aggregator, "kind", "classification")) != "classification":
+    if not label_kind(kind := getattr(aggregator, "kind", "classification")).one_class:
         raise ConfigError(f"check_aggregator: is for classes, and {type(aggregator).__name__} is for kind {kind!r}.")
     for check in AGGREGATOR_CHECKS.values():
         check(aggregator)

@@ -14,9 +14,7 @@ from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.classes.scoring import SCORING
-from crowdzoo.kinds.kind import Kind
-from crowdzoo.kinds.options import EXPORT_OPTIONS, KindOptions
-from crowdzoo.kinds.prediction import Prediction
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, Kind, KindOptions, Prediction
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.kinds.training import Training

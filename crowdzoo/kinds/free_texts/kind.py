@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdzoo.aggregation.free_texts.tokens import NORMALIZATIONS, UNITS
@@ -11,14 +10,12 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import FREE_TEXT
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.free_texts.scoring import SCORING
-from crowdzoo.kinds.kind import Kind
-from crowdzoo.kinds.options import EXPORT_OPTIONS, FOR_CLASSES, KindOptions, Option
-from crowdzoo.kinds.prediction import Prediction
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Objects, Rows
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold_texts
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
@@ -28,14 +25,6 @@ if TYPE_CHECKING:
     from crowdzoo.kinds.free_texts.questions import TextQuestions
 
 OF_TEXTS = "is for --kind free-text; leave it out."
-
-
-class TextReading(Reading[Annotations, Objects]):
-    """Gold is true texts, [N], empty where they are unknown."""
-
-    def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> Objects | None:
-        """See `Reading.gold_of`."""
-        return None if path is None else read_gold_texts(path, crowd.tasks, layout)
 
 
 class TextAggregating(Aggregating[Annotations, "TextAggregation", Objects]):
@@ -67,7 +56,8 @@ def _questions() -> TextQuestions:
     return TextQuestions()
 
 
-READING = TextReading(FREE_TEXT, "texts")
+# Gold is true texts, [N], empty where they are unknown
+READING = Reading[Annotations, Objects](FREE_TEXT, "texts", read_gold_texts)
 AGGREGATING = TextAggregating(FREE_TEXT, "text-rasa")
 FREE_TEXTS = Kind(
     labels=FREE_TEXT,

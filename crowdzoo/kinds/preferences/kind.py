@@ -12,16 +12,14 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.errors import DataError
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import Kind
-from crowdzoo.kinds.options import FOR_CLASSES, KindOptions
-from crowdzoo.kinds.prediction import Prediction
+from crowdzoo.kinds.kind import FOR_CLASSES, Kind, KindOptions, Prediction
 from crowdzoo.kinds.preferences.scoring import ORDER_SCORING, SCORING
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Floats, Rows
 from crowdzoo.kinds.training import Encoder, Training, TrainingSet, encode
 from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
@@ -32,14 +30,6 @@ if TYPE_CHECKING:
     from crowdzoo.training.crowd_model import CrowdModel
 
 NO_EXPORT = "belongs to an export of a labelling platform; leave it out."
-
-
-class PreferenceReading(Reading[Annotations, Floats]):
-    """Gold is true scores, or ranks from the worst, [N], NaN where they are unknown."""
-
-    def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> Floats | None:
-        """See `Reading.gold_of`."""
-        return None if path is None else read_gold_ratings(path, crowd.tasks, layout)
 
 
 class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Floats]):
@@ -156,7 +146,8 @@ def _records() -> PreferenceRecords:
     return PreferenceRecords()
 
 
-READING = PreferenceReading(PREFERENCE, "preferences")
+# Gold is true scores, or ranks from the worst, [N], NaN where they are unknown
+READING = Reading[Annotations, Floats](PREFERENCE, "preferences", read_gold_ratings)
 AGGREGATING = PreferenceAggregating(PREFERENCE, "annotator-bradley-terry")
 PREFERENCES = Kind(
     labels=PREFERENCE,

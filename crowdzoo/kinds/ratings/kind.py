@@ -10,16 +10,14 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import Kind
-from crowdzoo.kinds.options import EXPORT_OPTIONS, FOR_CLASSES, KindOptions, Option
-from crowdzoo.kinds.prediction import Prediction
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
 from crowdzoo.kinds.ratings.scoring import SCORING
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Floats, Rows
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
@@ -29,14 +27,6 @@ if TYPE_CHECKING:
     from crowdzoo.kinds.ratings.records import RatingRecords
 
 NO_SCALE = "an end of a scale of ratings belongs to --kind regression."
-
-
-class RatingReading(Reading[Annotations, Floats]):
-    """Gold is true ratings, [N], NaN where they are unknown."""
-
-    def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> Floats | None:
-        """See `Reading.gold_of`."""
-        return None if path is None else read_gold_ratings(path, crowd.tasks, layout)
 
 
 class RatingAggregating(Aggregating[Annotations, "RatingAggregation", Floats]):
@@ -86,7 +76,8 @@ def _records() -> RatingRecords:
     return RatingRecords()
 
 
-READING = RatingReading(REGRESSION, "ratings")
+# Gold is true ratings, [N], NaN where they are unknown
+READING = Reading[Annotations, Floats](REGRESSION, "ratings", read_gold_ratings)
 AGGREGATING = RatingAggregating(REGRESSION, "rating-em")
 RATINGS = Kind(
     labels=REGRESSION,

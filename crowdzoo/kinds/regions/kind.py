@@ -14,9 +14,7 @@ from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage
 from crowdzoo.files.writing import atomic_folder, csv_cell
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import Kind
-from crowdzoo.kinds.options import EXPORT_OPTIONS, FOR_CLASSES, KindOptions
-from crowdzoo.kinds.prediction import Prediction
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Prediction
 from crowdzoo.kinds.regions.masks import check_sizes, class_names, predict_images, write_png
 from crowdzoo.kinds.regions.reading import GOLD_OPTIONS, RegionReading
 from crowdzoo.kinds.regions.scoring import SCORING

@@ -22,13 +22,11 @@ from crowdzoo.data.tags import READ_AS, spans_of
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import Kind
-from crowdzoo.kinds.options import EXPORT_OPTIONS, FOR_CLASSES, KindOptions, Option
-from crowdzoo.kinds.prediction import Prediction
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Rows
 from crowdzoo.kinds.sentences.scoring import DRAWN_F1, SCORING, TAGS_F1, Tags, span_rows
-from crowdzoo.kinds.training import Encoder, Targets, TrainedModel, Training, TrainingSet
+from crowdzoo.kinds.training import Encoder, Inputs, Targets, TrainedModel, Training, TrainingSet
 from crowdzoo.quality.span_scores import drawn_scores, span_scores
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.platforms.export import Export
@@ -120,11 +118,7 @@ class SpanTraining(Training[CrowdSequences, "SequenceAggregation", Tags]):
     )
 
     def instances_of(
-        self,
-        instances: Path | None,
-        inputs: Mapping[str, str] | None = None,
-        layout: Layout | None = None,
-        base: str | None = None,
+        self, instances: Path | None, inputs: Inputs = None, layout: Layout | None = None, base: str | None = None
     ) -> InstanceKind:
         """See `Training.instances_of`; sentences are in the file of annotations."""
         if base is not None and is_own(base):

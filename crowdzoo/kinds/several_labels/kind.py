@@ -13,8 +13,7 @@ from crowdzoo.data.label_kinds import CLASSIFICATION, MULTI_LABEL
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.classes.kind import AGGREGATING as OF_CLASSES
 from crowdzoo.kinds.classes.kind import CLASSES
-from crowdzoo.kinds.kind import Kind
-from crowdzoo.kinds.options import KindOptions
+from crowdzoo.kinds.kind import Kind, KindOptions
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.kinds.several_labels.scoring import SCORING

@@ -1,11 +1,21 @@
-"""opening: how many labels of a crowd are settled, how many are correct, and how to know."""
+"""What pages and `crowdzoo quality` both say of a `QualityReport`."""
 
 from __future__ import annotations
 
-from crowdzoo.kinds.page_parts import Figures, percent
+from collections import Counter
+
+import numpy as np
+
+from crowdzoo.errors import option_text
+from crowdzoo.files.writing import csv_cell
+from crowdzoo.kinds.page_parts import Figures, PageWarning, percent, warning
+from crowdzoo.quality import AlternativeAnnotator, QualityReport
 from crowdzoo.quality.settled import with_range
 
 SAMPLE = 50  # tasks to label
+MOST_WARNED = 5  # pairs of classes
+LEAST_OF_DISPUTED = 0.1  # share of the tasks on which camps differ, for a pair of classes to be named
+MOST_LEFT_OUT = 20  # names that an option to paste has
 
 
 def opening(overall: Figures, source: str | None = None) -> list[str]:
@@ -67,3 +77,41 @@ def between(overall: Figures, name: str, note: str = "") -> str:
     """The interval of a share in parentheses."""
     low, high = (f"{100 * overall[f'{name}_{end}']:.0f}" for end in ("low", "high"))
     return f"({low} to {high} %{note})"
+
+
+def camp_warning(report: QualityReport, hashed: bool = False) -> list[PageWarning]:
+    """The warning that a crowd has two camps, with options that leave one of them out; none without camps.
+
+    Args:
+        report: of a crowd.
+        hashed: whether names are hashes, which no option takes.
+    """
+    if report.camps is None:
+        return []
+    names = report.annotators.select(["annotator", "camp"]).to_pylist()
+    camps = [[str(row["annotator"]) for row in names if row["camp"] == camp] for camp in (1, 2)]
+    pairs = Counter(zip(*(report.camps[name].to_pylist() for name in ("camp_1", "camp_2")), strict=True)).most_common()
+    frequent = [row for row in pairs[:MOST_WARNED] if row[1] >= LEAST_OF_DISPUTED * report.camps.num_rows]
+    left, right = (f"{len(camp):,} say" for camp in camps)
+    which = [f"{right} {second} where {left} {first}, on {number:,} tasks" for (first, second), number in frequent]
+    if rest := report.camps.num_rows - sum(number for _, number in frequent):
+        which.append(f"other classes on {rest:,}")
+    leave = ""
+    if not hashed:
+        options = [
+            option_text("--exclude", ",".join(map(csv_cell, camp))) for camp in camps if len(camp) <= MOST_LEFT_OUT
+        ]
+        leave = f", or leave out the camp that you find wrong: {' or '.join(options)}" if options else ""
+    return [warning("camps", True, which="; ".join(which), leave=leave)]
+
+
+def replaces(test: AlternativeAnnotator) -> str:
+    """Whether the model may replace people: "yes", "no", "too few tasks" or "too few people"."""
+    if test.passes or test.decided:
+        return "yes" if test.passes else "no"
+    return "too few tasks" if test.shared else "too few people"
+
+
+def tasks_a_person(test: AlternativeAnnotator) -> float:
+    """Tasks that a person shares with the model and other people: the median, or the most where all are too few."""
+    return float(np.median(test.people["tasks"])) if test.people.num_rows else test.shared
