@@ -60,8 +60,8 @@ def read(name: str) -> tuple[Annotations, np.ndarray]:
     folder = data_folder() / "crowds" / name
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        crowd = kind_of("free-text").read(folder / "answers.csv", on_bad_rows="reject")
-        gold = kind_of("free-text").gold_of(crowd, folder / "gold.csv")
+        crowd = kind_of("free-text").reading.read(folder / "answers.csv", on_bad_rows="reject")
+        gold = kind_of("free-text").reading.gold_of(crowd, folder / "gold.csv")
     return crowd.select_tasks(gold != ""), gold[gold != ""]
 
 

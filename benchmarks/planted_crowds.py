@@ -450,9 +450,9 @@ def page_of(crowd: Crowd, kind: str, method: str | None = None) -> Any:
     if kind == "multi-label":
         from crowdzoo.aggregation import MultiLabel
 
-        aggregator: Any = MultiLabel(kind_of("classification").aggregation, none=NONE)
+        aggregator: Any = MultiLabel(kind_of("classification").aggregation.default, none=NONE)
     else:
-        aggregator = kind_of(kind).create_aggregator(method, seed=0)
+        aggregator = kind_of(kind).aggregation.create(method, seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return report_page(crowd.annotations, aggregator.fit(crowd.annotations), bootstrap=0, curve=0)
@@ -512,7 +512,7 @@ def gained(crowd: Crowd, method: str | None, gone: set[str]) -> dict[str, float]
         warnings.simplefilter("ignore")
         for rows in (slice(None), stays[crowd.annotations.annotator_ids]):
             part = crowd.annotations.select_rows(np.arange(len(crowd.annotations))[rows])
-            result = kind_of("classification").create_aggregator(method, seed=0).fit(part)
+            result = kind_of("classification").aggregation.create(method, seed=0).fit(part)
             accuracy.append(result.accuracy(crowd.gold))
     gain = 100 * (accuracy[1] - accuracy[0])
     return {"advised": int(bool(gone)), "harmed": int(gain < -HARM), "points gained": round(gain, 2)}

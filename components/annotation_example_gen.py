@@ -25,7 +25,7 @@ from crowdzoo.components.tfx_internals import (
     with_computed_defaults,
 )
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.parts import part_of
+from crowdzoo.kinds import kind_of
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.records.example_files import SPLITS, prepare_examples, write_dataset_info, write_examples
 from crowdzoo.records.labelled_tasks import LabelledTasks
@@ -81,7 +81,7 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
         own_copies(files, hashes, annotations.uri, layout, options.get("inputs")) as copies,
         tempfile.TemporaryDirectory(prefix=".instances-", dir=annotations.uri) as folder,
     ):
-        tasks = part_of(options["kind"], "records").read_labelled({**options, **copies}, rejects, folder)
+        tasks = kind_of(options["kind"]).records.read({**options, **copies}, rejects, folder)
         counts = _count_splits(tasks, copies.get("instances", copies["annotations"]))
         if os.path.exists(rejects):
             rename_in_rejects(rejects, copies["annotations"], files["annotations"])

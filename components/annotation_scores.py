@@ -7,14 +7,14 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.model_answers import BATCH, answered_batches
+from crowdzoo.kinds.records import BATCH, answered_batches
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
-from crowdzoo.records.example_files import SPLITS, split_files
+from crowdzoo.records.example_files import SPLITS, DatasetInfo, split_files
 from crowdzoo.training.held_out_annotations import log_likelihoods, scores
 
 
 def annotation_scores(
-    models: Mapping[str, str], examples: str, info: Mapping[str, Any]
+    models: Mapping[str, str], examples: str, info: DatasetInfo
 ) -> dict[str, dict[str, float | None]]:
     """Log-likelihood of the annotations of the split eval under each model.
 
@@ -71,13 +71,13 @@ def _labelled(batch: Mapping[str, Any]) -> np.ndarray:
     return np.array([len(ids) > 0 for ids in batch["annotator_ids"]], bool)
 
 
-def _annotations(examples: str, info: Mapping[str, Any]) -> tuple[Annotations, int]:
+def _annotations(examples: str, info: DatasetInfo) -> tuple[Annotations, int]:
     """Annotations of both splits, tasks numbered in the files' order; and the number of the first task of eval."""
     columns: list[tuple[np.ndarray, ...]] = []
     ends = []
     num_tasks = 0
     for split in SPLITS:
-        for batch in read_batches([split_files(examples, split)], dict(info), split, BATCH, instances=(), others=SAID):
+        for batch in read_batches([split_files(examples, split)], info, split, BATCH, instances=(), others=SAID):
             task, annotator, label = said_of(batch)
             columns.append(tuple(column.astype(np.int32) for column in (task + num_tasks, annotator, label)))
             num_tasks += len(batch["annotator_ids"])

@@ -8,6 +8,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 _NAME = re.compile(r"crowdzoo(\.\w+)+")
+# Components that do not train, and what trains models
+DO_NOT_TRAIN = {
+    f"crowdzoo.components.{name}" for name in ("annotation_example_gen", "crowd_aggregator", "crowd_report")
+}
+TRAINING = ("crowdzoo.training.", "crowdzoo.layers.", "crowdzoo.losses.", "crowdzoo.records.training.")
 
 
 def code_version(*modules: str) -> str:
@@ -15,8 +20,8 @@ def code_version(*modules: str) -> str:
 
     Imports inside functions count, and text that is a module's name, as in tables of names that load when first used,
     or the name of a page (.html) in the module's folder. A package that is imported by its own name counts as all the
-    modules in it; the top-level table of contents counts as none. A module counts as all modules of the same name in
-    sibling folders: the parts of the kinds.
+    modules in it; the top-level table of contents counts as none. For a component that
+    does not train, what trains models does not count, although the kinds of labels import it.
 
     Args:
         modules: dotted names below `crowdzoo`.
@@ -24,18 +29,17 @@ def code_version(*modules: str) -> str:
     Returns:
         32 hexadecimal digits, equal for equal sources wherever they are installed.
     """
+    unused = TRAINING if DO_NOT_TRAIN.issuperset(modules) else ()
     sources: dict[str, Path] = {}
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
         path = _source(name)
-        if name in sources or path is None:
+        if name in sources or path is None or f"{name}.".startswith(unused):
             continue
         sources[name] = path
         waiting.extend(_imports(path.read_bytes()))
         sources |= {f"{name}/{page}": path.with_name(page) for page in _pages(path)}
-        within = name.rpartition(".")[0]
-        waiting.extend(f"{within}.{part.parent.name}.{part.stem}" for part in path.parent.glob(f"[!_]*/{path.name}"))
         if path.name == "__init__.py":
             waiting.extend(f"{name}.{file.stem}" for file in path.parent.glob("*.py") if file.stem != "__init__")
     digest = hashlib.sha256()

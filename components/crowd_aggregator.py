@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -16,6 +15,7 @@ from absl import logging
 
 from crowdzoo.aggregation import create
 from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Result
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
@@ -30,12 +30,11 @@ from crowdzoo.components.tfx_internals import (
     with_computed_defaults,
 )
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.data.vocabulary import is_among
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.arrow import read_parquet
-from crowdzoo.kinds.parts import part_of
-from crowdzoo.kinds.preferences.records import pair_names
+from crowdzoo.kinds import kind_of
 from crowdzoo.large.beam import aggregate, fits_one_block, runs_on_beam
 from crowdzoo.large.beam.driver import RetryOptions
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, add_answer
@@ -97,7 +96,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     if not on_beam:
         logging.info("%s does not run on Beam; it is fitted in this process.", options["method"])
 
-    def fit(crowd: Any) -> Any:
+    def fit(crowd: Annotations | CrowdSequences) -> Result:
         if not on_beam or fits_one_block(crowd, beam_pipeline):
             return result_of(method, crowd)
         # EM is a pipeline every few iterations: all with the options of the one that TFX gave
@@ -115,7 +114,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         return fitted
 
     crowds = _annotations(annotations.uri)
-    aggregated = part_of(info["kind"], "records").aggregate(method, crowds, fit, examples.uri)
+    aggregated = kind_of(info["kind"]).records.aggregate(method, crowds, fit, examples.uri)
     facts = label_kind(info["kind"])
     labels = "bytes_list" if facts.values else "float_list" if facts.has_numbers else "int64_list"
     for split, table in aggregated.tables.items():
@@ -149,15 +148,8 @@ def _annotations(folder: str) -> dict[str, Annotations]:
     crowd = Annotations.from_parquet(os.path.join(folder, ANNOTATIONS_FILE))
     tasks = read_parquet(os.path.join(folder, TASKS_FILE))
     names = {split: tasks.filter(pc.equal(tasks["split"], split))["task"].to_pylist() for split in SPLITS}
-    return {BOTH: crowd, **{split: _part(crowd, names[split]) for split in SPLITS}}
-
-
-def _part(crowd: Annotations, names: list[str]) -> Annotations:
-    """What was said of some tasks; or of some pairs, and the tasks that these compare."""
-    if not crowd.label_kind.has_pairs:
-        return crowd.select_tasks(is_among(crowd.tasks, names))
-    chosen = crowd.select_rows(is_among(np.array(pair_names(crowd), object), names)[crowd.pairs()[1].task_ids])
-    return chosen.select_tasks(chosen.redundancy > 0)
+    records = kind_of(crowd.kind).records
+    return {BOTH: crowd, **{split: records.select(crowd, names[split]) for split in SPLITS}}
 
 
 def _enrich(

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,16 +27,14 @@ from crowdzoo.components.tfx_internals import (
     with_computed_defaults,
 )
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConditionError, DataError
 from crowdzoo.export.predict import load_predictor
 from crowdzoo.files.arrow import read_parquet
+from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import PageWarning
-from crowdzoo.kinds.sentences.records import read_tokens
 from crowdzoo.reading.instances.predictions import Predictions
 from crowdzoo.records.example_dataset import read_batches
-from crowdzoo.records.example_files import SPLITS, read_dataset_info, split_files
+from crowdzoo.records.example_files import read_dataset_info, split_files
 from crowdzoo.records.instance_features import parsed_instances
 from crowdzoo.report.page_changes import read_numbers
 from crowdzoo.report.report_page import report_page
@@ -92,13 +89,11 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
     options, info = json.loads(settings), read_dataset_info(examples.uri)
     crowd = Annotations.from_parquet(os.path.join(annotations.uri, ANNOTATIONS_FILE))
     arguments: dict[str, Any] = {"title": options["title"], "seed": options["seed"]}
-    labelled: Annotations | CrowdSequences = crowd
     if model_run is not None and os.path.exists(place := os.path.join(model_run.uri, HISTORY_FILE)):
         arguments["history"] = read_history(place)
-    facts = label_kind(info["kind"])
-    if facts.has_positions:
-        labelled = _sentences(crowd, examples.uri, info)
-    elif facts.one_class:
+    kind = kind_of(info["kind"])
+    labelled = kind.records.labelled(crowd, examples.uri, info)
+    if kind.labels.one_class:
         arguments["gold"] = _gold(crowd, annotations.uri)
         if model is not None:
             arguments["predictions"] = _predictions(os.path.join(model.uri, SERVING_MODEL), examples.uri, info, crowd)
@@ -133,13 +128,6 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
 
 
 CrowdReport = with_computed_defaults(CrowdReport, code_version=lambda _: code_version(__name__))
-
-
-def _sentences(crowd: Annotations, examples: str, info: Mapping[str, Any]) -> CrowdSequences:
-    """The sentences of both splits with their tags."""
-    tokens = {name: words for split in SPLITS for name, words in read_tokens(split_files(examples, split)).items()}
-    held = crowd.select_tasks(np.array([str(name) in tokens for name in crowd.tasks], bool))
-    return CrowdSequences([tokens[str(name)] for name in held.tasks], held, scheme=info["scheme"])
 
 
 def _gold(crowd: Annotations, folder: str) -> np.ndarray | None:

@@ -34,9 +34,7 @@ from crowdzoo.files.json import read_json
 from crowdzoo.files.model_files import name_difference
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
-from crowdzoo.kinds.base import Kind
-from crowdzoo.kinds.kind import kind_of
-from crowdzoo.kinds.parts import part_of
+from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.records.example_files import read_dataset_info, split_files
 
 CANDIDATE, BASELINE = "candidate", "baseline"
@@ -107,7 +105,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         models = {CANDIDATE: candidate} | ({BASELINE: last_pushed} if last_pushed else {})
         info = read_dataset_info(examples.uri)
         kind = kind_of(info["kind"])
-        scores = part_of(kind.name, "records").model_scores(models, split_files(examples.uri, "eval"), info)
+        scores = kind.records.model_scores(models, split_files(examples.uri, "eval"), info)
         by_task = {name: values.pop("by_task", None) for name, values in scores.items()}
         compared_by = options.get("compare")
         if compared_by is None:
@@ -135,7 +133,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
             blessed, reason, summary["outcome"] = False, f"{reason}; but {said(found['anomalies'])}", NOT_PUSHED
         shutil.copytree(drift.uri, os.path.join(blessing.uri, DRIFT), dirs_exist_ok=True)
     summary.setdefault("outcome", PUSHED if blessed else NOT_PUSHED)
-    summary |= {"compared_by": compared_by, "metric": kind.metric, "blessed": blessed, "reason": reason}
+    summary |= {"compared_by": compared_by, "metric": kind.scoring.metric, "blessed": blessed, "reason": reason}
     Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
     mark_blessing(blessing, model, blessed, models.get(BASELINE))
     figures = {key: value for key, value in summary.items() if key not in (CANDIDATE, BASELINE)}
@@ -176,9 +174,9 @@ def _verdict(
 ) -> tuple[bool, str]:
     """By the minimum, and by annotations."""
     candidate, last = summary[CANDIDATE], summary[BASELINE]
-    value = candidate[kind.metric]
+    value = candidate[kind.scoring.metric]
     if value < minimum:
-        return False, f"its {kind.metric_title} {value:.4f} is below the minimum {minimum:g}"
+        return False, f"its {kind.scoring.metric_title} {value:.4f} is below the minimum {minimum:g}"
     if last is None:
         return True, "no model was pushed before it"
     if compared_by == LABELS:
@@ -201,9 +199,9 @@ def _not_inferior(
     loss, lower, upper = loss_bounds(new, old)
     outcome = PUSHED if upper <= tolerance else NOT_PUSHED if lower > tolerance else UNDECIDED
     summary |= {"loss": {"mean": loss, "lower": lower, "upper": upper, "tolerance": tolerance}, "outcome": outcome}
-    value, before = (summary[name][kind.metric] for name in (CANDIDATE, BASELINE))
+    value, before = (summary[name][kind.scoring.metric] for name in (CANDIDATE, BASELINE))
     reason = (
-        f"its {kind.metric_title} {value:.4f} against the {before:.4f} of version "
+        f"its {kind.scoring.metric_title} {value:.4f} against the {before:.4f} of version "
         f"{Path(summary[BASELINE]['model']).name} on {len(new):,} tasks: a loss of {loss:.4f}, with 95 % confidence "
     )
     if outcome == PUSHED:

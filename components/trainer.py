@@ -16,8 +16,8 @@ from crowdzoo.components.remote_files import fetch, is_remote, last_part, remote
 from crowdzoo.components.tfx_internals import SERVING_MODEL, FnArgs
 from crowdzoo.export.saved_model import export_model
 from crowdzoo.files.json import FORMAT_VERSION
-from crowdzoo.kinds.kind import kind_of
-from crowdzoo.kinds.parts import part_of
+from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.records import TrainingFiles
 from crowdzoo.networks.encoders import encoder_config
 from crowdzoo.records.example_dataset import files_of
 from crowdzoo.records.example_files import read_dataset_info
@@ -45,7 +45,7 @@ def run_fn(fn_args: FnArgs) -> None:
     info = read_dataset_info(config["examples"])
     kind, num_tasks = kind_of(info["kind"]), info["num_tasks"]["train"]
     arguments = {key: value for key, value in config["method"].items() if key != "name"}
-    settings = kind.settings(
+    settings: Any = kind.training.settings(
         method=config["method"]["name"],
         arguments=arguments,
         seed=config["seed"],
@@ -60,10 +60,8 @@ def run_fn(fn_args: FnArgs) -> None:
     if "checkpoint" in config:
         content = content_of(files_of(fn_args.train_files))
         checkpoint = PipelineCheckpoint(config["checkpoint"], content, {"code version": config.get("code_version")})
-    warm_start = {"start": config["warm_start"]} if config.get("warm_start") else {}
-    trained = part_of(kind.name, "training").train_from_files(
-        settings, fn_args.train_files, info, checkpoint, **warm_start
-    )
+    files = TrainingFiles(fn_args.train_files, info, checkpoint, config.get("warm_start") or None)
+    trained = kind.records.train(settings, files)
     if checkpoint is not None:
         checkpoint.say()
 

@@ -46,7 +46,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
     root = str(config.kubeflow.pipeline_root if kubeflow else config.output.root / "artifacts")
     checkpoint = f"{root}/checkpoint/{config.name}" if kubeflow else str(config.output.root / "checkpoint")
     metadata = None if kubeflow else tfx.sqlite_metadata_connection_config(str(config.output.metadata))
-    data = config.data.model_dump(mode="json", include={*config.label_kind.reading, *_READING})
+    data = config.data.model_dump(mode="json", include={*config.label_kind.options.reading, *_READING})
     example_gen = AnnotationExampleGen(
         settings=_json(
             kind=config.kind,
@@ -73,7 +73,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
     )
     drift_validator.add_upstream_node(example_validator)
     aggregation = {"method": config.aggregation.method, "arguments": config.aggregation.arguments, "seed": config.seed}
-    aggregation |= _versions(config.label_kind.aggregators(), config.aggregation.method)
+    aggregation |= _versions(config.label_kind.aggregation.methods(), config.aggregation.method)
     aggregator = CrowdAggregator(
         examples=example_gen.outputs["examples"],
         annotations=example_gen.outputs["annotations"],
@@ -94,7 +94,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         "training": config.training_arguments,
         "files": content_hashes(config.model_files),
         **({"source": source_hash(config.base)} if is_own(config.base) else {}),
-        **_versions(config.label_kind.methods(), config.method.name),
+        **_versions(config.label_kind.training.methods(), config.method.name),
     }
     trainer = tfx.Trainer(
         run_fn="crowdzoo.components.trainer.run_fn",
@@ -162,7 +162,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
 
 def _input_files(config: PipelineConfig) -> dict[str, Path | str | None]:
     """Files by their keys in the section data; a shipped data set is written below the root first."""
-    keys = config.label_kind.inputs
+    keys = config.label_kind.options.inputs
     if config.data.dataset is not None:
         folder = config.output.root / "data" / config.data.dataset
         written = datasets.write_files(datasets.load(config.data.dataset), folder)
@@ -172,7 +172,7 @@ def _input_files(config: PipelineConfig) -> dict[str, Path | str | None]:
 
 def _places(config: PipelineConfig) -> dict[str, Path | str | None]:
     """Paths and URIs of the files by their keys in the section data."""
-    return {key: getattr(config.data, key) for key in config.label_kind.inputs}
+    return {key: getattr(config.data, key) for key in config.label_kind.options.inputs}
 
 
 def _versions(table: Table, *names: str | None) -> dict[str, Any]:

@@ -126,63 +126,90 @@ VERDICT_METHODS = {"verdict-vote": VerdictVote}
 KIND = '''
 """Verdicts: yes or no."""
 
-from crowdzoo.kinds.classes.kind import Classification
+from dataclasses import replace
+
+from crowdzoo.data.label_kinds import LABEL_KINDS
+from crowdzoo.kinds.classes.kind import CLASSES, ClassAggregating, ClassReading, ClassTraining
 from crowdzoo.kinds.classes.scoring import ClassScoring
 
 
 class VerdictScoring(ClassScoring):
+    metric = metric_title = "right"
+
     def score(self, gold, answers):
         return {"right": super().score(gold, answers)["accuracy"]}
 
 
-class Verdicts(Classification):
-    name = "verdict"
-    counted = "verdicts"
-    aggregation = "verdict-vote"
-    metric = "right"
-    scoring = VerdictScoring()
-
-    def noted(self, result, crowd, gold=None):
+class VerdictAggregating(ClassAggregating):
+    def add_notes(self, result, crowd, gold=None):
         return result
 
 
-KIND = Verdicts()
+def _page():
+    from crowdzoo.kinds.verdicts.page import VerdictPage
+
+    return VerdictPage
+
+
+def _records():
+    from crowdzoo.kinds.verdicts.records import VerdictRecords
+
+    return VerdictRecords()
+
+
+VERDICT, SCORING = LABEL_KINDS["verdict"], VerdictScoring()
+READING, AGGREGATING = ClassReading(VERDICT, "verdicts"), VerdictAggregating(VERDICT, "verdict-vote")
+VERDICTS = replace(
+    CLASSES,
+    labels=VERDICT,
+    reading=READING,
+    aggregation=AGGREGATING,
+    scoring=SCORING,
+    training=ClassTraining(VERDICT, READING, AGGREGATING, SCORING),
+    load_page=_page,
+    load_records=_records,
+)
 '''
 
 KIND_PAGE = """
 from crowdzoo.kinds.classes.page import ClassPage
+from crowdzoo.kinds.page_parts import read_columns
 
 
 class VerdictPage(ClassPage):
+    kind = "verdict"
+    own_columns = read_columns(__package__)
     own_values = ("yes",)
-
-
-PAGE = VerdictPage
 """
 
-KIND_PART = "def {name}(*given, **more):\n    return {part!r}, *given\n"
+KIND_RECORDS = """
+from crowdzoo.kinds.classes.records import ClassRecords
+
+
+class VerdictRecords(ClassRecords):
+    def read(self, *given):
+        return "read", *given
+"""
 
 KIND_STORY = """
 import numpy as np
 import crowdzoo.commands.main as cli
 from crowdzoo.commands.options import KINDS
-from crowdzoo.kinds import kind_of, parts
-from crowdzoo.kinds.page_parts import COLUMNS
+from crowdzoo.kinds import kind_of
 from crowdzoo.report.report_page import VALUES
 
 kind = KINDS["verdict"]
 assert kind_of("verdict") is kind and kind.title == "verdicts"
-assert kind.bases[0] == "feature-classifier" and "ccem" in kind.methods()
-crowd = kind.read("a.csv")
-assert (crowd.kind, len(crowd), dict(kind.size_rows(crowd))["verdicts"]) == ("verdict", 6, "6")
-result = kind.create_aggregator().fit(crowd)
+assert kind.training.bases[0] == "feature-classifier" and "ccem" in kind.training.methods()
+crowd = kind.reading.read("a.csv")
+assert (crowd.kind, len(crowd), dict(kind.reading.size_rows(crowd))["verdicts"]) == ("verdict", 6, "6")
+result = kind.aggregation.create().fit(crowd)
 assert result.classes[result.labels].tolist() == ["yes", "no"]
 answers = np.array([[0.9, 0.1], [0.8, 0.2]])
 assert kind.scoring.score(np.array([0, 1]), answers) == {"right": 0.5}
 assert "yes" in VALUES["verdict"]
-assert [column.title for column in COLUMNS["verdict", "facts"]] == ["verdicts"]
-for part, name in (("records", "read_labelled"), ("training", "train_from_files")):
-    assert getattr(parts.part_of("verdict", part), name)(1, 2, 3) == (part, 1, 2, 3)
+assert [column.title for column in kind.page.own_columns["facts"]] == ["verdicts"]
+assert kind.records.read(1, 2, 3) == ("read", 1, 2, 3)
 assert cli.main(["aggregate", "a.csv", "--kind", "verdict", "--out", "labels.csv"]) == 0
 """
 
@@ -333,12 +360,18 @@ def test_a_new_kind_of_label_is_a_line_a_folder_and_its_methods(copy):
     for made in (folder, own):
         made.mkdir()
         (made / "__init__.py").touch()
-    for part, name in {"records": "read_labelled", "training": "train_from_files"}.items():
-        add(folder / f"{part}.py", KIND_PART.format(part=part, name=name))
     add(folder / "kind.py", KIND)
+    add(folder / "records.py", KIND_RECORDS)
     add(folder / "page.py", KIND_PAGE)
     add(folder / "columns.csv", "table,key,title,form,bar,scale,help\nfacts,annotations,verdicts,count,,,\n")
     add(own / "methods.py", KIND_METHODS)
+    kinds = package / "kinds" / "__init__.py"
+    change(kinds, "REGIONS, SEVERAL_LABELS)", "REGIONS, SEVERAL_LABELS, VERDICTS)")
+    change(
+        kinds,
+        "import SEVERAL_LABELS\n",
+        "import SEVERAL_LABELS\nfrom crowdzoo.kinds.verdicts.kind import VERDICTS\n",
+    )
     registry = package / "aggregation" / "registry.py"
     change(registry, "TEXT_METHODS, REGION_METHODS,", "TEXT_METHODS, REGION_METHODS, VERDICT_METHODS,")
     change(

@@ -57,11 +57,11 @@ def test_defaults_are_the_known_ones():
 )
 def test_python_and_the_command_line_take_the_same_deep_method_for_who_names_none(kind, method):
     of_kind = kind_of(kind)
-    assert of_kind.method == method  # which the command line and the pipeline take
-    for base in of_kind.bases:
+    assert of_kind.training.default == method  # which the command line and the pipeline take
+    for base in of_kind.training.bases:
         kinds = {} if kind == "sequence" else {"kind": kind}
-        assert of_kind.settings_class(base)(**kinds).method == method
-        assert of_kind.settings_class(base)(method="aggregated", **kinds).method == "aggregated"
+        assert of_kind.training.settings_class(base)(**kinds).method == method
+        assert of_kind.training.settings_class(base)(method="aggregated", **kinds).method == "aggregated"
     command = argparse.ArgumentParser()
     describe(command)
     [told] = [action.help for action in command._actions if action.dest == "method"]

@@ -546,8 +546,8 @@ def trainings():
     """All names that `crowdzoo train --method` takes. Aggregation never sees the instances, so one sort is enough."""
     on = ("images", "texts", "several inputs together", "a table with gaps and categories")
     for kind in KINDS_OF_INSTANCES:
-        deep = KINDS[kind].methods()
-        for method in dict.fromkeys([*deep, *KINDS[kind].aggregators()]):
+        deep = KINDS[kind].training.methods()
+        for method in dict.fromkeys([*deep, *KINDS[kind].aggregation.methods()]):
             for title in on if method in deep else on[3:]:
                 yield pytest.param((title, kind), method, id=f"{title}, {TITLES[kind]}: {method}")
 

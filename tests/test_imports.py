@@ -150,3 +150,15 @@ def test_one_file_imports_tfx():
         if line.lstrip().startswith(("from tfx.", "from tfx ", "import tfx"))
         and name != "crowdzoo.components.tfx_internals"
     ])  # fmt: skip
+
+
+def test_no_room_imports_one_kind_of_label_by_name():
+    folders = {path.parent.name for path in (ROOT / "crowdzoo" / "kinds").glob("*/kind.py")}
+    assert len(folders) >= 7
+    no([
+        f"{module} imports {other}: ask `crowdzoo.kinds.kind_of`"
+        for module in MODULES
+        if room(module) != "kinds"
+        for other, _ in imported(module, for_types=True)
+        if other.startswith("crowdzoo.kinds.") and other.split(".")[2] in folders
+    ])  # fmt: skip

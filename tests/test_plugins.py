@@ -116,7 +116,7 @@ def test_the_command_line_the_cards_and_compare_know_a_package_by_its_name(insta
 def test_a_method_is_offered_for_its_own_kind_of_labels(install):
     install("my-method", [("aggregators", "mean-too", "my_method:MineOfRatings")])
     assert type(create("mean-too", kind="regression")).__name__ == "MineOfRatings"
-    assert "mean-too" in kind_of("regression").aggregators()
+    assert "mean-too" in kind_of("regression").aggregation.methods()
     with pytest.raises(ConfigError, match="unknown aggregation method 'mean-too'"):
         create("mean-too")
 
@@ -234,7 +234,7 @@ def test_runs_of_a_comparison_are_made_again_when_the_package_changes(install, t
 
 def test_a_version_names_the_package_and_follows_its_sources(install, tmp_path):
     install("my-method", [("aggregators", "mine", "my_method:Mine"), ("platforms", "toy", "my_method:TOY")])
-    table = kind_of("classification").aggregators()
+    table = kind_of("classification").aggregation.methods()
     before = table.version("mine")
     assert before.startswith("my-method==1.0 ")
     assert (table.version("wawa"), PLATFORMS.version("coco"), PLATFORMS.version("toy")) == ("", "", before)
@@ -269,16 +269,16 @@ def test_the_pipelines_cache_knows_the_packages_of_its_methods(install, tmp_path
 def test_a_base_of_a_package_is_a_function_under_a_short_name(install, tmp_path, eager):
     install("my-method", [("bases", "my-net", "my_method:make_net")])
     kind = kind_of("classification")
-    settings = kind.settings("my-net", epochs=1, base_arguments={"units": 5})
+    settings = kind.training.settings("my-net", epochs=1, base_arguments={"units": 5})
     crowd, truth = simulated_crowd()
-    model, _ = kind.train(settings, np.eye(3, dtype="float32")[truth], crowd)
+    model, _ = kind.training.train(settings, np.eye(3, dtype="float32")[truth], crowd)
     assert model.base.layers[1].units == 5
     assert own_files("my-net") == [tmp_path / "my_method.py"]
     assert source_hash("my-net").startswith("my-method==1.0 ")
     with pytest.raises(KeyError):
         BASES["my-nett"]
     with pytest.raises(ConfigError, match="Did you mean 'my-net'"):
-        kind.taken_by("my-nett")
+        kind.training.instances_for("my-nett")
 
 
 def test_platforms_and_data_sets_of_packages_have_names(install):

@@ -1,6 +1,6 @@
 """create: an aggregator by its name, as configurations and the command line spell it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from inspect import signature
 from typing import Any
 
@@ -52,13 +52,12 @@ def create(method: str, *, kind: str = "classification", **settings: Any) -> Any
     return TokenAggregation(method, settings=settings, **of_tokens)
 
 
-def check_settings_of_default(kind: str, default: str, names: Iterable[str]) -> None:
+def check_settings_of_default(methods: Mapping[str, type], default: str, names: Iterable[str]) -> None:
     """Refuses settings of another method than a kind's default one, and names a method that has them.
 
     Raises:
         ConfigError: such a setting.
     """
-    methods = METHODS_OF[kind].own
     for name in names:
         having = [method for method, of_method in methods.items() if name in signature(of_method).parameters]
         if having and default not in having:

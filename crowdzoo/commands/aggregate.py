@@ -15,7 +15,7 @@ from crowdzoo.commands import options
 from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group
 from crowdzoo.commands.outputs import Output, holds, marked
 from crowdzoo.commands.progress import fitted
-from crowdzoo.errors import ConfigError, DataError, option_text
+from crowdzoo.errors import ConfigError, option_text
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds import Kind
 from crowdzoo.reading.tables.layout import Layout
@@ -103,9 +103,13 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_outputs(command, ("annotations", "gold", "annotator_table"), *outputs)
 
 
+# Options that several labels per task do not go with
+NOT_MULTI_LABEL = ("classes", "wide", "accept_error", "ordered")
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the result and prints a summary."""
-    kind = options.checked_kind(arguments)
+    kind = options.checked_kind(arguments, NOT_MULTI_LABEL)
     ending = arguments.out.suffix[1:]
     if ending in TABLE_FORMATS and arguments.format not in (None, ending):
         raise ConfigError(
@@ -126,25 +130,25 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--accept-error is for classes; leave it out with --kind {kind.name}.")
         reason = "--accept-error, which tests labels that were made without the gold"
         options.refuse(arguments, ("use_gold", "calibrate"), reason)
-    settings = options.given(arguments, (*kind.scale, "max_iter", "tol")) | options.settings_of(arguments.settings)
+    settings = options.given(arguments, (*kind.options.scale, "max_iter", "tol")) | options.settings_of(
+        arguments.settings
+    )
     if arguments.annotator_table is not None or arguments.method == PEOPLE_AND_MODELS:
         _run_people_and_models(arguments, kind, settings)
-        return
-    if arguments.multi_label:
-        _run_multi_label(arguments, kind, settings)
         return
     if arguments.rankings:
         _run_rankings(arguments, kind, settings)
         return
-    aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)
+    aggregator = kind.aggregation.create(arguments.method, seed=arguments.seed, **settings)
     crowd, gold = _read(arguments, kind)
-    result = fitted(aggregator, crowd, **({"gold": gold} if arguments.use_gold else {}))
+    known = kind.aggregation.fit_options(gold, bool(arguments.use_gold), bool(arguments.calibrate))
+    result = fitted(aggregator, crowd, **known)
     _write(arguments, kind, result, crowd, gold)
 
 
 def _read(arguments: argparse.Namespace, kind: Kind) -> tuple[Any, Any]:
     """The annotations, and what is known of their tasks."""
-    crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+    crowd = kind.reading.read(arguments.annotations, **options.reading_options(arguments, kind))
     return crowd, options.gold_of(arguments, kind, crowd)
 
 
@@ -153,9 +157,7 @@ def _write(
 ) -> None:
     """Writes a result and prints its summary; `instead` has rows to show in the place of others, or None for none."""
     if arguments.calibrate:
-        from crowdzoo.aggregation import calibrate
-
-        result = calibrate(result, crowd, gold, seed=arguments.seed)
+        result = kind.aggregation.calibrate(result, crowd, gold, arguments.seed)
     if arguments.ordered:
         from crowdzoo.aggregation import with_median_labels
 
@@ -167,18 +169,20 @@ def _write(
 
         result = accept(result, crowd, gold, error=arguments.accept_error, seed=arguments.seed)
     uses_gold = arguments.use_gold or arguments.calibrate or arguments.accept_error is not None
-    result = kind.noted(result, crowd, gold if uses_gold else None)
-    kind.write_result(result, crowd, arguments.out, arguments.format)
+    result = kind.aggregation.add_notes(result, crowd, gold if uses_gold else None)
+    kind.aggregation.write(result, crowd, arguments.out, arguments.format)
     rows = [
-        *kind.size_rows(crowd),
-        *kind.result_rows(result, crowd, gold, bool(arguments.use_gold or arguments.calibrate)),
+        *kind.reading.size_rows(crowd),
+        *kind.aggregation.rows(result, crowd, gold, bool(arguments.use_gold or arguments.calibrate)),
         ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
         *(("note", note) for note in getattr(result, "notes", ())),
         ("results", str(arguments.out)),
         *(_others(arguments) if arguments.accept_error is not None and not result.accepted.all() else []),
     ]
     printed = (instead.get(row[0], row) for row in rows)
-    print_table(result.method, ("", ""), [row for row in printed if row is not None])
+    print_table(kind.aggregation.title(result), ("", ""), [row for row in printed if row is not None])
+    if kind.aggregation.remark:
+        print(kind.aggregation.remark)
 
 
 def _check_order(arguments: argparse.Namespace, crowd: Annotations) -> None:
@@ -253,61 +257,5 @@ def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str,
     if arguments.method in (None, "plackett-luce"):
         result = PlackettLuce(**settings).fit(rankings)
     else:
-        result = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings).fit(crowd)
+        result = kind.aggregation.create(arguments.method, seed=arguments.seed, **settings).fit(crowd)
     _write(arguments, kind, result, crowd, gold, preferences=("lists", f"{len(rankings):,}"), answers=None)
-
-
-# Options that cannot be combined with several labels per task
-NOT_MULTI_LABEL = ("classes", "wide", "accept_error", "ordered")
-
-
-def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
-    """Aggregates each label as a question of yes or no, and prints a summary."""
-    options.check_multi_label(arguments, kind, NOT_MULTI_LABEL)
-    from crowdzoo.aggregation import MultiLabel
-
-    method = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)  # refuses what is not known
-    named = arguments.method or kind.aggregation
-    aggregator = MultiLabel(named, none=arguments.no_label or MultiLabel.none, settings=method.get_params())
-    reading = {**options.reading_options(arguments, kind), "on_duplicate": "all", "no_label": aggregator.none}
-    crowd = kind.read(arguments.annotations, **reading)
-    tables = aggregator.tables(crowd)
-    gold = {} if arguments.gold is None else options.gold_labels_of(arguments, crowd, tables, aggregator.none)
-    uses = arguments.use_gold or arguments.calibrate
-    result = aggregator.fit(crowd, gold if uses else None, calibrated=bool(arguments.calibrate))
-    result.write(arguments.out, arguments.format)
-    accuracy = {} if uses or not gold else result.accuracy(gold)
-    intervals = dict(
-        zip(tables, [] if result.accuracy_intervals is None else result.accuracy_intervals.tolist(), strict=False)
-    )
-    rows = [
-        ("answers", f"{result.annotations_per_task.sum():,}"),
-        *([("rows left out", f"{crowd.num_rejected:,}")] if crowd.num_rejected else []),
-        ("tasks", f"{len(result.tasks):,}"),
-        ("annotators", f"{len(result.annotators):,}"),
-        *(
-            (
-                f"label {name}",
-                f"holds for {held:,} task{'s' * (held != 1)}; agreement {_agreement(table)}"
-                + (f"; accuracy {accuracy[name]:.4f}" if name in accuracy else "")
-                + ("; accuracy of the others {:.4f} ({:.4f} to {:.4f})".format(*intervals[name]) if intervals else ""),
-            )
-            for (name, table), held in zip(tables.items(), result.chosen.sum(axis=0).tolist(), strict=True)
-        ),
-        *([("tasks with gold", f"{(next(iter(gold.values())) >= 0).sum():,}")] if gold else []),
-        ("no label", f"{(~result.chosen.any(axis=1)).sum():,} tasks"),
-        ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
-        *(("note", note) for note in result.notes),
-        ("results", str(arguments.out)),
-    ]
-    print_table(f"{result.method}, label by label", ("", ""), rows)
-    print("Agreement is Krippendorff's alpha of the yes and no to each label.")
-
-
-def _agreement(table: Annotations) -> str:
-    from crowdzoo.quality import krippendorff_alpha
-
-    try:
-        return f"{krippendorff_alpha(table).value:.3f}"
-    except DataError:  # all say the same, or no task has two answers
-        return "not defined"

@@ -16,8 +16,7 @@ from crowdzoo.commands.progress import progress
 from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import write_rows
-from crowdzoo.kinds import KINDS, Kind
-from crowdzoo.kinds.parts import compared_by
+from crowdzoo.kinds import KINDS
 from crowdzoo.process import use_tensorflow
 from crowdzoo.report.tables import print_table
 
@@ -71,28 +70,28 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Reads, compares, writes the table and the picture, and prints the table."""
-    kind = options.checked_kind(arguments)
+    kind = options.checked_kind(arguments, ("classes", "wide", "no_label", "instances"))
+    if kind.labels.has_several and arguments.gold is None:
+        raise ConfigError("--multi-label: methods for several labels are compared with gold: give --gold FILE.")
     words = [word.strip() for word in re.split(r",(?![^[]*\])", arguments.methods) if word.strip()]  # not in lists
     passed: dict[str, Any] = {"methods": words, "track": arguments.track}
     if not passed["methods"]:
         raise ConfigError("--methods: names no method; write quick, all, or names with commas between.")
     trains = next((arguments.options[name] for name in TRAINING if getattr(arguments, name) not in (None, [])), None)
-    if arguments.multi_label:
-        crowd, gold = _several(arguments, kind)
-    elif arguments.instances is None and (trains is None or not kind.labels.has_positions):
+    if arguments.instances is None and (trains is None or not kind.labels.has_positions):
         if trains is not None:
             raise ConfigError(f"{trains}: is for deep methods: name the file of instances behind the annotations.")
-        passed |= options.given(arguments, kind.scale)
-        crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+        passed |= options.given(arguments, kind.options.scale)
+        crowd = kind.reading.read(arguments.annotations, **options.reading_options(arguments, kind))
         gold = options.gold_of(arguments, kind, crowd)
     else:
         use_tensorflow()
         passed["settings"] = settings_of(arguments, kind)
         # a file of gold that models are trained with has pairs, and this one has scores
-        own = arguments.gold if "gold" in kind.reading else None
+        own = arguments.gold if "gold" in kind.options.reading else None
         data = training_set_of(argparse.Namespace(**{**vars(arguments), "gold": own}), kind)
         crowd, gold = data.crowd, data.gold
-        if gold is not None and not compared_by(crowd, None).scoring.known(gold).any():
+        if gold is not None and not kind.measure.scoring.known(gold).any():
             gold = None
         passed["held_out"] = data.held_out
         if arguments.instances is not None:
@@ -117,18 +116,6 @@ def run(arguments: argparse.Namespace) -> None:
     write_rows(arguments.out / "comparison.csv", comparison.frame, comparison.frame.itertuples(index=False, name=None))
     plot_comparison(comparison, arguments.out / "comparison.png")
     _print(comparison, arguments, "train" if "settings" in passed else "aggregate")
-
-
-def _several(arguments: argparse.Namespace, kind: Kind) -> tuple[Any, Any]:
-    """Answers with several labels per task, and which labels hold."""
-    options.check_multi_label(arguments, kind, ("classes", "wide", "no_label", "instances"))
-    if arguments.gold is None:
-        raise ConfigError("--multi-label: methods for several labels are compared with gold: give --gold FILE.")
-    from crowdzoo.aggregation import MultiLabel
-
-    reading = {**options.reading_options(arguments, kind), "on_duplicate": "all", "no_label": MultiLabel.none}
-    crowd = kind.read(arguments.annotations, **reading)
-    return crowd, options.gold_labels_of(arguments, crowd, MultiLabel().tables(crowd), MultiLabel.none)
 
 
 def _print(comparison: Any, arguments: argparse.Namespace, command: str) -> None:

@@ -37,17 +37,17 @@ def run(arguments: argparse.Namespace) -> None:
     kind = options.checked_kind(arguments)
     # --image names a column of the instances here; tasks keep the names of the platform
     reading = {name: value for name, value in options.reading_options(arguments, kind).items() if name != "image"}
-    crowd = kind.read(arguments.annotations, **reading)
+    crowd = kind.reading.read(arguments.annotations, **reading)
     text = {name: getattr(Layout.of(reading), name) for name in ("encoding", "separator")}
     export = Export(arguments.annotations, arguments.platform, kind.name, arguments.field, **text)
     columns = options.given(arguments, ("text", "image"))
     keep = [name.strip() for name in (arguments.keep or "").split(",") if name.strip()]
     with atomic_folder(arguments.out, replace=arguments.force) as folder:
-        files = kind.write_export(crowd, export, folder, columns, keep)
+        files = kind.reading.write_export(crowd, export, folder, columns, keep)
     written = [name if name == own else f"{name} ({own})" for own, name in files.items() if name is not None]
     left_out = [own for own, name in files.items() if name is None]
     rows = [
-        *kind.size_rows(crowd),
+        *kind.reading.size_rows(crowd),
         ("question", export.question),
         *([("columns of the instances", ", ".join(written))] if written else []),
         *([("columns left out (see --keep)", ", ".join(left_out))] if left_out else []),

@@ -5,7 +5,7 @@ import json
 import textwrap
 from typing import Any
 
-from crowdzoo.kinds import KINDS
+from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.report.tables import print_table
 
 WIDTH = 100
@@ -14,7 +14,7 @@ WIDTH = 100
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("name", nargs="?", metavar="NAME", help="show the card of this method; without it, list all")
-    command.add_argument("--kind", choices=tuple(KINDS), help="methods for this kind of labels alone")
+    command.add_argument("--kind", choices=tuple(LABEL_KINDS), help="methods for this kind of labels alone")
     command.add_argument("--format", choices=("text", "json"), default="text", help="form of the output (default text)")
 
 

@@ -16,10 +16,10 @@ from crowdzoo.commands import options
 from crowdzoo.commands.options import add_options, group
 from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.commands.progress import fitted
+from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
-from crowdzoo.kinds import KINDS, Kind, kind_of
-from crowdzoo.kinds.parts import has_part, part_of
+from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.counted_once import counted_once
 from crowdzoo.quality.model_agreement import codes_of
@@ -29,6 +29,7 @@ from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
+    from crowdzoo.kinds.questions import Questions
     from crowdzoo.quality import NextAnnotations, PeopleAndModels
     from crowdzoo.reading.instances.annotator_table import AnnotatorTable
     from crowdzoo.reading.instances.instances import Instances
@@ -53,8 +54,9 @@ def describe(command: argparse.ArgumentParser) -> None:
         "(.parquet, .csv); or a folder of images. With --platform, those of the export are known without it"
     )
     command.add_argument("instances", type=path, nargs="?", help=tasks)
+    default = KINDS[options.CLASSES].aggregation.default
     method = {
-        "--method NAME": f"aggregation method with confusion matrices (default {KINDS[options.CLASSES].aggregation}; "
+        "--method NAME": f"aggregation method with confusion matrices (default {default}; "
         "where --annotator-table says who is a model, people's answers decide what a model's is worth)",
     }
     add_options(command, method)
@@ -127,23 +129,16 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.reading.tables.layout import Layout
 
     anywhere = Layout(outside_images=True)  # no image is shown or copied
-    kind = kind_of(arguments.kind)
-    _check(arguments, kind)
-    part = part_of("multi-label" if arguments.multi_label else kind.name, "questions")
-    settings = options.given(arguments, kind.scale) | options.settings_of(arguments.settings)
-    aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)
+    kind, questions = _check(arguments)
+    settings = options.given(arguments, kind.options.scale) | options.settings_of(arguments.settings)
+    aggregator = kind.aggregation.create(arguments.method, seed=arguments.seed, **settings)
     instances = None if arguments.instances is None else read_instances(arguments.instances, layout=anywhere)
     reading = options.reading_options(arguments, kind)
     if instances is not None:
         reading = {**named_by_image(reading, arguments.instances), "tasks": instances.tasks}
     elif arguments.platform is not None and not kind.labels.has_positions:
         reading["all_tasks"] = True
-    if arguments.multi_label:
-        from crowdzoo.aggregation import MultiLabel
-
-        aggregator = MultiLabel(arguments.method or kind.aggregation, settings=aggregator.get_params())
-        reading |= {"on_duplicate": "all", "no_label": aggregator.none}
-    crowd = _with_new(kind.read(arguments.annotations, **reading), arguments.new)
+    crowd = _with_new(kind.reading.read(arguments.annotations, **reading), arguments.new)
     if arguments.gold_sample is not None:
         _sample_gold(arguments, crowd, instances)
         return
@@ -158,13 +153,13 @@ def run(arguments: argparse.Namespace) -> None:
     everybody, stands = crowd, np.arange(crowd.num_annotators)
     settles = kind.labels.one_class and not arguments.multi_label and mixed is None and can_be_settled(crowd)
     if mixed is None:
-        stands = _stand_for_copies(crowd, who, costs, arguments.multi_label)
+        stands = _stand_for_copies(crowd, who, costs, questions)
         crowd, who = counted_once(crowd, stands), who[stands[who] == who]
     # of all, as in `crowdzoo quality`, where `settlement` counts copies once
     result = fitted(aggregator, everybody if settles else crowd) if mixed is None else mixed.aggregation
-    skills = part.known(result, slice(None))
+    skills = questions.skills(result, slice(None))
     if skills is None and arguments.method is None:
-        skills = fitted(kind.create_aggregator(MATRICES, seed=arguments.seed), crowd).confusions
+        skills = fitted(kind.aggregation.create(MATRICES, seed=arguments.seed), crowd).confusions
     if skills is None:
         raise ConfigError(
             f"--method {arguments.method}: has no confusion matrices, so it does not say which annotator to ask; "
@@ -172,7 +167,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
     from crowdzoo.quality import camps_of, data_notes
 
-    skills = _pooled(skills, result, None if arguments.prior is None else _earlier(arguments.prior, result, part))
+    skills = _pooled(skills, result, None if arguments.prior is None else _earlier(arguments.prior, result, questions))
     cells = skills[0].size
     if mixed is not None:
         skills = replace(mixed, aggregation=replace(result, confusions=skills)).next_confusions
@@ -199,7 +194,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, models, or so many tasks")
         sure = arguments.sure or SURE
-        done, gains = part.sure(result, sure, crowd) | accepted, part.gains(result, skills, crowd)
+        done, gains = questions.find_sure(result, sure, crowd) | accepted, questions.gains(result, skills, crowd)
         state = [
             (f"sure tasks ({sure:g} or more)", f"{(done & answered).sum():,} of {answered.sum():,}"),
             ("when to stop", NEVER_STOPS),
@@ -215,7 +210,7 @@ def run(arguments: argparse.Namespace) -> None:
         sure=done,
     )  # fmt: skip
     rows = [
-        *kind.size_rows(everybody),
+        *kind.reading.size_rows(everybody),
         *[("copies, asked as one", names) for names in dict.fromkeys(family_names(crowd.annotators, stands)) if names],
         *([] if mixed is None else [("correlation of models' errors", str(mixed.correlation))]),
         *state,
@@ -224,14 +219,14 @@ def run(arguments: argparse.Namespace) -> None:
         ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
         ("annotators asked", f"{len(np.unique(found.annotators)):,}"),
         *_asked_by_source(found, known),
-        ("expected gain", f"{found.gains.sum():.4g} {part.UNIT}"),
+        ("expected gain", f"{found.gains.sum():.4g} {questions.unit}"),
         *_why_stopped(found, costs[who], per_task[~done], share, arguments),
     ]
     if arguments.out is not None:
         _write(arguments.out, found, crowd, instances)
         rows.append(("questions written to", str(arguments.out)))
     noted: tuple[str, ...] = ()
-    if kind.labels.one_class and not arguments.multi_label:
+    if kind.labels.one_class:
         noted = data_notes(everybody, result.method, models_named=known is not None and known.sources is not None)
         if mixed is None and camps_of(everybody, seed=arguments.seed) is not None:
             noted = (CAMPS, *noted)
@@ -247,16 +242,9 @@ def run(arguments: argparse.Namespace) -> None:
         print_table("the first questions (--out FILE writes all)", ("task", "annotator", "gain", "cost"), table)
 
 
-def _stand_for_copies(crowd: Annotations, who: np.ndarray, costs: np.ndarray, several: bool | None) -> np.ndarray:
+def _stand_for_copies(crowd: Annotations, who: np.ndarray, costs: np.ndarray, questions: Questions) -> np.ndarray:
     """Of each annotator whoever is asked of those who copy each other: the cheapest of those who can be, codes [R]."""
-    tasks, people, said = crowd.task_ids, crowd.annotator_ids, crowd.labels
-    if several:
-        from crowdzoo.kinds.several_labels.answers import LabelAnswers
-
-        answers = LabelAnswers.of(crowd, np.arange(crowd.num_classes))
-        tasks, people = answers.tasks, answers.annotators
-        said = np.unique(answers.labels, axis=0, return_inverse=True)[1].ravel()
-    families = copy_families(crowd.num_annotators, tasks, people, said)
+    families = copy_families(crowd.num_annotators, *questions.answers(crowd))
     order = np.lexsort((costs, ~np.isin(np.arange(len(costs)), who)))
     found, first = np.unique(families[order], return_index=True)
     return order[first][np.searchsorted(found, families)]
@@ -342,21 +330,21 @@ def _with_new(crowd: Annotations, names: str | None) -> Annotations:
     return replace(crowd, annotators=np.array([*there, *new], object))
 
 
-def _earlier(folder: Path, result: Any, part: Any) -> tuple[Any, np.ndarray]:
+def _earlier(folder: Path, result: Any, questions: Questions) -> tuple[Any, np.ndarray]:
     """What an earlier result knows of the annotators of this one, [R, …], and from how many annotations, [R]."""
     earlier = type(result).from_parquet(folder)
     if not len(earlier.annotators):
         raise DataError(f"--prior {folder}: has no annotators. Give a result of annotations, or leave --prior out.")
     places: Any = slice(None)
-    if part.NAMES is not None:
-        then, now = ([str(name) for name in getattr(each, part.NAMES)] for each in (earlier, result))
+    if questions.names:
+        then, now = ([str(name) for name in getattr(each, questions.names)] for each in (earlier, result))
         if sorted(then) != sorted(now):
             raise DataError(
                 f"--prior {folder}: is about {', '.join(then[:5])}, and these annotations about {', '.join(now[:5])}. "
                 "Take a result with the same classes."
             )
         places = [then.index(name) for name in now]
-    skills = part.known(earlier, places)
+    skills = questions.skills(earlier, places)
     if skills is None:
         raise DataError(f"--prior {folder}: {earlier.method} has no confusion matrices; aggregate with {MATRICES}.")
     place_of = {str(name): place for place, name in enumerate(earlier.annotators.tolist())}
@@ -375,20 +363,19 @@ def _pooled(skills: Any, result: Any, earlier: tuple[Any, np.ndarray] | None) ->
     return np.where(weights > 0, skills if earlier is None else sums / np.maximum(weights, 1), usual)
 
 
-def _check(arguments: argparse.Namespace, kind: Kind) -> None:
-    """Refuses options that do not go together, before anything is read."""
-    kind.check_arguments(arguments)
-    if not has_part(kind.name, "questions"):
-        asked = ", ".join(each.labels.title for each in KINDS.values() if has_part(each.name, "questions"))
+def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
+    """The kind and what is asked; refuses options that do not go together, before anything is read."""
+    others = ("classes", "wide", "annotator_table", "accepted", "no_label", "worth", "target")
+    kind = options.checked_kind(arguments, others)
+    questions = kind.questions
+    if questions is None:
+        asked = ", ".join(KINDS[name].title for name in LABEL_KINDS if KINDS[name].load_questions)
         raise ConfigError(
             f"--kind {kind.name}: crowdzoo next is for {asked}. Of {kind.title} crowdzoo report FILE "
             f"--kind {kind.name} --out report.html lists the tasks on which answers differ most."
         )
     if not kind.labels.one_class:
         options.refuse(arguments, ("annotator_table", "accepted", "worth", "target"), f"--kind {kind.name}")
-    if arguments.multi_label:
-        others = ("classes", "wide", "annotator_table", "accepted", "no_label", "worth", "target")
-        options.check_multi_label(arguments, kind, others)
     if arguments.gold_sample is not None:
         of_labels = ("method", "settings", "prior", "sure", "accepted", "worth", "target")
         of_questions = ("annotators", "new", "costs", "per_annotator", "annotator_table")
@@ -409,6 +396,7 @@ def _check(arguments: argparse.Namespace, kind: Kind) -> None:
         raise ConfigError("--since: earlier answers that are left out would be asked for again; leave the option out.")
     if arguments.sure == 0:
         raise ConfigError("--sure 0: every task would be sure; write a probability above 0, such as .95.")
+    return kind, questions
 
 
 def _why_stopped(

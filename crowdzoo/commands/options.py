@@ -8,12 +8,13 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any, cast
+from typing import Any
 
 from crowdzoo.checks.constraints import Flag, Number
 from crowdzoo.checks.option_types import date, integer, number, path, setting_value
 from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, DataError, option_text, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
@@ -181,11 +182,11 @@ def check_mixed(arguments: argparse.Namespace, kind: Kind, refused: Sequence[str
     """
     if arguments.annotator_table is None:
         raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --annotator-table FILE which annotators are models.")
+    refuse(arguments, refused, "--annotator-table")
     if not kind.labels.one_class:
         raise ConfigError(f"--annotator-table is for classes; leave it out with --kind {kind.name}.")
     if arguments.method not in (None, PEOPLE_AND_MODELS):
         raise ConfigError(f"--method {arguments.method} takes people and models alike: leave out --annotator-table.")
-    refuse(arguments, refused, "--annotator-table")
 
 
 def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usual: Any = None) -> None:
@@ -267,10 +268,16 @@ def add_kinds(command: argparse.ArgumentParser) -> None:
         "columns under any other ending. regression: ratings, numbers as labels. preference: which of two tasks is "
         "better",
     }
-    add_options(command, helps, choices=tuple(KINDS), default=CLASSES)
+    add_options(command, helps, choices=tuple(LABEL_KINDS), default=CLASSES)
     add_options(command, {"--help-all": "show this, with the options for all kinds of labels"}, action="help")
     for kind in KINDS.values():
-        kind.add_arguments(cast(argparse.ArgumentParser, group(command, kind.name)))
+        of_kind = group(command, kind.name)
+        for option in kind.options.own:
+            values: dict[str, Any] = {"choices": option.choices} if option.choices else {}
+            values |= {"type": number()} if option.is_number else {}
+            values |= {"metavar": option.metavar} if option.metavar else {}
+            flag = f"--{option.name.replace('_', '-')}"
+            of_kind.add_argument(flag, default=option.default, help=option.help, **values)
 
 
 def hide_other_kinds(command: argparse.ArgumentParser, words: Sequence[str]) -> None:
@@ -288,19 +295,48 @@ def hide_other_kinds(command: argparse.ArgumentParser, words: Sequence[str]) -> 
     for options in command._action_groups:
         other = options.title in KINDS and options.title != shown.name
         for action in options._group_actions:
-            if other or action.dest in shown.refused:
+            if other or action.dest in shown.options.refused:
                 action.help = argparse.SUPPRESS
     command.epilog = "Options for other kinds of labels: --kind KIND --help. All options: --help-all."
 
 
-def checked_kind(arguments: argparse.Namespace) -> Kind:
-    """The kind of label that --kind names, once no option is for another one."""
+def checked_kind(arguments: argparse.Namespace, not_several: Iterable[str] = ()) -> Kind:
+    """The kind of label that --kind or --multi-label names, once no option is for another one.
+
+    Args:
+        arguments: of the command.
+        not_several: names of options that do not go with --multi-label.
+
+    Raises:
+        ConfigError: names the option and why it is refused.
+    """
     kind = kind_of(arguments.kind)
-    kind.check_arguments(arguments)
+    own = {option.name: option.refusal for other in KINDS.values() for option in other.options.own}
+    for name, why in {
+        **own,
+        **dict.fromkeys(option.name for option in kind.options.own),
+        **kind.options.refused,
+    }.items():
+        value = getattr(arguments, name, None)
+        if value is not None and why:
+            # task=x would be read as an option of Python's
+            shown = f" {value:g}" if isinstance(value, float) else f" {value}"
+            shown = "" if isinstance(value, bool) or "=" in shown else shown
+            raise ConfigError(f"--{name.replace('_', '-')}{shown}: {why}")
     for name, file in (("gold_columns", "gold"), ("instance_columns", "instances"), ("outside_images", "instances")):
         if getattr(arguments, file, "") is None and getattr(arguments, name, None):
             raise ConfigError(f"--{name.replace('_', '-')} is for a file of {file}: give that file, or leave it out.")
-    return kind
+    if not getattr(arguments, "multi_label", None):
+        return kind
+    if not kind.labels.one_class:
+        raise ConfigError(f"--multi-label is for classes; leave it out with --kind {kind.name}.")
+    refuse(arguments, not_several, "--multi-label")
+    if arguments.on_duplicate in ("first", "last"):
+        raise ConfigError(
+            f"--on-duplicate {arguments.on_duplicate} does not go with --multi-label, where all labels count: leave it "
+            "out."
+        )
+    return kind_of("multi-label")
 
 
 def add_seed(command: argparse.ArgumentParser, of: str, most: int = 2**63 - 1) -> None:
@@ -359,14 +395,14 @@ def column_types(text: str | None) -> dict[str, str]:
 
 
 def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]:
-    """The options of `kind.read` that a command line has.
+    """The options of `Reading.read` that a command line has.
 
     Raises:
         ConfigError: options that do not go together.
     """
     if arguments.rejects and arguments.on_bad_rows == "error":
         raise ConfigError("--rejects keeps what --on-bad-rows reject leaves out: give both.")
-    reading = given(arguments, kind.reading)
+    reading = given(arguments, kind.options.reading)
     if arguments.classes is not None:
         reading["classes"] = names_of(arguments.classes, "classes")
         if len(set(reading["classes"])) < len(reading["classes"]):
@@ -375,7 +411,7 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
         if (text := getattr(arguments, option)) is not None:
             reading[option] = _chosen(text, option)
     if periods := [match for name in reading.get("exclude", ()) if (match := PERIOD.match(name))]:
-        if "since" in kind.refused:
+        if "since" in kind.options.refused:
             raise ConfigError(
                 f"--exclude {shorten(periods[0][0])}: {kind.title} have no timestamps; name the annotator."
             )
@@ -388,7 +424,7 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
 def source_of(arguments: argparse.Namespace, kind: Kind) -> str:
     """The file of annotations and the options of reading it, as a shell takes them, for commands that are advised."""
     words = [shlex.quote(str(arguments.annotations))]
-    for name, value in given(arguments, (*kind.reading, "exclude", "only", "since")).items():
+    for name, value in given(arguments, (*kind.options.reading, "exclude", "only", "since")).items():
         option = "--no-header" if name == "header" else f"--{name.replace('_', '-')}"
         if isinstance(value, bool):
             words.append(option)
@@ -450,27 +486,6 @@ def add_worth(command: argparse.ArgumentParser, effect: str, enough: str) -> Non
     add_options(group(command, CLASSES), target, type=number(0, 1))
 
 
-def check_multi_label(arguments: argparse.Namespace, kind: Kind, others: Iterable[str]) -> None:
-    """Refuses what --multi-label does not go with.
-
-    Args:
-        arguments: of a command that has --multi-label.
-        kind: of the labels.
-        others: names of options that it has and that are for one class a task.
-
-    Raises:
-        ConfigError: names the option.
-    """
-    if not kind.labels.one_class:
-        raise ConfigError(f"--multi-label is for classes; leave it out with --kind {kind.name}.")
-    refuse(arguments, others, "--multi-label")
-    if arguments.on_duplicate in ("first", "last"):
-        raise ConfigError(
-            f"--on-duplicate {arguments.on_duplicate} does not go with --multi-label, where all labels count: leave it "
-            "out."
-        )
-
-
 OWN_OPTIONS = {"method": "--method", "seed": "--seed", "kind": "--kind"}  # what --set does not set
 
 
@@ -507,20 +522,9 @@ def second_layout(arguments: argparse.Namespace, second: str) -> Layout:
 
 
 def gold_of(arguments: argparse.Namespace, kind: Kind, crowd: Any) -> Any:
-    """What --gold knows of the tasks of a crowd; see `Kind.gold_of`."""
-    known: Any = kind.gold_of
-    return known(crowd, arguments.gold, second_layout(arguments, "gold"), **given(arguments, kind.gold_reading))
-
-
-def gold_labels_of(
-    arguments: argparse.Namespace, crowd: Annotations, labels: Iterable[Any], none: str
-) -> dict[Any, Any]:
-    """Which of several labels hold for the tasks, by the file of --gold."""
-    from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
-    from crowdzoo.reading.instances.gold import read_gold_labels
-
-    separator = arguments.label_separator or SEPARATOR
-    return read_gold_labels(arguments.gold, crowd.tasks, [*labels], none, separator, second_layout(arguments, "gold"))
+    """What --gold knows of the tasks of a crowd; see `Reading.gold_of`."""
+    known: Any = kind.reading.gold_of
+    return known(crowd, arguments.gold, second_layout(arguments, "gold"), **given(arguments, kind.options.gold))
 
 
 def named_values(words: Iterable[str], example: str, flag: str = "--set") -> Iterator[tuple[str, str]]:

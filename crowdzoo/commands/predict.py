@@ -46,7 +46,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_options(command, {"--ca-file FILE.pem": certificates}, type=path)
     options.add_second_columns(command, "instance")
     options.add_text_options(command)
-    headers = "|".join(",".join(kind.header) for kind in KINDS.values())
+    headers = "|".join(",".join(kind.prediction.header) for kind in KINDS.values())
     own = marked(rf"^({headers})(\r?\n|$)|^.PNG.*tEXtSoftware\0crowdzoo")
     output = Output("out", "--out", own, folder=True, unless=(".csv", ".tsv", ".txt"))
     options.add_outputs(command, ("instances",), output)
@@ -55,14 +55,10 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Predicts, and writes or prints a line a task (of sentences a line a span)."""
     instances, outputs = _answers(arguments)
-    kind = next((kind for kind in KINDS.values() if kind.answer in outputs), None)
+    kind = next((kind for kind in KINDS.values() if kind.prediction.answer in outputs), None)
     if kind is None:
         raise DataError(f"{arguments.model}: answers with {', '.join(outputs)}, which this command does not print.")
-    if kind.labels.has_positions:
-        from crowdzoo.kinds.sentences.kind import counted_in_characters
-
-        outputs = counted_in_characters(instances.values, outputs)
-    kind.write_predictions(arguments.out, instances, outputs)
+    kind.prediction.write(arguments.out, instances, outputs)
 
 
 def _answers(arguments: argparse.Namespace) -> tuple[Instances, dict[str, Any]]:
@@ -131,4 +127,6 @@ def _kind_of_strings(path: Path, layout: Layout, of_images: bool | None) -> Inst
 
 def _signature(known: Collection[str]) -> str:
     """The signature that a kind of label asks for predictions, among those of a model."""
-    return next((kind.signature for kind in KINDS.values() if kind.signature in {*known} - {DEFAULT}), DEFAULT)
+    return next(
+        (name for kind in KINDS.values() if (name := kind.prediction.signature) in {*known} - {DEFAULT}), DEFAULT
+    )

@@ -13,7 +13,6 @@ from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS, Kind
-from crowdzoo.kinds.parts import has_part
 
 OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "worth", "target")  # options
 
@@ -29,8 +28,9 @@ def is_quality(folder: Path) -> bool:
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     options.add_annotations(command)
+    default = KINDS[CLASSES].aggregation.default
     method = {
-        "--method NAME": f"aggregation method to compare with (default {KINDS[CLASSES].aggregation}; where models are "
+        "--method NAME": f"aggregation method to compare with (default {default}; where models are "
         "named people-and-models, as in aggregate --annotator-table); none: no comparison",
     }
     add_options(command, method)
@@ -101,8 +101,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.method == "none":
         options.refuse(arguments, ("worth", "target"), "--method none")
     elif arguments.method != PEOPLE_AND_MODELS:
-        aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed)
-    annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+        aggregator = kind.aggregation.create(arguments.method, seed=arguments.seed)
+    annotations = kind.reading.read(arguments.annotations, **options.reading_options(arguments, kind))
     if not can_be_settled(annotations):
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, or so many tasks")
     prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
             annotations, aggregation, metric=arguments.metric or "nominal", bootstrap=arguments.bootstrap,
             seed=arguments.seed, models=models, on_sample=step, **options.given(arguments, ["epsilon"]),
         )  # fmt: skip
-    gold = kind.gold_of(annotations, arguments.gold, options.second_layout(arguments, "gold"))
+    gold = kind.reading.gold_of(annotations, arguments.gold, options.second_layout(arguments, "gold"))
     if any(each is not None for each in (gold, prices, arguments.target, arguments.out)):
         report = with_sheets(
             report, annotations, aggregation, gold=gold, prices=prices, worth=arguments.worth,
@@ -149,10 +149,12 @@ def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
     from crowdzoo.report.report_page import report_page
     from crowdzoo.report.sheets import page_sheets, print_sheets
 
-    others = OF_CLASSES if has_part(kind.name, "questions") else (*OF_CLASSES, "sure")
+    others = OF_CLASSES if kind.questions is not None else (*OF_CLASSES, "sure")
     options.refuse(arguments, others, f"--kind {kind.name}")
-    aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **options.given(arguments, kind.scale))
-    crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+    aggregator = kind.aggregation.create(
+        arguments.method, seed=arguments.seed, **options.given(arguments, kind.options.scale)
+    )
+    crowd = kind.reading.read(arguments.annotations, **options.reading_options(arguments, kind))
     result, how = fitted(aggregator, crowd), options.given(arguments, ("metric", "bootstrap", "seed"))
     with progress("bootstrap", arguments.bootstrap) as step:
         page = report_page(crowd, result, on_sample=step, **how)

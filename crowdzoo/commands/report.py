@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from crowdzoo.kinds.page_parts import PageWarning
 
 MOST_BY_DEFAULT = 500_000  # annotations that are aggregated by the default method
-QUICK = "one-coin"  # that of larger crowds
 # Which annotations are compared, and as what: with other ones a report is not like an earlier one
 READ = ("only", "exclude", "since", "classes", "missing", "rename", "label_separator", "annotator_separator")
 MEASURED = ("multi_label", "metric", "epsilon", "low", "high", "normalize", "unit", "scheme")
 COMPARED = (*READ, "on_duplicate", "on_bad_rows", *MEASURED)
-NO_LABEL = "(none)"  # the answer that no label holds
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -100,11 +98,11 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.report.training_history import read_history
 
     SEED.checked("", "seed", arguments.seed)
-    kind = options.checked_kind(arguments)
-    if arguments.instances is not None and "instances" not in kind.inputs:
+    kind = options.checked_kind(arguments, ("classes", "wide", "predictions", "gold"))
+    if arguments.instances is not None and "instances" not in kind.options.inputs:
         raise ConfigError("--instances: the sentences are in the file of annotations; leave it out.")
-    if arguments.gold is not None and "calibrate" in kind.refused:
-        raise ConfigError(f"--gold: {kind.refused['calibrate']}")
+    if arguments.gold is not None and "calibrate" in kind.options.refused:
+        raise ConfigError(f"--gold: {kind.options.refused['calibrate']}")
     if not kind.labels.one_class:
         options.refuse(arguments, ["curve"], f"--kind {kind.name}")
     reading = options.reading_options(arguments, kind)
@@ -113,11 +111,7 @@ def run(arguments: argparse.Namespace) -> None:
         options.check_mixed(arguments, kind, ("multi_label",))
     elif arguments.epsilon is not None:
         raise ConfigError("--epsilon is what models are tested with: say who is one with --annotator-table FILE.")
-    if arguments.multi_label:
-        options.check_multi_label(arguments, kind, ("classes", "wide", "predictions", "gold", "curve"))
-        reading = {"no_label": NO_LABEL} | reading | {"on_duplicate": "all"}
-    judged = "multi-label" if arguments.multi_label else kind.name
-    conditions = [Condition.parse(text, judged) for text in arguments.fail_if]
+    conditions = [Condition.parse(text, kind.name) for text in arguments.fail_if]
     for each in conditions:
         lacking = [f"--{name} FILE" for name in NEEDED.get(each.name, ()) if getattr(arguments, name) is None]
         if lacking:
@@ -125,12 +119,13 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out.suffix != ".html":
         raise ConfigError(f"--out {arguments.out}: the file of a page ends in .html.")
     method = None if mixed else arguments.method
-    aggregator = kind.create_aggregator(method, seed=arguments.seed, **options.given(arguments, kind.scale))
+    scale = options.given(arguments, kind.options.scale)
+    aggregator = kind.aggregation.create(method, seed=arguments.seed, **scale)
     before = None if arguments.before is None else read_numbers(arguments.before)
     history = None if arguments.history is None else read_history(arguments.history)
     if arguments.platform is not None and not kind.labels.has_positions:
         reading["all_tasks"] = True
-    annotations = kind.read(arguments.annotations, **reading)
+    annotations = kind.reading.read(arguments.annotations, **reading)
     models = options.models_of(arguments, annotations) if mixed else None
     instances = None
     if arguments.instances is not None:
@@ -142,14 +137,9 @@ def run(arguments: argparse.Namespace) -> None:
         predictions = read_predictions(arguments.predictions, annotations.tasks, annotations.classes, encoded)
     if arguments.gold is not None:
         gold = options.gold_of(arguments, kind, annotations)
-    quick = kind.labels.one_class and arguments.method is None and not mixed and len(annotations) > MOST_BY_DEFAULT
-    if quick:
-        aggregator = kind.create_aggregator(QUICK, seed=arguments.seed)
-    if arguments.multi_label:
-        from crowdzoo.aggregation import MultiLabel
-
-        named = QUICK if quick else arguments.method or kind.aggregation
-        aggregator = MultiLabel(named, none=reading["no_label"], settings=aggregator.get_params())
+    quick = kind.aggregation.quick if len(annotations) > MOST_BY_DEFAULT and arguments.method is None else ""
+    if quick and not mixed:
+        aggregator = kind.aggregation.create(quick, seed=arguments.seed, **scale)
     if models is not None:
         from crowdzoo.quality import people_and_models
 
@@ -174,8 +164,8 @@ def run(arguments: argparse.Namespace) -> None:
             **{name: getattr(arguments, name) for name in names},
             **options.given(arguments, ["epsilon", "curve"]),
         )
-    if quick:
-        page = replace(page, numbers=replace(page.numbers, warnings=[*page.numbers.warnings, _of_quick()]))
+    if quick and not mixed:
+        page = replace(page, numbers=replace(page.numbers, warnings=[*page.numbers.warnings, _of_quick(quick)]))
     page.write(arguments.out)
     if page.changes is not None and page.changes["options"]:
         differing = (name.replace("_", "-") for name, _, _ in page.changes["options"])
@@ -201,10 +191,10 @@ def _compared(arguments: argparse.Namespace) -> dict[str, object]:
     return {name: "given" if name in hidden else value for name, value in chosen.items()}
 
 
-def _of_quick() -> "PageWarning":
+def _of_quick(method: str) -> "PageWarning":
     """Says on the page that its labels are not those of the default method."""
     from crowdzoo.kinds.page_parts import PageWarning
 
     finding = f"was taken for the labels, as there are more than {MOST_BY_DEFAULT:,} annotations: the default is slow"
     fix = "give --method robust where annotators confuse classes each in their own way"
-    return PageWarning(False, QUICK, finding, fix)
+    return PageWarning(False, method, finding, fix)

@@ -93,19 +93,19 @@ def run(arguments: argparse.Namespace) -> None:
         _check_checkpoint(arguments)
     kind = options.checked_kind(arguments)
     hyperparameters = options.settings_of(arguments.settings)
-    if arguments.gold is not None and "gold" not in (*kind.reading, *kind.training_reading):
+    if arguments.gold is not None and "gold" not in (*kind.options.reading, *kind.options.training):
         raise ConfigError(f"--gold {arguments.gold}: what is known of {kind.title} is a column gold of the instances.")
-    named = kind.method if arguments.method is None else arguments.method
-    method, aggregation = kind.split_method(named)
-    scale = options.given(arguments, kind.scale)
+    named = kind.training.default if arguments.method is None else arguments.method
+    method, aggregation = kind.training.split_method(named)
+    scale = options.given(arguments, kind.options.scale)
     settings = settings_of(
         arguments, kind, method=method, arguments=hyperparameters if aggregation is None else {}, seed=arguments.seed
     )
     aggregator = None
     if aggregation is not None:
-        aggregator = kind.create_aggregator(aggregation, seed=arguments.seed, **scale | hyperparameters)
+        aggregator = kind.aggregation.create(aggregation, seed=arguments.seed, **scale | hyperparameters)
     data = training_set_of(arguments, kind)
-    targets = None if aggregator is None else kind.targets(fitted(aggregator, data.trained_on), data.used)
+    targets = None if aggregator is None else kind.training.targets(fitted(aggregator, data.trained_on), data.used)
     settings = with_length(settings, num_labelled(data.used))
     import keras
 
@@ -117,8 +117,8 @@ def run(arguments: argparse.Namespace) -> None:
         keep = Checkpoint(arguments.checkpoint, settings=aggregated)
     with progress("training", settings.epochs) as step:
         each_epoch = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: step())
-        model, encoder = kind.train(
-            settings, data.instances, data.used, targets=targets, crowd=data.crowd, callbacks=[each_epoch],
+        model, encoder = kind.training.train(
+            settings, data.instances, data.trained_on, targets=targets, callbacks=[each_epoch],
             checkpoint=keep,
         )  # fmt: skip
     training = {"method": named, "settings": asdict(settings), "sha-256 of the annotations": digest_of(data.used)}
@@ -126,12 +126,12 @@ def run(arguments: argparse.Namespace) -> None:
     if keep is not None:
         remove_checkpoint(keep.folder)
     rows = [
-        *kind.size_rows(data.trained_on, " trained on"),
+        *kind.reading.size_rows(data.trained_on, " trained on"),
         ("epochs", f"{settings.epochs:,}"),
         ("batch size", f"{settings.batch_size:,}"),
         *_stopped_rows(settings, model),
         *([("resumed after epoch", f"{keep.resumed:,}")] if keep is not None and keep.resumed else []),
-        *kind.training_rows(model, encoder, data),
+        *kind.training.rows(model, encoder, data),
         ("model", str(arguments.out)),
     ]
     print_table(named, ("", ""), rows)
@@ -172,7 +172,7 @@ def settings_of(line: argparse.Namespace, kind: Kind, **overrides: Any) -> Any:
     inputs = options.column_types(line.types)
     if inputs:
         fields["inputs"] = inputs
-    of_kind = kind.instances_of(line.instances, inputs, options.second_layout(line, "instance"), line.base)
+    of_kind = kind.training.instances_of(line.instances, inputs, options.second_layout(line, "instance"), line.base)
     base = line.base or of_kind.bases[kind.name]
     if is_own(base):
         fields = _own_fields(line, of_kind, fields)
@@ -183,13 +183,13 @@ def settings_of(line: argparse.Namespace, kind: Kind, **overrides: Any) -> Any:
         ):
             if words:
                 raise ConfigError(f"{flag}: is for a base of your own, --base FILE.py:FUNCTION.")
-    return kind.settings(base, **options.given(line, kind.scale), **overrides, **fields)
+    return kind.training.settings(base, **options.given(line, kind.options.scale), **overrides, **fields)
 
 
 def training_set_of(arguments: argparse.Namespace, kind: Kind) -> TrainingSet:
-    """What a command line's files hold; see `Kind.training_set`."""
-    reading = options.reading_options(arguments, kind) | options.given(arguments, kind.training_reading)
-    return kind.training_set(
+    """What a command line's files hold; see `Training.read`."""
+    reading = options.reading_options(arguments, kind) | options.given(arguments, kind.options.training)
+    return kind.training.read(
         arguments.annotations, arguments.instances, options.column_types(arguments.types),
         options.second_layout(arguments, "instance"), arguments.base, **reading,
     )  # fmt: skip
@@ -231,7 +231,7 @@ def _save_model(kind: Kind, model: Any, encoder: Any, data: TrainingSet, trainin
     Each file appears complete or not at all, the names first: a kill in between leaves them beside the model before.
     """
     known = data.annotations
-    names = model_names(kind.class_names(known), known.annotators, data.names, encoder, training)
+    names = model_names(kind.training.class_names(known), known.annotators, data.names, encoder, training)
     with atomic_path(place) as scratch, atomic_file(names_path(place)) as file:
         model.save(scratch)
         file.write(json.dumps(names, default=str).encode())

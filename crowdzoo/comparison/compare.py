@@ -17,10 +17,10 @@ from crowdzoo.comparison.runs import Run, Runs
 from crowdzoo.comparison.setup import GOLD, Labels, Method, Methods, Setup
 from crowdzoo.comparison.tracking import check_tracking
 from crowdzoo.comparison.tracking import track as log
+from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import ConfigError, CrowdzooError, DataError
-from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.compared import Scores
-from crowdzoo.kinds.parts import compared_by
+from crowdzoo.kinds import Kind, kind_of
+from crowdzoo.kinds.measure import Scores
 from crowdzoo.kinds.scoring import linearised
 
 if TYPE_CHECKING:
@@ -171,19 +171,18 @@ def compare(
         >>> found.best.name, round(float(found.frame.loc[0, "score"]), 3)
         ('dawid-skene', 0.795)
     """
-    kind = compared_by(annotations, gold)
+    kind = kind_compared(annotations, gold)
     seeds = [int(seed) for seed in seeds]
     if not seeds:
         raise ConfigError("compare: seeds is empty; give one seed or more, such as range(3).")
-    if instances is None and not (kind.labels_instances and settings is not None):
+    if instances is None and not (kind.measure.labels_instances and settings is not None):
         if base is not None or settings is not None or held_out is not None or tasks is not None:
             raise ConfigError("compare: base, settings, tasks and held_out are for deep methods: give instances, too.")
         shared = {name: value for name, value in scale.items() if value is not None}
-        known = kind_of(getattr(annotations, "annotations", annotations).kind)
         for name in shared:
-            if name not in known.scale:
-                raise ConfigError(f"compare: {name}: is not for {known.title}; leave it out.")
-        setup: Setup = Labels(kind(annotations, gold), shared)
+            if name not in kind.options.scale:
+                raise ConfigError(f"compare: {name}: is not for {kind.title}; leave it out.")
+        setup: Setup = Labels(kind, annotations, gold, shared)
     else:
         from crowdzoo.comparison.deep import Trainings
 
@@ -203,6 +202,17 @@ def compare(
     if track is not None:
         log(track, comparison, place, {"kind": setup.kind.name, "seeds": len(seeds), **setup.parameters()})
     return comparison
+
+
+def kind_compared(crowd: Any, gold: object) -> Kind:
+    """The kind whose methods are compared on labels; that of several labels where gold is a mapping.
+
+    Raises:
+        DataError: no annotations.
+    """
+    annotations = getattr(crowd, "annotations", crowd)
+    require_annotations(annotations, "compare")
+    return kind_of("multi-label" if isinstance(gold, Mapping) else annotations.kind)
 
 
 def run_comparison(

@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.multi_label import MultiLabel
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.compared import Compared, Scores
+from crowdzoo.kinds import Kind, kind_of
+from crowdzoo.kinds.measure import Measure, Scores
+from crowdzoo.kinds.training import Targets
 from crowdzoo.plugins import Table
 from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.training.bases.base import Base
@@ -56,35 +58,34 @@ class Trainings(Setup):
         held_out: rows that are hidden; None.
     """
 
-    def __init__(
-        self, kind: type[Compared], crowd: Any, gold: Any, x: Any, base: Any, settings: Any, tasks: Any, held_out: Any
-    ):
+    def __init__(self, kind: Kind, crowd: Any, gold: Any, x: Any, base: Any, settings: Any, tasks: Any, held_out: Any):
         name = getattr(crowd, "annotations", crowd).kind
         self.settings: Any = TrainingSettings(kind=name) if settings is None else settings
         if not hasattr(self.settings, "kind"):
             raise ConfigError("compare: settings are an object, such as TrainingSettings(epochs=10).")
         if self.settings.kind != name:
             raise DataError(f"compare: the settings are of task {self.settings.kind}, the annotations of kind {name}.")
-        crowd_kind = kind_of(name)
-        if name not in self.settings.instances.bases and not kind.labels_instances:
+        if name not in self.settings.instances.bases and not kind.measure.labels_instances:
             raise ConfigError(
-                f"compare: no network for {self.settings.instances.name} learns {crowd_kind.title}: run crowdzoo "
+                f"compare: no network for {self.settings.instances.name} learns {kind.title}: run crowdzoo "
                 f"compare ANNOTATIONS INSTANCES --kind {name} --out DIR."
             )
         if base is not None and not callable(base):
             raise ConfigError(f"compare: base must be a Keras model, or a function that makes one, got {base!r}.")
-        if base is not None and not kind.takes_base:
+        if base is not None and not kind.measure.takes_base:
             raise ConfigError(
-                f"compare: base: {crowd_kind.title} are learned by a network that the settings name: leave it out."
+                f"compare: base: {kind.title} are learned by a network that the settings name: leave it out."
             )
         self.base = None if base is None else ObjectBase(base)
         example_settings = replace(
-            self.settings, method=next(method for method in crowd_kind.methods() if method != AGGREGATED), arguments={}
+            self.settings,
+            method=next((method for method in kind.training.methods() if method != AGGREGATED), None),
+            arguments={},
         )
-        self.x, crowd = kind.paired(example_settings, prepare_instances(self.settings, x), crowd, tasks)
+        self.x, crowd = kind.measure.pair(example_settings, prepare_instances(self.settings, x), crowd, tasks)
         ends = {end: value for end in ("low", "high") if (value := getattr(self.settings, end, None)) is not None}
-        super().__init__(kind(crowd, gold), ends)
-        self.deep = self.kind.methods()
+        super().__init__(kind, crowd, gold, ends)
+        self.deep = kind.training.methods()
         if self.settings.patience is not None:
             raise ConfigError(
                 "compare: patience holds out annotations, and what learns from aggregated labels has none. Set epochs."
@@ -134,9 +135,9 @@ class Trainings(Setup):
         elif method.name != GOLD:
             super().check(method)
 
-    def aggregator(self, method: Method, seed: int) -> Aggregator:
+    def aggregator(self, method: Method, seed: int) -> Aggregator | MultiLabel:
         """An aggregator by its name; of "aggregated" the recommended one."""
-        usual = self.kind.split_method(method.name)[1] if method.name == AGGREGATED else None
+        usual = self.kind.training.split_method(method.name)[1] if method.name == AGGREGATED else None
         return super().aggregator(Method(usual, {}) if usual else method, seed)
 
     def parameters(self) -> dict[str, object]:
@@ -168,7 +169,7 @@ class Trainings(Setup):
         elif settings.method == AGGREGATED:
             seen = self.measure.of_tasks(kept)
             result = result_of(self.aggregator(method, seed), seen)
-            targets = self.kind.targets(result, getattr(seen, "annotations", seen))
+            targets = self.kind.training.targets(result, getattr(seen, "annotations", seen))
         return hidden, train_and_predict(settings, self.x, self.measure, kept, hidden, targets, self.base)
 
     def _hidden(self, seed: int, part: int) -> NDArray[np.int64]:
@@ -193,10 +194,10 @@ class Trainings(Setup):
 def train_and_predict(
     settings: Settings,
     x: Examples,
-    measure: Compared,
+    measure: Measure,
     kept: NDArray[np.int64],
     hidden: NDArray[np.int64],
-    targets: Any,
+    targets: Targets | None,
     base: Base | None = None,
 ) -> Scores:
     """Trains once, and asks the model about other tasks.
@@ -207,22 +208,17 @@ def train_and_predict(
         measure: labels of all tasks.
         kept: codes of the tasks that are trained on.
         hidden: codes of the tasks that are asked for, sorted.
-        targets: what method "aggregated" learns from; see `Kind.targets`.
+        targets: what method "aggregated" learns from; see `Training.targets`.
         base: see `train`.
 
     Returns:
         The answers, as the kind has them.
     """
     crowd, base_argument = measure.of_tasks(kept), {} if base is None else {"base": base}
-    model, encoder = kind_of(settings.kind).train(
-        settings,
-        take_rows(x, kept),
-        getattr(crowd, "annotations", crowd),
-        targets=targets,
-        crowd=crowd,
-        **base_argument,
+    model, encoder = kind_of(settings.kind).training.train(
+        settings, take_rows(x, kept), crowd, targets=targets, **base_argument
     )
-    return measure.predicted(model, encoder, x, hidden)
+    return measure.predict(model, encoder, x, hidden)
 
 
 def _describe(base: Any) -> str:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 import crowdzoo
 from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.multi_label import MultiLabel
 from crowdzoo.aggregation.named import result_of
-from crowdzoo.aggregation.registry import create
 from crowdzoo.checks.option_types import setting_value
 from crowdzoo.errors import ConfigError, DataError, unknown
-from crowdzoo.kinds import KINDS, kind_of
-from crowdzoo.kinds.compared import Compared, Scores
+from crowdzoo.kinds import KINDS, Kind
+from crowdzoo.kinds.measure import Measure, Scores, Sum
 from crowdzoo.plugins import Table
 from crowdzoo.training.digest import digest_of
 from crowdzoo.training.held_out_annotations import FEWEST
@@ -52,29 +52,31 @@ class Setup(ABC):
     """What is compared on; subclasses say how a run is made.
 
     Args:
-        measure: the labels, and how answers are scored.
+        kind: of the labels.
+        crowd: the labels.
+        gold: what is known of the tasks; None.
         scale: settings that all methods share, such as "low" and "high" of ratings.
 
     Attributes:
+        measure: how answers are scored.
         num_parts: how many runs a method and seed has.
     """
 
     num_parts = 1
 
-    def __init__(self, measure: Compared, scale: Mapping[str, Any]):
-        self.measure, self.scale = measure, scale
-        measure.scale = scale
-        self.crowd, self.annotations, self.gold = measure.crowd, measure.annotations, measure.gold
-        self.kind = kind_of(self.annotations.kind)
+    def __init__(self, kind: Kind, crowd: Any, gold: Any, scale: Mapping[str, Any]):
+        self.kind, self.scale = kind, scale
+        self.measure: Measure = kind.measure(crowd, gold, scale)
+        self.crowd, self.annotations, self.gold = self.measure.crowd, self.measure.annotations, self.measure.gold
         self._evidence: dict[Any, Any] = {}
 
     def tables(self) -> Sequence[Table]:
         """The methods that can be named."""
-        return [self.kind.aggregators()]
+        return [self.kind.aggregation.methods()]
 
     def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, object]]]:
         """The methods of "quick" or "all"."""
-        return [(method, {}) for method in (self.measure.quick if name == "quick" else self.kind.aggregators())]
+        return [(method, {}) for method in (self.measure.quick if name == "quick" else self.kind.aggregation.methods())]
 
     def methods(self, selection: Methods) -> list[Method]:
         """What is compared, the baseline first.
@@ -94,12 +96,14 @@ class Setup(ABC):
 
     def _no_method(self, name: str) -> str:
         """What is wrong with the name of a method."""
-        if name in self.kind.methods():
+        if name in self.kind.training.methods():
             return f"compare: {name} is a deep method: give instances, too."
-        titles = [kind.labels.title for kind in KINDS.values() if name in {*kind.methods(), *kind.aggregators()}]
+        titles = [
+            kind.title for kind in KINDS.values() if name in {*kind.training.methods(), *kind.aggregation.methods()}
+        ]
         known = dict.fromkeys([*SETS, *chain(*self.tables())])
         if titles:
-            title, names = self.kind.labels.title, ", ".join(known)
+            title, names = self.kind.title, ", ".join(known)
             return f"compare: {name} is for {titles[0]}, not for {title}: choose one of {names}."
         return unknown("method", name, known)
 
@@ -107,12 +111,11 @@ class Setup(ABC):
         """Raises ConfigError where settings of a method cannot be used."""
         self.aggregator(method, 0)
 
-    def aggregator(self, method: Method, seed: int) -> Aggregator:
+    def aggregator(self, method: Method, seed: int) -> Aggregator | MultiLabel:
         """An aggregator by its name."""
-        parameters = signature(self.kind.aggregator_class(method.name) or object).parameters
+        parameters = signature(self.kind.aggregation.method_class(method.name) or object).parameters
         usual = {name: value for name, value in {"seed": seed, **self.scale}.items() if name in parameters}
-        aggregator = create(method.name, kind=self.kind.name, **usual | dict(method.arguments))
-        return self.measure.fitted_by(method.name, aggregator)
+        return self.kind.aggregation.make(method.name, **usual | dict(method.arguments))
 
     def key(self, method: Method) -> str:
         """What a run is kept by: the method; of "gold" also the gold, of a package's or script's method its version."""
@@ -137,14 +140,14 @@ class Setup(ABC):
 
     @abstractmethod
     def run(self, method: Method, seed: int, part: int) -> tuple[NDArray[np.int64], Scores]:
-        """Codes of the tasks that were asked for, [n], and answers to them; see `Compared`."""
+        """Codes of the tasks that were asked for, [n], and answers to them; see `Measure`."""
 
     def hidden_rows(self, seed: int, part: int) -> NDArray[np.bool_] | None:
         """Which annotations a run is asked for where there is no gold, bool [A]; None: all of its tasks."""
         return None
 
-    def evidence(self, seed: int, part: int) -> Any:
-        """See `Compared.hidden_sums`, of the annotations that a run is asked for."""
+    def evidence(self, seed: int, part: int) -> Sum:
+        """See `Measure.hidden_sums`, of the annotations that a run is asked for."""
         rows = self.hidden_rows(seed, part)
         key = None if rows is None else (seed, part)
         if key not in self._evidence:
@@ -155,10 +158,10 @@ class Setup(ABC):
 class Labels(Setup):
     """Aggregations alone: with gold on all annotations, without it with a fifth of them hidden in turns."""
 
-    def __init__(self, measure: Compared, scale: Mapping[str, Any]):
-        super().__init__(measure, scale)
+    def __init__(self, kind: Kind, crowd: Any, gold: Any, scale: Mapping[str, Any]):
+        super().__init__(kind, crowd, gold, scale)
         if self.gold is not None:
-            if (number := int(measure.known.sum())) < FEWEST:
+            if (number := int(self.measure.known.sum())) < FEWEST:
                 raise DataError(
                     f"compare: {number} tasks have gold, and intervals take {FEWEST}. Label more, or leave out gold."
                 )

@@ -19,13 +19,14 @@ class LabelKind:
 
     Attributes:
         name: as it stands in files and configurations.
-        title: what is labelled, in messages; the kind's folder in `crowdzoo/kinds/` has that name, with _.
+        title: what is labelled, in messages.
         result: name of the class that holds what an aggregation found.
         has_numbers: labels are numbers on a scale.
         values: what labels are that have values of their own, in messages: "texts", "marked images".
         has_regions: these values are `MarkedImage`.
         has_positions: a task has one label a token, or a pixel; otherwise it has one.
         has_pixels: positions are the rows and columns of an image.
+        has_several: several classes may hold for a task; an annotator's answer is a set of them.
         answers: names of the classes where the kind has its own, in the order of their codes; an annotation is then
             about two tasks, left and right.
         label_names: usual names of the column of labels, beyond those of every kind.
@@ -41,6 +42,7 @@ class LabelKind:
     has_regions: bool = False
     has_positions: bool = False
     has_pixels: bool = False
+    has_several: bool = False
     answers: tuple[str, ...] = ()
     label_names: tuple[str, ...] = ()
     trained: bool = True
@@ -63,8 +65,8 @@ class LabelKind:
 
     @property
     def one_class(self) -> bool:
-        """Whether a task has one class: not one per token, and no second task."""
-        return self.has_classes and not self.has_positions and not self.has_pairs
+        """Whether a task has one class: not one per token, not several, and no second task."""
+        return self.has_classes and not (self.has_positions or self.has_pairs or self.has_several)
 
     @property
     def learned(self) -> LabelKind:
@@ -121,6 +123,8 @@ REGION = LabelKind(
     "region", "regions", "RegionAggregation", values="marked images", has_regions=True, learned_as="segmentation"
 )
 LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, FREE_TEXT, REGION)}
+# How annotations of classes are understood where several may hold for a task
+MULTI_LABEL = LabelKind("multi-label", "several labels", "MultiLabelAggregation", has_several=True, trained=False)
 # Labels that are arrays in memory, for layers and models; there are no tables of them
 SEGMENTATION = LabelKind("segmentation", "masks", "", has_positions=True, has_pixels=True)
 LAYER_KINDS = {**LABEL_KINDS, SEGMENTATION.name: SEGMENTATION}

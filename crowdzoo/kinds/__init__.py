@@ -1,7 +1,33 @@
-"""Kinds of labels: one object for each, with everything that belongs to it (see `crowdzoo.kinds.base`)."""
+"""Kinds of labels: one value for each, with everything that belongs to it (see `crowdzoo.kinds.kind`)."""
 
-from crowdzoo.kinds.base import Kind
-from crowdzoo.kinds.kind import KINDS, kind_of
-from crowdzoo.kinds.training_set import TrainingSet
+from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.kinds.classes.kind import CLASSES
+from crowdzoo.kinds.free_texts.kind import FREE_TEXTS
+from crowdzoo.kinds.kind import Kind
+from crowdzoo.kinds.preferences.kind import PREFERENCES
+from crowdzoo.kinds.ratings.kind import RATINGS
+from crowdzoo.kinds.regions.kind import REGIONS
+from crowdzoo.kinds.sentences.kind import SENTENCES
+from crowdzoo.kinds.several_labels.kind import SEVERAL_LABELS
+from crowdzoo.kinds.training import TrainingSet
 
 __all__ = ["KINDS", "Kind", "TrainingSet", "kind_of"]
+
+# By name; the first is the default of the command line
+KINDS: dict[str, Kind] = {
+    kind.name: kind for kind in (CLASSES, SENTENCES, RATINGS, PREFERENCES, FREE_TEXTS, REGIONS, SEVERAL_LABELS)
+}
+
+
+def kind_of(name: object) -> Kind:
+    """The kind of that name.
+
+    Args:
+        name: a key of `KINDS`.
+
+    Raises:
+        ConfigError: no such kind.
+    """
+    if isinstance(name, str) and name in KINDS:
+        return KINDS[name]
+    raise ConfigError(unknown("kind of label", name, KINDS))

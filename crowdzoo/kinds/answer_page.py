@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.kinds.kind_page import KindPage, interval
+from crowdzoo.kinds.page import KindPage, interval
 from crowdzoo.kinds.page_parts import PageWarning, warning
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
@@ -37,7 +37,7 @@ class AnswerPage(KindPage):
         redo: of each task why it is to be done again, objects [N].
     """
 
-    judged = "reliability"
+    annotator_column = "reliability"
 
     def compare(self, tasks: Codes, annotators: Codes, pairs: Sequence[Codes], near: Floats, weights: Floats) -> None:
         """Sets skills and reliability.

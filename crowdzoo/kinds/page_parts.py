@@ -13,12 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.label_kinds import LABEL_KINDS
-from crowdzoo.kinds.parts import folder_of
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.wilson import wilson
 
 Columns = dict[str, list[Any]]  # values of a table, by column
+Figures = dict[str, Any]  # of the whole crowd, by name
 Details = list[dict[str, object]]  # what opens under each row of a table
 
 DIGITS = 4  # decimals of what is written
@@ -62,9 +61,9 @@ class Flag:
         return f"{'has' if verb == 'have' else verb + 's'} {rest}", fix
 
 
-def _lines(name: str) -> list[dict[str, str]]:
-    """Lines of a CSV file in this folder."""
-    return list(csv.DictReader(files("crowdzoo.kinds").joinpath(name).read_text(encoding="utf-8").splitlines()))
+def _lines(name: str, package: str | None = __package__) -> list[dict[str, str]]:
+    """Lines of a CSV file in a package."""
+    return list(csv.DictReader(files(str(package)).joinpath(name).read_text(encoding="utf-8").splitlines()))
 
 
 # By name, as report.json has them
@@ -107,11 +106,12 @@ class Column:
         return cls(line["key"], line["title"], line["form"], line["help"], scale, line["bar"] == "bar")
 
 
-# By the kind of a page and the name of a table; "facts" are the figures of the first screen
-COLUMNS: dict[tuple[str, str], list[Column]] = {}
-for _kind in (*LABEL_KINDS, "multi-label"):
-    for _line in _lines(f"{folder_of(_kind)}/columns.csv"):
-        COLUMNS.setdefault((_kind, _line["table"]), []).append(Column.of(_line))
+def read_columns(package: str | None) -> dict[str, list[Column]]:
+    """Columns of each table of a page, of columns.csv in a package; "facts" are the figures of the first screen."""
+    columns: dict[str, list[Column]] = {}
+    for line in _lines("columns.csv", package):
+        columns.setdefault(line["table"], []).append(Column.of(line))
+    return columns
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,8 @@ class Numbers:
         model: aggregated labels against a model's predictions; None without predictions.
         calibration: probabilities against gold; None without gold.
         curve: labels by number of annotations per task, see `learning_curve`; None if it was not computed.
-        compared: what an earlier page is compared by: a column of the tasks.
-        judged: and a column of the annotators, which has an interval.
+        task_column: what an earlier page is compared by: a column of the tasks.
+        annotator_column: and a column of the annotators, which has an interval.
         leave_out: `annotators` whose annotations may tell nothing, whether to leave them out is `advised`, and what is
             gained (see `left_out`): `value`, `low`, `high`; None without such annotators.
     """
@@ -188,8 +188,8 @@ class Numbers:
     model: dict[str, Any] | None = None
     calibration: dict[str, Any] | None = None
     curve: dict[str, Any] | None = None
-    compared: str = "label"
-    judged: str = "reliability"
+    task_column: str = "label"
+    annotator_column: str = "reliability"
     leave_out: dict[str, Any] | None = None
 
 

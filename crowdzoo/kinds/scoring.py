@@ -4,50 +4,62 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.errors import DataError
 
-Sums = tuple[NDArray[np.float64], NDArray[np.float64]]
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Objects = NDArray[np.object_]
+Sums = tuple[np.ndarray, np.ndarray]  # of the tasks, [n] each
 Rows = list[tuple[str, str]]
+Scores = dict[str, Any]  # numbers by name; for spans also a table of their types
+Gold = TypeVar("Gold")
+Answers = TypeVar("Answers")
 
 
-class Scoring(ABC):
+class Scoring(ABC, Generic[Gold, Answers]):
     """How answers are compared with gold.
 
     Commands, `compare` and the pipeline's Evaluator all count correctness here. Except in `known`, gold and answers are
     those of n tasks whose gold is known; their form is the kind's own.
 
     Attributes:
+        metric: name of the number of `score` that decides whether a model is pushed; `minimum_<metric>` is its key in a
+            configuration.
+        metric_title: the metric in messages.
         titles: names of the numbers of `score` that `compare` shows -> their titles in its table.
     """
 
+    metric: ClassVar[str]
+    metric_title: ClassVar[str]
     titles: ClassVar[Mapping[str, str]] = {}
 
-    def known(self, gold: Any) -> NDArray[np.bool_]:
+    def known(self, gold: Gold) -> Flags:
         """Which tasks have gold, bool [N]; texts that are not empty, unless the kind has others."""
         return np.asarray(gold != "", bool)
 
     @abstractmethod
-    def score(self, gold: Any, answers: Any) -> dict[str, Any]:
-        """Numbers by name; `Kind.metric` is among the names.
+    def score(self, gold: Gold, answers: Answers) -> Scores:
+        """Numbers by name; `metric` is among the names.
 
         Raises:
             DataError: answers that cannot be scored.
         """
 
     @abstractmethod
-    def sums(self, gold: Any, answers: Any) -> Sums:
+    def sums(self, gold: Gold, answers: Answers) -> Sums:
         """What each task adds to the sum of scores that methods are compared by, and to that of weights, [n] each."""
 
-    def by_task(self, gold: Any, answers: Any) -> NDArray[np.float64]:
+    def by_task(self, gold: Gold, answers: Answers) -> Floats:
         """A score of each task, [n], whose mean is the metric by which the pipeline compares models."""
         return linearised(*self.sums(gold, answers))
 
-    def rows(self, gold: Any, answers: Any, split: str = "") -> Rows:
+    def rows(self, gold: Gold, answers: Answers, split: str = "") -> Rows:
         """Rows of a table.
 
         Args:
@@ -57,8 +69,14 @@ class Scoring(ABC):
         """
         raise NotImplementedError
 
+    def rows_of_known(self, gold: Gold, answers: Answers) -> Rows:
+        """Rows of a table on those of all tasks whose gold is known; arrays of gold and answers, [N] each."""
+        arrays: tuple[Any, Any] = gold, answers
+        known = self.known(gold)
+        return self.rows(*(values[known] for values in arrays))
 
-def linearised(totals: NDArray[np.float64], weights: NDArray[np.float64], num_tasks: int = 1) -> NDArray[np.float64]:
+
+def linearised(totals: Floats, weights: Floats, num_tasks: int = 1) -> Floats:
     """Scores whose mean is the ratio of two sums, and whose spread is that of the ratio when tasks are resampled.
 
     A task counts by its contribution beyond its share (the ratio estimator of survey sampling).
@@ -71,17 +89,17 @@ def linearised(totals: NDArray[np.float64], weights: NDArray[np.float64], num_ta
     mean = weights.mean(axis=-1, keepdims=True)
     mean = np.where(mean == 0, 1, mean)
     ratio = totals.mean(axis=-1, keepdims=True) / mean
-    scores: NDArray[np.float64] = ratio + num_tasks * (totals - ratio * weights) / mean
+    scores: Floats = ratio + num_tasks * (totals - ratio * weights) / mean
     return scores
 
 
 def scored_models(
-    scoring: Scoring,
+    scoring: Scoring[Gold, Answers],
     models: Mapping[str, str],
-    gold: Any,
-    answers: Mapping[str, Any],
+    gold: Gold,
+    answers: Mapping[str, Answers],
     further: Mapping[str, Mapping[str, float | None]] | None = None,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Scores]:
     """Scores of exported models, as the Evaluator compares them.
 
     Args:
@@ -104,5 +122,6 @@ def scored_models(
         except DataError as error:
             raise ValueError(f"{folder}: {error}") from error
         more = {} if further is None else further[name]
-        scores[name] = {"tasks": len(gold), **numbers, **more, "by_task": scoring.by_task(gold, answers[name])}
+        number: Any = gold
+        scores[name] = {"tasks": len(number), **numbers, **more, "by_task": scoring.by_task(gold, answers[name])}
     return scores

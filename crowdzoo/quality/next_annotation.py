@@ -96,13 +96,6 @@ def sure_tasks(result: Aggregation, sure: float = SURE) -> NDArray[np.bool_]:
     return (result.posteriors.max(axis=1, initial=0) >= sure) & (result.annotations_per_task >= FEWEST)
 
 
-def known_agreement(result: AnswerResult, places: list[int]) -> NDArray[np.float64]:
-    """Agreement of annotators, with one usual answer more, [R]; where a task's answer is a mean of answers."""
-    counts = result.annotations_per_annotator
-    usual = float(counts @ result.agreement) / max(counts.sum(), 1)
-    return np.asarray((counts * result.agreement + usual) / (counts + 1))
-
-
 def agreement_gains(
     spread: NDArray[np.float64],
     result: AnswerResult,
@@ -119,7 +112,7 @@ def agreement_gains(
     Args:
         spread: s, of answers to each task, [N].
         result: of an aggregation.
-        agreement: of each annotator, as `known_agreement` gives it, [R].
+        agreement: of each annotator, [R].
         crowd: what was aggregated.
     """
     counts, rates = result.annotations_per_annotator, np.maximum(1 - agreement, LEAST)
@@ -131,11 +124,6 @@ def agreement_gains(
         return np.asarray(spread[tasks, None] * weight / (total * (total + weight)))
 
     return nearer
-
-
-def sure_answers(result: AnswerResult, least: float, crowd: Annotations | None = None) -> NDArray[np.bool_]:
-    """Tasks with two answers or more and this confidence; the crowd says no more."""
-    return np.asarray((result.confidence >= least) & (result.annotations_per_task >= FEWEST))
 
 
 @checked(

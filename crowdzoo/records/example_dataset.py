@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from crowdzoo.records.example_files import DatasetInfo
 from crowdzoo.records.instance_features import INSTANCES, instance_features, parsed_instances
 from crowdzoo.training.epoch_count import EpochCount
 
@@ -48,7 +49,7 @@ def held_examples(files: Sequence[str], num_tasks: int, most: int) -> int:
 
 def read_batches(
     patterns: Sequence[str],
-    info: Mapping[str, Any],
+    info: DatasetInfo,
     split: str,
     batch_size: int = 256,
     *,

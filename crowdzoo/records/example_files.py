@@ -12,6 +12,7 @@ import tensorflow as tf
 from crowdzoo.files.json import FORMAT_VERSION, check_format
 
 SPLITS = ("train", "eval")
+DatasetInfo = dict[str, Any]  # `dataset.json` of Examples, see `read_dataset_info`
 _TASKS_PER_FILE = 20_000
 
 
@@ -33,7 +34,7 @@ def task_and_example(record: bytes) -> tuple[str, tf.train.Example]:
     return example.features.feature["task"].bytes_list.value[0].decode(), example
 
 
-def write_dataset_info(uri: str, info: dict[str, Any]) -> None:
+def write_dataset_info(uri: str, info: DatasetInfo) -> None:
     """Writes `dataset.json` beside the splits: what a reader of the Examples must know of all of them.
 
     Args:
@@ -48,7 +49,7 @@ def write_dataset_info(uri: str, info: dict[str, Any]) -> None:
         file.write(json.dumps({**info, "format_version": FORMAT_VERSION}))
 
 
-def read_dataset_info(uri: str) -> dict[str, Any]:
+def read_dataset_info(uri: str) -> DatasetInfo:
     """Reads what `write_dataset_info` wrote.
 
     Raises:

@@ -1,7 +1,5 @@
 """Classes and ratings of instances, from their two files to tf.Examples."""
 
-from typing import Any
-
 import numpy as np
 import tensorflow as tf
 
@@ -16,13 +14,13 @@ from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.records.example_files import split_by_hash
 from crowdzoo.records.instance_features import add_instance, instance_info
-from crowdzoo.records.labelled_tasks import LabelledTasks
+from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
 
 # Options of the reader, those that a kind has
 _READING = ("classes", "low", "high", *ROW_OPTIONS, "platform", "field", "image", *LAYOUT_OPTIONS)
 
 
-def read_labelled_instances(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
+def read_labelled_instances(options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
     """Reads instances and what annotators said of them.
 
     Args:
@@ -68,7 +66,7 @@ def read_labelled_instances(options: dict[str, Any], rejects: str, folder: str) 
     )
 
 
-def read_instances_of(options: dict[str, Any], crowd: Annotations, folder: str) -> Instances:
+def read_instances_of(options: GenOptions, crowd: Annotations, folder: str) -> Instances:
     """Reads instances, those of all annotated tasks among them.
 
     Args:
@@ -89,7 +87,7 @@ def read_instances_of(options: dict[str, Any], crowd: Annotations, folder: str) 
     return instances
 
 
-def split_of(instances: Instances, options: dict[str, Any]) -> tuple[np.ndarray, str]:
+def split_of(instances: Instances, options: GenOptions) -> tuple[np.ndarray, str]:
     """The split of instances, and what a user can do where one of the two is empty.
 
     Args:
@@ -105,7 +103,7 @@ def split_of(instances: Instances, options: dict[str, Any]) -> tuple[np.ndarray,
     return split_by_hash(names, options["eval_fraction"]), "Change data.eval_fraction."
 
 
-def read_annotations(options: dict[str, Any], rejects: str) -> Annotations:
+def read_annotations(options: GenOptions, rejects: str) -> Annotations:
     """Reads what annotators said.
 
     Args:

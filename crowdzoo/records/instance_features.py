@@ -11,6 +11,7 @@ from crowdzoo.files.served_model import served_name
 from crowdzoo.networks.decodable import is_decodable, not_decodable
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.instances.upright_image import opened
+from crowdzoo.records.example_files import DatasetInfo
 
 INSTANCES = "instances"
 COLUMN = f"{INSTANCES}/"  # begins the names of columns
@@ -74,7 +75,7 @@ def _stored(values: np.ndarray, row: int) -> bytes:
     return value
 
 
-def instance_features(info: Mapping[str, Any], feature: str = INSTANCES) -> dict[str, Any]:
+def instance_features(info: DatasetInfo, feature: str = INSTANCES) -> dict[str, Any]:
     """What `tf.io.parse_example` needs to read instances.
 
     Args:

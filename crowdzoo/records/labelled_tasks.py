@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
 
+GenOptions = dict[str, Any]  # settings of AnnotationExampleGen, by name
+
 
 @dataclass(frozen=True)
 class LabelledTasks:

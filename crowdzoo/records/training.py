@@ -13,6 +13,7 @@ from crowdzoo.files.model_files import name_difference, read_model_names
 from crowdzoo.networks.encoders import encoder_of
 from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.records.example_dataset import ExampleDataset
+from crowdzoo.records.example_files import DatasetInfo
 from crowdzoo.training.bases import BASES, Sizes
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.expectation import annotation_columns
@@ -21,6 +22,7 @@ from crowdzoo.training.held_out_annotations import early_stopping, held_out_task
 from crowdzoo.training.instance_training import build_model
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.rating_units import rating_unit
+from crowdzoo.training.settings import InstanceSettings
 from crowdzoo.training.training_loop import check_answers, fit_and_check
 from crowdzoo.training.training_scope import in_training_scope
 from crowdzoo.training.warm_start import warm_start
@@ -51,9 +53,9 @@ class Trained:
 
 @in_training_scope
 def train_on_instances(
-    settings: Any,
+    settings: InstanceSettings,
     files: Sequence[str],
-    info: dict[str, Any],
+    info: DatasetInfo,
     checkpoint: Checkpoint | None = None,
     start: str | None = None,
 ) -> Trained:
@@ -97,6 +99,7 @@ def train_on_instances(
             settings.patience, info, data, ExampleDataset(files, num_tasks, info, encoder, held), held
         )
         data = ExampleDataset(files, num_tasks, info, encoder, ~held)
+    assert settings.batch_size is not None  # see `with_length`
     batches = data.aggregated(settings.batch_size, settings.seed) if settings.method == AGGREGATED else data
     keep = checkpoint_of(checkpoint, None if checkpoint is None else checkpoint.data, settings)
     history = fit_and_check(model, settings, batches, callbacks=callbacks, checkpoint=keep, verbose=2)
@@ -105,12 +108,12 @@ def train_on_instances(
     return Trained(model, history, encoder, take_rows(first, slice(WARMUP)), began)
 
 
-def instances_of(info: dict[str, Any]) -> dict[str, Any]:
+def instances_of(info: DatasetInfo) -> DatasetInfo:
     """What a training says of its instances, so that a later one knows whether it may begin with its weights."""
     return {key: info.get(key) for key in ("instances", "features", "columns")}
 
 
-def _names_to_begin_with(start: Path, info: dict[str, Any]) -> dict[str, Any] | None:
+def _names_to_begin_with(start: Path, info: DatasetInfo) -> dict[str, Any] | None:
     """Names of an earlier training whose weights fit classes and instances; None, with a line in the log, if not."""
     names = read_model_names(start / NAMES_FILE)
     before, now = names.get(INSTANCES), instances_of(info)
@@ -129,7 +132,7 @@ def _names_to_begin_with(start: Path, info: dict[str, Any]) -> dict[str, Any] | 
     return None
 
 
-def _begin_with(model: Any, start: Path, names: dict[str, Any], info: dict[str, Any]) -> bool:
+def _begin_with(model: Any, start: Path, names: dict[str, Any], info: DatasetInfo) -> bool:
     """Puts the weights of an earlier training in, and prints what came of it; whether they fit."""
     unseen = warm_start(model, keras.saving.load_model(start / "model.keras"), names["annotators"], info["annotators"])
     if unseen is None:
@@ -141,7 +144,7 @@ def _begin_with(model: Any, start: Path, names: dict[str, Any], info: dict[str, 
 
 
 def _early_stopping(
-    patience: int, info: dict[str, Any], data: ExampleDataset, held_out: ExampleDataset, held: np.ndarray
+    patience: int, info: DatasetInfo, data: ExampleDataset, held_out: ExampleDataset, held: np.ndarray
 ) -> list[Any]:
     """Callbacks that look at held-out annotations; see `early_stopping`."""
     annotations = Annotations("classification", *annotation_columns(data), tasks=np.arange(len(held)),

@@ -77,7 +77,7 @@ def method_cards(kind: str | None = None, name: str | None = None) -> list[Metho
     Raises:
         ConfigError: an unknown kind or name, with the nearest known one.
     """
-    kinds = [kind_of(kind)] if kind is not None else [KINDS[name] for name in LABEL_KINDS]
+    kinds = [kind_of(kind)] if kind is not None else _kinds()
     cards = [replace(card, figures=_figures(card)) for card in _cards(kinds, _read_saved("method_cards.json"))]
     if name is None:
         return cards
@@ -89,13 +89,18 @@ def method_cards(kind: str | None = None, name: str | None = None) -> list[Metho
 
 def _files(kind: Kind) -> tuple[str, str]:
     """The file of annotations and the option of a kind of labels, in a line of command."""
-    file = "annotations.csv" if "instances" in kind.inputs else "spans.jsonl"
+    file = "annotations.csv" if "instances" in kind.options.inputs else "spans.jsonl"
     return file, "" if kind is next(iter(KINDS.values())) else f" --kind {kind.name}"
 
 
 def made_cards() -> dict[str, dict[str, object]]:
     """The cards of crowdzoo's own methods as they are saved, without figures, by sort, kind and name."""
-    return {f"{card.sort}/{card.kind}/{card.name}": card.to_dict() for card in _cards(KINDS.values(), {}, own=True)}
+    return {f"{card.sort}/{card.kind}/{card.name}": card.to_dict() for card in _cards(_kinds(), {}, own=True)}
+
+
+def _kinds() -> list[Kind]:
+    """Those of annotations: several labels per task have the methods for classes."""
+    return [KINDS[name] for name in LABEL_KINDS]
 
 
 def _cards(kinds: Any, saved: dict[str, Any], own: bool = False) -> Iterator[MethodCard]:
@@ -118,12 +123,13 @@ def _deep(kind: Kind, name: str, methods: Any) -> MethodCard:
     from crowdzoo.training.methods import AGGREGATED, crowd_layer_class, hyperparameters_of
 
     file, option = _files(kind)
-    file += " images" if kind.labels.learned.has_pixels else " instances.parquet" if "instances" in kind.needed else ""
+    tables = " instances.parquet" if "instances" in kind.options.needed else ""
+    file += " images" if kind.labels.learned.has_pixels else tables
     command = f"crowdzoo train {file}{option} --method {name} --out model.keras"
     if name == AGGREGATED:
         summary = "The base model alone, trained on the answers of an aggregation."
         texts = summary, "That of the aggregation.", "Instances, and what the aggregation needs."
-        return MethodCard(name, "deep", kind.name, None, "", *texts, (), (), kind.fit_aggregated, command, ())
+        return MethodCard(name, "deep", kind.name, None, "", *texts, (), (), kind.training.fit_aggregated, command, ())
     layer, settings = crowd_layer_class(name, kind.name), hyperparameters_of(name, kind.name)
     texts = _describe(layer)
     extras = ("features",) * layer.uses_features + ("confidence",) * ("confidence" in settings)

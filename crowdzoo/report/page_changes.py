@@ -87,8 +87,8 @@ def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, A
     kept = ([item for item in items if not keyed or item["key"] not in FLAGS] for items in warnings)
     old, new = ({_identity(item, keyed): f"{item['about']}: {item['finding']}" for item in items} for items in kept)
     flagged = [_with_notes(item) if keyed else {} for item in (then["annotators"]["values"], now["annotators"].values)]
-    moved = _moves(numbers.judged, then["annotators"]["values"], now["annotators"].values, *annotators)
-    what = numbers.compared
+    moved = _moves(numbers.annotator_column, then["annotators"]["values"], now["annotators"].values, *annotators)
+    what = numbers.task_column
     both = [(name, place, tasks[1][name]) for name, place in tasks[0].items() if name in tasks[1]]
     past, present = then["tasks"]["values"], now["tasks"].values
     pairs = [(name, past[what][old], present[what][new]) for name, old, new in both]

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdzoo.kinds.classes.opening import opening
-from crowdzoo.kinds.classes.page import camp_warning, replaces, tasks_a_person
-from crowdzoo.kinds.page_parts import COLUMNS, FLAGS
+from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.page_parts import FLAGS
+from crowdzoo.kinds.quality_words import camp_warning, opening, replaces, tasks_a_person
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -72,11 +72,12 @@ def print_quality(report: QualityReport, top: int = 5, source: str | None = None
 def print_page(page: ReportPage, report: QualityReport, top: int) -> None:
     """Prints the figures and warnings of a page, and the first rows of its sheets, see `page_sheets`."""
     numbers = page.numbers
+    columns = kind_of(numbers.kind).page.own_columns
     print_table("quality", ("", ""), [(name, f"{_cell(value)} {remark}") for name, value, _, remark in numbers.facts])
     for warning in numbers.warnings:
         print(f"note: {warning.about} {warning.finding}: {warning.fix}.")
     for title, first, table in (("annotators", "flag", report.annotators), ("tasks", "redo", report.tasks)):
-        keys = (column.key for column in COLUMNS[numbers.kind, title] if column.key in table.column_names)
+        keys = (column.key for column in columns[title] if column.key in table.column_names)
         _print_list(title, table.select([*(name for name in keys if name not in ("notes", first)), first])[:top])
 
 

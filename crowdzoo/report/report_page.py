@@ -23,13 +23,12 @@ from crowdzoo.aggregation.base import Result
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.errors import ConditionError, ConfigError, DataError, option_text, shorten, unknown
 from crowdzoo.files.writing import atomic_file, csv_cell
-from crowdzoo.kinds.kind_page import KindPage, PageSettings
+from crowdzoo.kinds import KINDS, kind_of
+from crowdzoo.kinds.page import PageSettings
 from crowdzoo.kinds.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable, PageWarning
-from crowdzoo.kinds.parts import part_of
 from crowdzoo.quality.copies import families_of
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.instances.predictions import Predictions
@@ -44,10 +43,8 @@ MOST_SHOWN = 1000  # annotators and tasks
 MOST_BYTES = 2_000_000  # of the page
 INSTANCE_BYTES = 900_000  # of the page, at most
 OPERATORS: dict[str, Callable[[float, float], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
-# By the kind of a result, the `PAGE` in `page.py` of the kind's folder
-PAGES: dict[str, type[KindPage]] = {name: part_of(name, "page").PAGE for name in (*LABEL_KINDS, "multi-label")}
 # What a condition may compare, by kind of label; docs/quality.md says what each is
-VALUES = {kind: page.values() for kind, page in PAGES.items()}
+VALUES = {name: kind.page.values() for name, kind in KINDS.items()}
 # What must be given, so that these values are defined
 NEEDED = {
     "model_agreement": ("predictions",),
@@ -330,7 +327,7 @@ def report_page(
     settings = PageSettings(
         metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN, source, hashed
     )
-    numbers = PAGES[aggregation.kind](crowd, aggregation, settings).numbers()
+    numbers = kind_of(aggregation.kind).page(crowd, aggregation, settings).numbers()
     numbers = _add_periods(_add_advice(numbers, crowd, aggregation, seed, hashed), hashed)
     changes = None if before is None else changes_since(before, numbers, _round(numbers.values), hashed, options)
     trained = None if history is None else shown_history({name: [*values] for name, values in history.items()})

@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
-from crowdzoo.kinds.classes.page import camps_by_gold
-from crowdzoo.kinds.kind_page import interval
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.page import interval
 from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds, share_and_ends
-from crowdzoo.kinds.parts import has_part, part_of
+from crowdzoo.kinds.quality_words import camps_by_gold
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.copies import LEAST_SHARED, families_of
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation import Aggregation
     from crowdzoo.aggregation.base import Result
     from crowdzoo.data.annotations import Annotations
-    from crowdzoo.data.crowd_sequences import CrowdSequences
     from crowdzoo.report.report_page import ReportPage
 
 SUMS = ("due", "further_answers", "cost")  # columns whose sums are in the summary
@@ -118,13 +118,14 @@ def page_sheets(
 
     Args:
         page: on the crowd and the result.
-        crowd: what `Kind.read` gave.
+        crowd: what `Reading.read` gave.
         result: of an aggregation.
         sure: tasks below are to redo, for kinds that `crowdzoo next` supports; for all kinds tasks with one answer.
             None: of these kinds those whose answers differ most, see `AnswerPage.note`.
         price: of an answer; None is not known.
     """
-    numbers, table = page.numbers, getattr(crowd, "annotations", crowd)
+    numbers = page.numbers
+    table = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
     people, tasks = (dict(numbers.tables[name].values) for name in ("annotators", "tasks"))
     notes, overall = people["notes"], {**numbers.summary}
     flagged = np.array([any(FLAGS[note].serious for note in item) for item in notes], bool)
@@ -133,11 +134,12 @@ def page_sheets(
         people["due"] = [round(price * count, 6) for count in people["annotations"]]
         overall["total_due"] = sum(people["due"])
     people = {**_people(pa.table(people), notes, flagged, people.get("seconds")), **people}
-    worst = [-1.0 if item is None else item for item in people[numbers.judged]]
+    worst = [-1.0 if item is None else item for item in people[numbers.annotator_column]]
     sizes = np.array(tasks["annotations"])
     reasons: Any = tasks.pop("redo", [""] * len(sizes))
-    if sure is not None and has_part(numbers.kind, "questions"):
-        reasons = np.where(part_of(numbers.kind, "questions").sure(result, sure, crowd), "", f"less sure than {sure:g}")
+    questions = kind_of(numbers.kind).questions
+    if sure is not None and questions is not None:
+        reasons = np.where(questions.find_sure(result, sure, table), "", f"less sure than {sure:g}")
     why = np.select([sizes == 0, sizes == 1], ["no answer", "one answer"], reasons).tolist()
     order = dict.fromkeys([*(numbers.tables["tasks"].rows or ()), *range(len(why))])
     rows = sorted(order, key=lambda row: not why[row])

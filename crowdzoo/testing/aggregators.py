@@ -11,13 +11,15 @@ from unittest.mock import patch
 import numpy as np
 
 from crowdzoo.aggregation import Aggregation, Block, ConvergenceWarning
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.testing.explained import explained
 
 
-def check_aggregator(aggregator: Any) -> None:
+def check_aggregator(aggregator: Aggregator) -> None:
     """Runs every check of `AGGREGATOR_CHECKS`: the one line in a test of an aggregator for classes of one's own.
 
     To see all failures, and not the first alone, parametrise a test over that dictionary.
@@ -45,7 +47,7 @@ def check_aggregator(aggregator: Any) -> None:
         >>> from crowdzoo.testing import check_aggregator
         >>> check_aggregator(MajorityVote())
     """
-    if (kind := getattr(aggregator, "kind", "classification")) != "classification":
+    if not label_kind(kind := getattr(aggregator, "kind", "classification")).one_class:
         raise ConfigError(f"check_aggregator: is for classes, and {type(aggregator).__name__} is for kind {kind!r}.")
     for check in AGGREGATOR_CHECKS.values():
         check(aggregator)
@@ -83,11 +85,11 @@ def _table(
     )
 
 
-def _num_classes(aggregator: Any) -> int:
+def _num_classes(aggregator: Aggregator) -> int:
     return min(getattr(aggregator, "max_classes", 3), 3)
 
 
-def _crowd(aggregator: Any, seed: int = 0) -> tuple[Annotations, np.ndarray]:
+def _crowd(aggregator: Aggregator, seed: int = 0) -> tuple[Annotations, np.ndarray]:
     _data[:] = [f"simulated_crowd(num_classes={_num_classes(aggregator)}, seed={seed}) of crowdzoo.testing"]
     return simulated_crowd(num_classes=_num_classes(aggregator), seed=seed)
 
@@ -95,7 +97,7 @@ def _crowd(aggregator: Any, seed: int = 0) -> tuple[Annotations, np.ndarray]:
 _data: list[str] = []  # of the check that runs: what was simulated, and what was fitted last
 
 
-def _fit(aggregator: Any, annotations: Any, **extra: Any) -> Aggregation:
+def _fit(aggregator: Aggregator, annotations: Any, **extra: Any) -> Aggregation:
     names = () if len(annotations) > 8 else ("task_ids", "annotator_ids", "labels")
     rows = [f"{name} {getattr(annotations, name).tolist()}" for name in names]
     _data[1:] = [", ".join([f"last fitted to {annotations!r}", *rows, *extra])]
@@ -141,7 +143,7 @@ def _assert_same(left: Aggregation, right: Aggregation, atol: float = 0.0) -> No
 # === The checks ===
 
 
-def check_result_is_sound(aggregator: Any) -> None:
+def check_result_is_sound(aggregator: Aggregator) -> None:
     """A plain crowd: shapes, sums, no NaN; and most tasks come out right.
 
     `Aggregation.of(name, annotations, posteriors)` fills in all that follows from posteriors [N, K]. Arrays of the
@@ -153,7 +155,7 @@ def check_result_is_sound(aggregator: Any) -> None:
     assert result.accuracy(truth) >= 0.8
 
 
-def check_settings_and_input_stay(aggregator: Any) -> None:
+def check_settings_and_input_stay(aggregator: Aggregator) -> None:
     """`fit` changes neither the aggregator nor its input, nor NumPy's global random numbers.
 
     Work on copies, keep what is learned in the result, and draw from a generator of your own.
@@ -170,7 +172,7 @@ def check_settings_and_input_stay(aggregator: Any) -> None:
         np.testing.assert_array_equal(getattr(annotations, name), values)
 
 
-def check_fit_twice_equals_once(aggregator: Any) -> None:
+def check_fit_twice_equals_once(aggregator: Aggregator) -> None:
     """The second fit gives the first one's result, bit by bit, also after a fit on other data.
 
     Make a generator of random numbers in each `fit`, from a setting `seed`.
@@ -181,7 +183,7 @@ def check_fit_twice_equals_once(aggregator: Any) -> None:
     _assert_same(first, _fit(aggregator, annotations))
 
 
-def check_unanimous_crowd_is_believed(aggregator: Any) -> None:
+def check_unanimous_crowd_is_believed(aggregator: Aggregator) -> None:
     """Where all agree, that is the answer.
 
     Posteriors that stay unsure on purpose: declare `unanimous_probability`.
@@ -196,7 +198,7 @@ def check_unanimous_crowd_is_believed(aggregator: Any) -> None:
     assert (result.posteriors[np.arange(30), truth] > least).all()
 
 
-def check_row_order_is_irrelevant(aggregator: Any) -> None:
+def check_row_order_is_irrelevant(aggregator: Aggregator) -> None:
     """Shuffled rows give the same result up to rounding.
 
     Nothing may depend on which row comes first: sum over rows, and draw by the codes of tasks.
@@ -207,7 +209,7 @@ def check_row_order_is_irrelevant(aggregator: Any) -> None:
     _assert_same(_fit(aggregator, annotations), _fit(aggregator, replace(annotations, **columns)), atol=1e-7)
 
 
-def check_renaming_permutes(aggregator: Any) -> None:
+def check_renaming_permutes(aggregator: Aggregator) -> None:
     """Other codes for tasks, annotators and classes permute the result; only drawn ties may differ.
 
     Use codes as positions only. A method whose random starts are drawn by code declares `draws_by_code = True`.
@@ -242,7 +244,7 @@ def _drawn(result: Aggregation, annotations: Annotations) -> np.ndarray:
     return tied & (result.posteriors.max(axis=1) == 1.0)
 
 
-def check_blocks_are_irrelevant(aggregator: Any) -> None:
+def check_blocks_are_irrelevant(aggregator: Aggregator) -> None:
     """Blocks of a few annotations add up to what one block gives; or there are no blocks, as declared.
 
     A method that takes the whole table at once declares `whole_table = True`.
@@ -264,7 +266,7 @@ def check_blocks_are_irrelevant(aggregator: Any) -> None:
         assert max(numbers) > 1, "the table is not cut into blocks, so nothing was checked: declare `whole_table`"
 
 
-def check_gold_is_clamped(aggregator: Any) -> None:
+def check_gold_is_clamped(aggregator: Aggregator) -> None:
     """A known class is the answer, even against the whole crowd.
 
     Where `fit` takes gold [N], -1 for unknown: give these tasks a posterior of one, in every iteration.
@@ -282,7 +284,7 @@ def check_gold_is_clamped(aggregator: Any) -> None:
     _assert_same(_fit(aggregator, annotations, gold=np.full(len(truth), -1)), _fit(aggregator, annotations))
 
 
-def check_sparse_and_odd_tables(aggregator: Any) -> None:
+def check_sparse_and_odd_tables(aggregator: Aggregator) -> None:
     """One annotation; one class; tasks, annotators and classes that nothing is known of; a tie. Never a NaN.
 
     Look at divisions by counts that are 0 and logarithms of 0: add a small count, or raise to 1e-300 before. A tie of
@@ -309,7 +311,7 @@ def check_sparse_and_odd_tables(aggregator: Any) -> None:
         np.testing.assert_allclose(tied.posteriors, 0.5, atol=1e-9)
 
 
-def check_unknown_tasks_get_the_class_prior(aggregator: Any) -> None:
+def check_unknown_tasks_get_the_class_prior(aggregator: Aggregator) -> None:
     """A task without annotations has the class prior as posterior, and is marked by its count of zero.
 
     Say the class prior in the result, if there is one, and give it to these tasks.
@@ -323,7 +325,7 @@ def check_unknown_tasks_get_the_class_prior(aggregator: Any) -> None:
         np.testing.assert_allclose(result.posteriors[60:], [result.class_prior] * 2, atol=1e-12)
 
 
-def check_more_classes_than_it_knows_are_refused(aggregator: Any) -> None:
+def check_more_classes_than_it_knows_are_refused(aggregator: Aggregator) -> None:
     """An aggregator of few classes refuses more, and says how many there are.
 
     Raise DataError where annotations.num_classes is above `max_classes`, with the number in its message.

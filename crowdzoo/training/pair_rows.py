@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.reading.instances.instances import Instances
@@ -120,7 +121,7 @@ def annotations_from_frame(y: Labels, kind: str, task: str | None = None, *, lin
     try:
         return Annotations.from_frame(y, kind=kind, columns=layout.columns, **names)
     except (ConfigError, DataError) as error:
-        of_kind = "" if kind == "classification" else f", kind={kind!r}"
+        of_kind = "" if label_kind(kind).one_class else f", kind={kind!r}"
         better = line.format("ids").replace("annotations", f"Annotations.from_frame(frame{of_kind}, columns={{...}})")
         raise type(error)(f"{error}\nOptions of reading go to from_frame: {better}.") from error
 

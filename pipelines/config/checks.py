@@ -39,7 +39,7 @@ def setting_problems(config: PipelineConfig) -> list[str]:
     rules = _problems("data", Rules.of, config.label_kind.labels, {}, **reading_rules(config))
     return [
         *rules,
-        *_problems("aggregation", config.label_kind.create_aggregator, aggregation.method, **aggregation.arguments),
+        *_problems("aggregation", config.label_kind.aggregation.create, aggregation.method, **aggregation.arguments),
         *([] if rules else _method_problems(config)),  # which have the scale, too
         *_report_problems(config),
     ]
@@ -55,7 +55,7 @@ def outside_problems(config: PipelineConfig) -> list[str]:
 
 def reading_rules(config: PipelineConfig) -> dict[str, Any]:
     """Arguments of `Rules.of` that the kind's reader takes."""
-    return {name: getattr(config.data, name) for name in _RULES if name in config.label_kind.reading}
+    return {name: getattr(config.data, name) for name in _RULES if name in config.label_kind.options.reading}
 
 
 def _problems(section: str, check: Callable[..., Any], *args: Any, **named: Any) -> list[str]:
@@ -111,7 +111,7 @@ def _data_problems(config: PipelineConfig) -> list[str]:
             return [f"data.dataset: {named} has {held} and no {instances.name}; {way_out}."]
         return []
     problems = []
-    for key in kind.inputs:
+    for key in kind.options.inputs:
         if (path := getattr(data, key)) is None:
             continue
         try:
@@ -130,7 +130,7 @@ def _read_head(key: str, path: Path, config: PipelineConfig) -> None:
     data, kind = config.data, config.label_kind
     if key == "annotations" and data.platform is not None:
         Export(path, data.platform, kind.name, data.field, None, data.layout.encoding, data.layout.separator)
-    elif kind.labels.has_positions or (key == "gold" and kind.gold_reading):  # no table, or an export or a folder, too
+    elif kind.labels.has_positions or (key == "gold" and kind.options.gold):  # no table, or an export or a folder, too
         if not path.is_dir():
             check_regular(path)
     elif key == "annotations":

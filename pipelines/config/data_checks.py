@@ -47,9 +47,9 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
     if kind.labels.has_positions:
         if not (whole or _is_small(data.annotations)):
             return "no sentence, as the file is large (--check=all reads it)"
-        return f"{len(kind.read(data.annotations, **_options(config))):,} sentences"
+        return f"{len(kind.reading.read(data.annotations, **_options(config))):,} sentences"
     crowd, complete = _annotations(config, whole)
-    read = f"{len(crowd):,} {kind.counted}" + ("" if complete else " (the first; --check=all reads all)")
+    read = f"{len(crowd):,} {kind.reading.counted}" + ("" if complete else " (the first; --check=all reads all)")
     images = config.instances == IMAGES
     if not (whole or images or _is_small(data.instances)):
         return f"{read}, no instance, as the file is large (--check=all reads it)"
@@ -89,9 +89,9 @@ def check_own_base(config: PipelineConfig) -> None:
         crowd, values = dataset.annotations, dataset.instances
     else:
         data = config.data
-        options = data.model_dump(mode="json", include={*config.label_kind.reading}, exclude_none=True)
+        options = data.model_dump(mode="json", include={*config.label_kind.options.reading}, exclude_none=True)
         assert data.annotations is not None
-        read = config.label_kind.training_set(
+        read = config.label_kind.training.read(
             data.annotations, data.instances, config.model.inputs, data.instance_layout, config.model.base, **options
         )
         crowd, values = read.annotations, read.x
@@ -119,14 +119,14 @@ def _is_small(path: Path | str | None) -> bool:
 def _options(config: PipelineConfig) -> dict[str, Any]:
     """Options of the kind's reader, as the configuration gives them."""
     data = config.data
-    return {name: getattr(data, name) for name in config.label_kind.reading if name in type(data).model_fields}
+    return {name: getattr(data, name) for name in config.label_kind.options.reading if name in type(data).model_fields}
 
 
 def _annotations(config: PipelineConfig, whole: bool) -> tuple[Annotations, bool]:
     """Annotations, and whether they are all of the file's."""
     data, kind = config.data, config.label_kind
     if data.platform is not None:  # an export is read whole
-        return kind.read(data.annotations, **named_by_image(_options(config), str(data.instances))), True
+        return kind.reading.read(data.annotations, **named_by_image(_options(config), str(data.instances))), True
     source = source_of(data.annotations, config.kind, data.layout)
     # a last line without its end is a batch of its own
     small = source.text and source.path is not None and source.path.stat().st_size <= sources.CHUNK_BYTES

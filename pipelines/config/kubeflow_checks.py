@@ -63,12 +63,12 @@ def run_parameters(config: PipelineConfig) -> dict[str, Any]:
     """Settings that can be parameters of a run, by dotted key -> the file's value, None where it says nothing."""
     parameters = {f"training.{key}": value for key, value in config.training_arguments.items()}
     parameters["evaluation.tolerance"] = config.evaluation.tolerance
-    parameters[f"evaluation.minimum_{config.label_kind.metric}"] = config.minimum
+    parameters[f"evaluation.minimum_{config.label_kind.scoring.metric}"] = config.minimum
     return parameters | {f"data.{key}": place for key, place in _inputs(config).items()}
 
 
 def _inputs(config: PipelineConfig) -> dict[str, str]:
-    places = {key: getattr(config.data, key) for key in config.label_kind.inputs}
+    places = {key: getattr(config.data, key) for key in config.label_kind.options.inputs}
     return {key: str(place) for key, place in places.items() if place is not None}
 
 
@@ -137,9 +137,9 @@ def _wrong_place(config: PipelineConfig, key: str, place: str) -> list[str]:
 def _model_problems(config: PipelineConfig) -> list[str]:
     if config.model.base is not None and is_own(config.model.base):
         return ["model.base: a function of your own cannot run on Kubeflow. Choose a base of crowdzoo, or run here."]
-    unread = config.data.dataset is None and "instances" in config.label_kind.inputs
+    unread = config.data.dataset is None and "instances" in config.label_kind.options.inputs
     if unread and config.model.base is None:
-        bases = ", ".join(config.label_kind.bases)
+        bases = ", ".join(config.label_kind.training.bases)
         return [
             "model.base: must be named on Kubeflow, because the file of instances is not read when the pipeline is "
             f"compiled. It is one of {bases}."

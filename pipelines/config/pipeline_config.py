@@ -9,8 +9,9 @@ from pydantic import ConfigDict, Field, model_validator
 
 from crowdzoo import datasets
 from crowdzoo.data.instance_kinds import InstanceKind
+from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import DataError
-from crowdzoo.kinds import KINDS, Kind, kind_of
+from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.pipelines.config.kubeflow import KubeflowConfig
 from crowdzoo.pipelines.config.sections import (
     AggregationConfig,
@@ -43,7 +44,7 @@ class PipelineConfig(Section):
     model_config = ConfigDict(populate_by_name=True)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")]
-    kind: Literal[tuple(KINDS)] = "classification"  # type: ignore[valid-type]
+    kind: Literal[tuple(LABEL_KINDS)] = "classification"  # type: ignore[valid-type]
     seed: Seed = 0
     data: DataConfig
     aggregation: AggregationConfig
@@ -64,11 +65,11 @@ class PipelineConfig(Section):
         if not isinstance(values, Mapping):
             return values
         name = values.get("kind", "classification")
-        kind = KINDS.get(name) if isinstance(name, str) else None  # one that is not known is refused
-        filled, learned = dict(values), kind and kind.split_method(kind.method)[1]
+        kind = kind_of(name) if isinstance(name, str) and name in LABEL_KINDS else None  # another one is refused
+        filled, learned = dict(values), kind and kind.training.split_method(kind.training.default)[1]
         for section, key, default in (
-            ("aggregation", "method", "" if kind is None else learned or kind.aggregation),
-            ("method", "name", "" if kind is None else kind.method),
+            ("aggregation", "method", "" if kind is None else learned or kind.aggregation.default),
+            ("method", "name", "" if kind is None else kind.training.default),
         ):
             section_values = values.get(section)
             if section_values is None or isinstance(section_values, Mapping):  # anything else is refused as what it is
@@ -80,22 +81,32 @@ class PipelineConfig(Section):
         kind = self.label_kind
         if is_own(self.base):
             if kind.labels.has_positions:
-                raise ValueError(f"model.base '{self.model.base}': sentences are tagged by {kind.bases[0]}")
-        elif self.base not in kind.bases:
-            raise ValueError(f"model.base '{self.base}' is not for kind {kind.name}; it is {' or '.join(kind.bases)}")
-        second = ("instance_columns", "outside_images") if "instances" in kind.inputs else ()
+                raise ValueError(f"model.base '{self.model.base}': sentences are tagged by {kind.training.bases[0]}")
+        elif self.base not in kind.training.bases:
+            raise ValueError(
+                f"model.base '{self.base}' is not for kind {kind.name}; it is {' or '.join(kind.training.bases)}"
+            )
+        second = ("instance_columns", "outside_images") if "instances" in kind.options.inputs else ()
         owner = (
             "a base of your own"
             if is_own(self.base)
             else f"kind {kind.name}"
-            if self.base == kind.bases[0]
+            if self.base == kind.training.bases[0]
             else f"base {self.base}"
         )
-        reading = (key for key in (*kind.inputs, *kind.reading, *second) if key in DataConfig.model_fields)
+        reading = (
+            key for key in (*kind.options.inputs, *kind.options.reading, *second) if key in DataConfig.model_fields
+        )
         by_annotations = ("compare", "annotation_tolerance") if kind.labels.one_class else ()
         for section, allowed in {
             "data": dict.fromkeys(("dataset", *reading, "eval_fraction")),
-            "evaluation": ("tolerance", "undecided", *by_annotations, f"minimum_{kind.metric}", "new_signatures"),
+            "evaluation": (
+                "tolerance",
+                "undecided",
+                *by_annotations,
+                f"minimum_{kind.scoring.metric}",
+                "new_signatures",
+            ),
             "model": ("base", *self._base_keys),
         }.items():
             strange = sorted(getattr(self, section).model_fields_set - set(allowed))
@@ -103,11 +114,10 @@ class PipelineConfig(Section):
                 raise ValueError(f"{section}.{strange[0]} is not for {owner}, where {section} has {', '.join(allowed)}")
         if self.training.warm_start and not (kind.labels.has_numbers or kind.labels.one_class):
             raise ValueError(f"training.warm_start is for classes and ratings, not for kind {kind.name}; remove it")
-        missing = [key for key in kind.needed if getattr(self.data, key) is None]
+        needed = kind.options.needed
+        missing = [key for key in needed if getattr(self.data, key) is None]
         if self.data.dataset is None and missing:
-            raise ValueError(
-                f"data needs {' and '.join(repr(key) for key in kind.needed)}, or 'dataset' (the name of a shipped set)"
-            )
+            raise ValueError(f"data needs {' and '.join(map(repr, needed))}, or 'dataset' (the name of a shipped set)")
         return self
 
     @property
@@ -128,9 +138,9 @@ class PipelineConfig(Section):
     @cached_property
     def instances(self) -> InstanceKind:
         """The kind of instance that the base takes; where none is named, that of the file as its columns show it."""
-        kinds = self.label_kind.instance_kinds
+        kinds = self.label_kind.training.instance_kinds
         if self.model.base is not None and not is_own(self.model.base):
-            return self.label_kind.taken_by(self.model.base)
+            return self.label_kind.training.instances_for(self.model.base)
         if self.data.dataset is not None and datasets.has(self.data.dataset, self.kind):
             return datasets.instances_of(self.data.dataset)
         if self.data.instances is None or isinstance(self.data.instances, str):  # a URI is not read here
@@ -146,7 +156,7 @@ class PipelineConfig(Section):
         """Settings of the model that the base has."""
         if is_own(self.base):
             return ["arguments", "encoder", "inputs"]
-        known = {field.name for field in fields(self.label_kind.settings_class(self.base))}
+        known = {field.name for field in fields(self.label_kind.training.settings_class(self.base))}
         known -= {"arguments"}  # of the method
         return [name for name in ModelConfig.model_fields if name in known]
 
@@ -160,14 +170,14 @@ class PipelineConfig(Section):
         model = self.model.model_dump(mode="json", include=set(self._base_keys), exclude_none=True)
         if is_own(self.base):
             model = _own_settings(self.instances, model)
-        return self.label_kind.settings(
+        return self.label_kind.training.settings(
             self.base,
             method=self.method.name,
             arguments=self.method.arguments,
             seed=self.seed,
             **model,
             **self.training_arguments,
-            **{key: getattr(self.data, key) for key in self.label_kind.scale},
+            **{key: getattr(self.data, key) for key in self.label_kind.options.scale},
         )
 
     @property
@@ -195,7 +205,7 @@ class PipelineConfig(Section):
     @property
     def minimum(self) -> float:
         """The least value of the kind's metric that any pushed model must have."""
-        return getattr(self.evaluation, f"minimum_{self.label_kind.metric}")
+        return getattr(self.evaluation, f"minimum_{self.label_kind.scoring.metric}")
 
 
 def _own_settings(instances: InstanceKind, model: Mapping[str, Any]) -> dict[str, Any]:

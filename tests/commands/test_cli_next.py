@@ -11,7 +11,6 @@ from csv_files import read_csv
 
 from crowdzoo.commands import main as cli
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.classes.kind import Classification
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def test_tasks_without_labels_are_asked_about_and_texts_go_to_label_studio(folde
 
 
 def test_where_the_default_method_has_no_confusion_matrices_those_of_another_one_are_taken(folder, monkeypatch):
-    monkeypatch.setattr(Classification, "aggregation", "glad")
+    monkeypatch.setitem(vars(kind_of("classification").aggregation), "default", "glad")
     assert run("a.csv", "--budget", 5, "--out", "b.csv") == 0
     assert len(read_csv("b.csv")) == 5
     assert run("a.csv", "--method", "glad") == 4
@@ -272,7 +271,7 @@ def test_several_labels_are_asked_about_together(folder, capsys):
     assert re.search(r"when to stop +not known here", capsys.readouterr().out)
     from crowdzoo.aggregation import MultiLabel
 
-    crowd = kind_of("classification").read("m.csv", label_separator=";", on_duplicate="all", no_label="(none)")
+    crowd = kind_of("classification").reading.read("m.csv", label_separator=";", on_duplicate="all", no_label="(none)")
     found = MultiLabel("dawid-skene").fit(crowd)
     for row in read_csv("b.csv"):
         task, who = int(row["task"]), found.annotators.tolist().index(row["annotator"])

@@ -76,7 +76,7 @@ class Folder:
             "eval_fraction": 0.25,
             **options,
         }
-        files = {key: settings.get(key) for key in KINDS[settings["kind"]].inputs}
+        files = {key: settings.get(key) for key in KINDS[settings["kind"]].options.inputs}
         AnnotationExampleGen.test_call(
             **outputs,
             settings=json.dumps(settings),

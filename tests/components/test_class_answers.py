@@ -7,7 +7,7 @@ import pytest
 
 from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.classes.records import aggregate
+from crowdzoo.kinds.classes.records import ClassRecords
 from crowdzoo.records.crowd_answers import BOTH
 
 
@@ -34,7 +34,7 @@ def crowds():
 )
 def test_eval_follows_from_train_by_bayes_rule_or_from_a_fit_to_both(crowds, name, learns):
     method = create(name, seed=0)
-    found = aggregate(method, crowds, method.fit, "").tables["eval"].to_pydict()
+    found = ClassRecords().aggregate(method, crowds, method.fit, "").tables["eval"].to_pydict()
     both, taught = method.fit(crowds[BOTH]), method.fit(crowds["train"])
     expected = taught.posteriors_of(crowds["eval"]) if learns else both.posteriors[20:]
     assert found["task"] == list(map(str, crowds["eval"].tasks))
@@ -47,6 +47,6 @@ def test_eval_counts_annotations_by_their_confidence_as_train_does(crowds):
         split: replace(crowd, confidence=np.where(np.arange(len(crowd)) % 2, 0.5, 0.9))
         for split, crowd in crowds.items()
     }
-    found = aggregate(method, crowds, method.fit, "").tables["eval"].to_pydict()
+    found = ClassRecords().aggregate(method, crowds, method.fit, "").tables["eval"].to_pydict()
     whole = replace(method.fit(crowds["train"]), confidence=False).posteriors_of(crowds["eval"])
     assert np.abs(np.array(found["posterior"]) - whole).max() > 0.05

@@ -88,7 +88,8 @@ def test_a_model_of_other_classes_or_columns_is_pushed_only_where_that_is_asked_
         assert [*models] == ["candidate"]
         return {"candidate": {"accuracy": 0.1}}
 
-    monkeypatch.setattr("crowdzoo.kinds.classes.records.model_scores", scores)  # what is measured is told above
+    # what is measured is told above
+    monkeypatch.setattr("crowdzoo.kinds.classes.records.ClassRecords.model_scores", staticmethod(scores))
     card = {"classes": ["x", "y"], "signatures": {"serving_default": {"inputs": {"instances": [3]}}}}
     write_card(linear_model(evaluate.serving / "7", GOOD), {**card, "features": ["a", "b"]})
     card = {**card, "features": ["a", "b"], **changed}
@@ -120,7 +121,7 @@ def test_the_baseline_of_a_serving_folder_in_a_store_is_measured_by_its_copy_and
         }
 
     monkeypatch.setattr(evaluator, "remote_baseline", baseline)
-    monkeypatch.setattr("crowdzoo.kinds.classes.records.model_scores", scores)
+    monkeypatch.setattr("crowdzoo.kinds.classes.records.ClassRecords.model_scores", staticmethod(scores))
     summary, blessing, files = evaluate(BAD, serving="s3://crowd/serving/")
     assert summary["baseline"] == {"model": "s3://crowd/serving/7", "accuracy": 0.7}
     assert summary["reason"].startswith(
@@ -139,7 +140,7 @@ def test_the_baseline_of_a_serving_folder_in_a_store_is_measured_by_its_copy_and
 @pytest.mark.parametrize("kind", ["classification", "sequence"])
 def test_a_first_model_is_judged_by_the_minimum(kind, value, minimum, blessed, said):
     kind = kind_of(kind)
-    found, reason = _verdict({"candidate": {kind.metric: value}, "baseline": None}, kind, 0.0, minimum)
+    found, reason = _verdict({"candidate": {kind.scoring.metric: value}, "baseline": None}, kind, 0.0, minimum)
     assert (found, said in reason) == (blessed, True)
 
 

@@ -10,7 +10,7 @@ from csv_files import write_csv
 from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.preferences.records import model_scores, read_pairs
+from crowdzoo.kinds.preferences.records import PreferenceRecords, read_pairs
 from crowdzoo.records.example_files import read_dataset_info, split_files
 
 ROWS = [
@@ -156,7 +156,9 @@ def test_scores_are_those_of_the_known_pairs_and_of_what_was_said(folder, monkey
 
     monkeypatch.setattr("crowdzoo.kinds.preferences.records.load_predictor", asked)
     info = read_dataset_info(aggregated.uri)
-    found = model_scores({"candidate": "there"}, split_files(aggregated.uri, "eval"), info)["candidate"]
+    found = PreferenceRecords().model_scores({"candidate": "there"}, split_files(aggregated.uri, "eval"), info)[
+        "candidate"
+    ]
     # the score is the first feature: s 7 over p 1 right, s 7 over u 9 wrong, v 11 over u 9 right
     assert (found["tasks"], found["pair_accuracy"]) == (3, pytest.approx(2 / 3))
     assert found["log_likelihood"] == pytest.approx((np.log(0.5) + np.log(0.4)) / 2), "ann said left, cid said right"

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.ratings.records import model_scores
+from crowdzoo.kinds.ratings.records import RatingRecords
 from crowdzoo.records.example_dataset import ExampleDataset
 
 RATINGS = [
@@ -141,7 +141,7 @@ def test_errors_are_those_of_the_tasks_whose_rating_is_known(ratings_folder, tmp
     info = json.loads(tf.io.gfile.GFile(f"{examples.uri}/dataset.json").read())
     model = line_model(tmp_path / "model", 2.0)
     files = f"{examples.uri}/Split-eval/*"
-    scores = model_scores({"candidate": model}, files, info)
+    scores = RatingRecords().model_scores({"candidate": model}, files, info)
     assert scores["candidate"].pop("by_task").mean() == pytest.approx(scores["candidate"]["r2"])
     # e0: says 3, is 3.5; e2: says 8, is -2.25; their mean is 0.625, squares about it 2 * 2.875^2
     assert scores == {
@@ -153,7 +153,7 @@ def test_errors_are_those_of_the_tasks_whose_rating_is_known(ratings_folder, tmp
     }  # fmt: skip
     broken = line_model(tmp_path / "broken", float("nan"))
     with pytest.raises(ValueError, match="broken: the model answers nan to 2 of the 2 tasks"):
-        model_scores({"candidate": broken}, files, info)
+        RatingRecords().model_scores({"candidate": broken}, files, info)
 
 
 def test_a_regressor_is_blessed_by_its_r2(ratings_folder, tmp_path):

@@ -11,7 +11,7 @@ import tensorflow as tf
 from crowdzoo.aggregation import create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.sentences.records import model_scores, read_crowd_sequences, read_examples, sentence_example
+from crowdzoo.kinds.sentences.records import SpanRecords, read_crowd_sequences, read_examples, sentence_example
 from crowdzoo.records.crowd_answers import add_answer
 from crowdzoo.records.example_files import read_dataset_info, split_by_hash
 from crowdzoo.sequences import CrowdSequences, convert_tags
@@ -305,7 +305,7 @@ def test_scores_are_those_of_spans_counted_by_hand(spans, tmp_path):
     good, none = capital_tagger(tmp_path / "good"), capital_tagger(tmp_path / "none", name_tag="O")
     info = read_dataset_info(spans.aggregated.uri)
     (files,) = pattern(spans.aggregated, "eval")
-    summary = model_scores({"candidate": good, "baseline": none}, files, info)
+    summary = SpanRecords().model_scores({"candidate": good, "baseline": none}, files, info)
     assert summary["candidate"]["tasks"] == np.sum(spans.split == "eval")
     for found in summary.values():
         assert (len(found["by_task"]), found["by_task"].mean()) == (found["tasks"], pytest.approx(found["f1"]))
@@ -317,7 +317,7 @@ def test_scores_are_those_of_spans_counted_by_hand(spans, tmp_path):
 def test_a_model_that_cuts_text_otherwise_is_refused(columns, tmp_path):
     info, files = read_dataset_info(columns.aggregated.uri), pattern(columns.aggregated, "eval")
     with pytest.raises(ValueError, match=r"model: cuts '.* left U.S. today' into \[.*'U.S.', 'today'\], not \[.*'U'"):
-        model_scores({"candidate": capital_tagger(tmp_path / "model")}, *files, info)
+        SpanRecords().model_scores({"candidate": capital_tagger(tmp_path / "model")}, *files, info)
 
 
 @pytest.mark.parametrize(

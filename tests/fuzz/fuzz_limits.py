@@ -220,7 +220,7 @@ def check_archive(content):
         path.write_bytes(content)
         for platform, kind in (("doccano", "classification"), ("png-masks", "region")):
             with contextlib.suppress(CrowdzooError):
-                kind_of(kind).read(path, platform=platform)
+                kind_of(kind).reading.read(path, platform=platform)
 
 
 # === Masks ===
@@ -260,7 +260,7 @@ def check_mask(content):
             Path(folder, who).mkdir()
             Path(folder, who, "a.png").write_bytes(own)
         with contextlib.suppress(CrowdzooError):
-            kind_of("region").read(folder, platform="png-masks")
+            kind_of("region").reading.read(folder, platform="png-masks")
     assert not started.called, started.call_args
 
 

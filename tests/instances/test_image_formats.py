@@ -56,7 +56,7 @@ def test_postscript_by_the_name_of_an_image_starts_no_program(tmp_path, ghostscr
         (tmp_path / "masks" / who).mkdir(parents=True)
         Image.fromarray(np.zeros((9, 9), np.uint8)).save(tmp_path / "masks" / who / "a.png")
     regions = kind_of("region")
-    crowd = regions.read(tmp_path / "masks", platform="png-masks")
+    crowd = regions.reading.read(tmp_path / "masks", platform="png-masks")
     photos = tmp_path / "photos"
     photos.mkdir()
     Image.fromarray(np.zeros((9, 9), np.uint8)).save(photos / "a.png")
@@ -64,8 +64,8 @@ def test_postscript_by_the_name_of_an_image_starts_no_program(tmp_path, ghostscr
     (photos / "a.png").write_bytes(POSTSCRIPT)
     (tmp_path / "masks" / "ann" / "a.png").write_bytes(POSTSCRIPT)
     readers = (
-        lambda: regions.read(tmp_path / "masks", platform="png-masks"),
-        lambda: regions.gold_of(crowd, tmp_path / "masks" / "ann"),
+        lambda: regions.reading.read(tmp_path / "masks", platform="png-masks"),
+        lambda: regions.reading.gold_of(crowd, tmp_path / "masks" / "ann"),
         lambda: read_instances(photos, IMAGES),
         lambda: instance_views(images, [0], 1000),
     )

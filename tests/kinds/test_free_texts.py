@@ -11,7 +11,6 @@ from crowdzoo.aggregation import TEXT_METHODS
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.parts import part_of
 from crowdzoo.tables import Annotations
 
 TRUE = ["it was late in the day", "we saw the big dog run", "she has an old red hat", "they went home by train"]
@@ -45,9 +44,9 @@ def test_texts_are_aggregated_and_compared_with_gold(files, capsys):
 
 def test_a_further_text_brings_what_its_weight_takes_off_the_error_of_the_mean(files):
     crowd = Annotations.read(files / "texts.csv", kind="free-text", columns="label=text")
-    questions = part_of("free-text", "questions")
-    result = kind_of("free-text").create_aggregator("text-rasa").fit(crowd)
-    agreement = questions.known(result, None)
+    questions = kind_of("free-text").questions
+    result = kind_of("free-text").aggregation.create("text-rasa").fit(crowd)
+    agreement = questions.skills(result, slice(None))
     lacks = 1 - agreement
     weights = np.average(lacks, weights=result.annotations_per_annotator) / lacks
     before = 1 + weights.sum()  # everybody answered, and one usual answer more
@@ -98,7 +97,7 @@ def rows_of(table):
 def test_the_column_of_texts_has_usual_names(tmp_path, name):
     (tmp_path / "a.csv").write_text(f"task,annotator,{name}\n1,ann,a cat\n1,bob,\n")
     with pytest.raises(DataError, match=r"row 3, column .* is empty"):
-        kind_of("free-text").read(tmp_path / "a.csv")
+        kind_of("free-text").reading.read(tmp_path / "a.csv")
 
 
 def test_texts_that_are_read_as_classes_are_warned_of():
@@ -129,7 +128,7 @@ def test_what_is_not_for_free_texts_is_refused(files, capsys, words, message):
 
 def test_a_part_that_a_kind_lacks_is_refused():
     with pytest.raises(ConfigError, match="there is no pipeline of free texts"):
-        part_of("free-text", "records")
+        assert kind_of("free-text").records
 
 
 def test_the_guide_runs_and_its_figures_are_the_saved_ones():

@@ -17,8 +17,8 @@ def test_an_annotated_image_that_is_not_in_the_folder_is_said(tmp_path):
     with pytest.raises(
         DataError, match=r"'c.png' is not one of the tasks (.*\n)*.*photos: The tasks are its images: copy"
     ):
-        KINDS["classification"].training_set(answers, folder)
+        KINDS["classification"].training.read(answers, folder)
     with pytest.warns(UserWarning, match="2 rows were left out"):
-        found = KINDS["classification"].training_set(answers, folder, on_bad_rows="reject")
+        found = KINDS["classification"].training.read(answers, folder, on_bad_rows="reject")
     assert found.crowd.tasks.tolist() == ["a.png", "b.png"]
     assert found.crowd.num_rejected == 2

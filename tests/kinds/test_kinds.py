@@ -1,37 +1,23 @@
 """Every kind of label has every part, and the parts fit the rooms that they come from."""
 
 import argparse
-import inspect
 
 import numpy as np
 import pytest
 
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
-from crowdzoo.data.label_kinds import LABEL_KINDS
+from crowdzoo.commands.options import add_kinds, checked_kind
+from crowdzoo.data.label_kinds import LABEL_KINDS, MULTI_LABEL
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.instances import INSTANCE_KINDS
 from crowdzoo.kinds import KINDS, kind_of
-from crowdzoo.kinds.parts import part_of
+from crowdzoo.kinds.measure import Measure
+from crowdzoo.kinds.page import KindPage
 from crowdzoo.kinds.sentences.kind import counted_in_characters
 from crowdzoo.tables import Annotations
 from crowdzoo.training.bases import BASES
 from crowdzoo.training.methods import AGGREGATED
-
-PARTS = (
-    "name",
-    "title",
-    "counted",
-    "inputs",
-    "needed",
-    "reading",
-    "aggregation",
-    "metric",
-    "metric_title",
-    "signature",
-    "answer",
-    "header",
-)
 
 
 @pytest.fixture(params=[*KINDS])
@@ -40,76 +26,99 @@ def kind(request):
 
 
 def test_every_kind_of_label_has_one_object():
-    assert set(KINDS) == set(LABEL_KINDS)
+    assert set(KINDS) == {*LABEL_KINDS, MULTI_LABEL.name}
     for name, kind in KINDS.items():
         assert kind.name == name
-        assert kind.labels is LABEL_KINDS[name]
+        assert kind.labels is {**LABEL_KINDS, MULTI_LABEL.name: MULTI_LABEL}[name]
 
 
 def test_every_kind_has_every_part(kind):
-    for part in PARTS:
-        assert getattr(kind, part)
-    assert not inspect.isabstract(type(kind))
-    assert set(kind.needed) <= set(kind.inputs)
-    assert kind.aggregation in kind.aggregators()
+    for part in (
+        kind.title,
+        kind.reading.counted,
+        kind.scoring.metric,
+        kind.scoring.metric_title,
+        kind.prediction.header,
+    ):
+        assert part
+    assert issubclass(kind.page, KindPage)
+    assert issubclass(kind.measure, Measure)
+    assert kind.page.kind == kind.name
+    assert kind.questions is None or kind.questions.unit
+    assert set(kind.options.needed) <= set(kind.options.inputs)
+    assert kind.aggregation.default in kind.aggregation.methods()
     if not kind.labels.trained:
-        assert not [*kind.methods()]
-        assert not kind.bases
-        with pytest.raises(ConfigError, match=rf"no method learns from {kind.title}\. Aggregate them"):
-            kind.split_method(kind.aggregation)
+        assert not [*kind.training.methods()]
+        assert not kind.training.bases
+        message = "unknown kind" if kind.labels.has_several else rf"no method learns from {kind.title}\. Aggregate them"
+        with pytest.raises(ConfigError, match=message):
+            kind.training.split_method(kind.aggregation.default)
         return
-    assert AGGREGATED in kind.methods()
-    assert kind.method in kind.methods()
-    assert kind.bases
-    for base in kind.bases:
-        assert (kind.settings(base).kind, kind.settings(base).method) == (kind.name, kind.method)
-    assert set(kind.scale) <= set(kind.reading)
+    assert AGGREGATED in kind.training.methods()
+    assert kind.training.default in kind.training.methods()
+    assert kind.training.bases
+    for base in kind.training.bases:
+        assert (kind.training.settings(base).kind, kind.training.settings(base).method) == (
+            kind.name,
+            kind.training.default,
+        )
+    assert set(kind.options.scale) <= set(kind.options.reading)
 
 
 def test_every_base_model_has_settings_and_belongs_to_one_kind_of_instance():
     bases = [base for instances in INSTANCE_KINDS for base in {*instances.bases.values()}]
     assert sorted(bases) == sorted([*BASES, "sequence-tagger"])
     for name, kind in KINDS.items():
-        for base in kind.bases:
-            assert (kind.settings(base).base, kind.settings(base).kind) == (base, name)
+        for base in kind.training.bases:
+            assert (kind.training.settings(base).base, kind.training.settings(base).kind) == (base, name)
     assert {name for instances in INSTANCE_KINDS for name in instances.bases} <= set(KINDS)
 
 
 def test_an_aggregator_gets_the_seed_where_it_takes_one_and_the_settings_win():
     ratings, classes, sentences = (kind_of(name) for name in ("regression", "classification", "sequence"))
-    assert ratings.create_aggregator("mean", seed=5) == create("mean", kind="regression")
-    assert classes.create_aggregator("glad", seed=5).seed == 5
-    assert sentences.create_aggregator("hmm-crowd", seed=5).seed == 5
-    assert sentences.create_aggregator("glad", seed=5).settings == {"seed": 5}
-    assert sentences.create_aggregator().seed == 0
+    assert ratings.aggregation.create("mean", seed=5) == create("mean", kind="regression")
+    assert classes.aggregation.create("glad", seed=5).seed == 5
+    assert sentences.aggregation.create("hmm-crowd", seed=5).seed == 5
+    assert sentences.aggregation.create("glad", seed=5).settings == {"seed": 5}
+    assert sentences.aggregation.create().seed == 0
     with pytest.raises(ConfigError, match="glad"):
-        ratings.create_aggregator("glad")
+        ratings.aggregation.create("glad")
 
 
-def test_options_of_other_kinds_are_refused_by_name(kind):
-    for name in kind.refused:
-        option = f"--{name.replace('_', '-')}"
-        for value, shown in ((3, f"{option} 3: "), (0.0, f"{option} 0: "), (True, f"{option}: ")):
+def refused_by(kind):
+    """Names of options that a kind refuses."""
+    own = {option.name for option in kind.options.own}
+    others = {option.name for other in KINDS.values() for option in other.options.own if option.refusal}
+    return {*kind.options.refused, *others} - own
+
+
+@pytest.mark.parametrize("name", LABEL_KINDS)
+def test_options_of_other_kinds_are_refused_by_name(name):
+    names = refused_by(kind_of(name))
+    assert names
+    for option in names:
+        flag = f"--{option.replace('_', '-')}"
+        for value, shown in ((3, f"{flag} 3: "), (0.0, f"{flag} 0: "), (True, f"{flag}: ")):
             with pytest.raises(ConfigError, match=shown):
-                kind.check_arguments(argparse.Namespace(**{name: value}))
-    kind.check_arguments(argparse.Namespace(**dict.fromkeys(kind.refused)))
-    mine = argparse.ArgumentParser()
-    kind.add_arguments(mine)
-    assert not {action.dest for action in mine._actions} & set(kind.refused)
+                checked_kind(argparse.Namespace(kind=name, **{option: value}))
+    assert checked_kind(argparse.Namespace(kind=name, **dict.fromkeys(names))) is kind_of(name)
+    command = argparse.ArgumentParser()
+    add_kinds(command)
+    assert {option.name for option in kind_of(name).options.own} <= {action.dest for action in command._actions}
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if datasets.names(name)])
 def test_a_shipped_data_set_is_read_aggregated_and_compared_with_gold(name, tmp_path):
     kind, name = kind_of(name), datasets.names(name)[0]
-    written = dict(zip(kind.inputs, datasets.write_files(datasets.load(name), tmp_path), strict=False))
-    crowd = kind.read(written["annotations"])
+    written = dict(zip(kind.options.inputs, datasets.write_files(datasets.load(name), tmp_path), strict=False))
+    crowd = kind.reading.read(written["annotations"])
     gold_path = written.get("instances")
-    gold = kind.gold_of(crowd, gold_path)
-    result = kind.create_aggregator(next(iter(kind.aggregators()))).fit(crowd)
-    rows = dict([*kind.size_rows(crowd), *kind.result_rows(result, crowd, gold, False)])
+    gold = kind.reading.gold_of(crowd, gold_path)
+    result = kind.aggregation.create(next(iter(kind.aggregation.methods()))).fit(crowd)
+    rows = dict([*kind.reading.size_rows(crowd), *kind.aggregation.rows(result, crowd, gold, False)])
     assert "annotators" in rows
     assert any("gold" in name or "gold" in text or "F1" in name for name, text in rows.items())
-    kind.write_result(result, crowd, tmp_path / "out")
+    kind.aggregation.write(result, crowd, tmp_path / "out")
     assert (tmp_path / "out" / "summary.json").exists()
 
 
@@ -147,10 +156,10 @@ def test_scores_are_those_of_perfect_and_of_wrong_answers():
 )  # fmt: skip
 def test_predictions_are_lines_of_a_csv_file(name, outputs, lines):
     kind = kind_of(name)
-    assert kind.answer in outputs
-    found = kind.prediction_lines([1, "t,2"], outputs)
+    assert kind.prediction.answer in outputs
+    found = kind.prediction.lines([1, "t,2"], outputs)
     assert found == lines
-    assert all(len(line.split(",")) >= len(kind.header) for line in found)
+    assert all(len(line.split(",")) >= len(kind.prediction.header) for line in found)
 
 
 @pytest.mark.parametrize(("task", "labels"), [("classification", ("cat", "dog")), ("regression", ("2", "8"))])
@@ -164,17 +173,17 @@ def test_tasks_that_nobody_labelled_are_not_trained_on(tmp_path, task, labels):
     ]
     (tmp_path / "i.csv").write_text("task,f0,split\n" + "".join(lines))  # nobody labelled 5
     kind = kind_of(task)
-    data = kind.training_set(tmp_path / "a.csv", tmp_path / "i.csv")
+    data = kind.training.read(tmp_path / "a.csv", tmp_path / "i.csv")
     assert data.training.tolist() == [True, False, True, True, False]
     assert data.instances.tolist() == [[1.5], [3.5], [4.5]]
-    assert ("tasks trained on", "3") in kind.size_rows(data.trained_on, " trained on")
-    targets = kind.targets(
-        kind.create_aggregator("majority-vote" if task == "classification" else "mean").fit(data.used), data.used
+    assert ("tasks trained on", "3") in kind.reading.size_rows(data.trained_on, " trained on")
+    targets = kind.training.targets(
+        kind.aggregation.create("majority-vote" if task == "classification" else "mean").fit(data.used), data.used
     )
     assert len(targets) == 3
     (tmp_path / "i.csv").write_text("task,f0,split\n" + "".join(lines).replace("train", "eval"))
     with pytest.raises(DataError, match="every annotated task is of the split 'eval'"):
-        kind.training_set(tmp_path / "a.csv", tmp_path / "i.csv")
+        kind.training.read(tmp_path / "a.csv", tmp_path / "i.csv")
 
 
 def test_labels_of_images_are_read_twice_but_warn_once(tmp_path):
@@ -186,7 +195,7 @@ def test_labels_of_images_are_read_twice_but_warn_once(tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["task,annotator,label", *said, "0,ann,Cat", "9,bob,cat"]) + "\n")
     options = {"on_duplicate": "last", "on_bad_rows": "reject", "rejects": tmp_path / "rejects.csv"}
     with pytest.warns(DataWarning) as seen:
-        data = KINDS["classification"].training_set(tmp_path / "a.csv", tmp_path / "photos", **options)
+        data = KINDS["classification"].training.read(tmp_path / "a.csv", tmp_path / "photos", **options)
     assert ["differ only in case" in str(warning.message) for warning in seen] == [True]
     assert len(data.annotations) == 6
     assert len((tmp_path / "rejects.csv").read_text().splitlines()) == 3  # with the header
@@ -202,7 +211,6 @@ def test_offsets_of_spans_are_counted_in_characters():
     assert outputs["starts"][0, 0] == 7
 
 
-def test_a_kind_that_is_not_known_has_no_parts():
-    with pytest.raises(ConfigError, match="unknown kind 'clases'"):
-        part_of("clases", "page")
-    assert part_of("multi-label", "page").PAGE.kind == "multi-label"
+def test_a_kind_that_is_not_known_is_named():
+    with pytest.raises(ConfigError, match="unknown kind of label 'clases'"):
+        kind_of("clases")

@@ -23,7 +23,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage, Region, mask_of_pixels
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.parts import part_of
 from crowdzoo.kinds.regions.masks import marked_images, mask_of
 from crowdzoo.records.crowd_answers import BOTH
 
@@ -167,11 +166,11 @@ def test_what_cannot_be_learned_from_is_named(files, tmp_path, capsys, spoil, wo
 def test_gold_is_renamed_as_the_answers_and_a_class_that_nobody_marked_is_said(files, tmp_path):
     shutil.copytree(files / "gold", tmp_path / "gold")
     given = {"platform": "png-masks", "rename": "255=cell", "gold": tmp_path / "gold"}
-    found = kind_of("region").training_set(files / "jobs", files / "photos", **given)
+    found = kind_of("region").training.read(files / "jobs", files / "photos", **given)
     assert {region.label for image in found.gold for region in image.regions} == {"cell"}
     save(tmp_path / "gold" / "03.png", np.full((H, W), 25))
     with pytest.warns(DataWarning, match=r"\['25'\], and annotators have \['cell'\] alone.*rename='25=cell'"):
-        kind_of("region").training_set(files / "jobs", files / "photos", **given)
+        kind_of("region").training.read(files / "jobs", files / "photos", **given)
 
 
 @pytest.mark.slow
@@ -190,13 +189,13 @@ def test_networks_for_masks_are_compared_by_the_answers_to_hidden_images(files, 
         for half in "ab":
             save(tmp_path / path.relative_to(files).parent / f"{half}{path.name}", image.open(path))
     kind = kind_of("region")
-    data = kind.training_set(tmp_path / "jobs", tmp_path / "photos", platform="png-masks")
+    data = kind.training.read(tmp_path / "jobs", tmp_path / "photos", platform="png-masks")
     tasks = data.crowd.tasks
-    small = kind.settings("image-segmenter", height=H, width=W, stages=[4], epochs=20, learning_rate=0.05)
+    small = kind.training.settings("image-segmenter", height=H, width=W, stages=[4], epochs=20, learning_rate=0.05)
     held_out = np.char.startswith(tasks.astype(str), "b")
     found = compare(data.crowd, data.x, methods=["ccem"], tasks=tasks, held_out=held_out, settings=small)
     strange = MarkedImage(H, W, (Region("strange", mask_of_pixels(np.ones((H, W), bool))),))
-    compared = part_of("region", "compared").COMPARED(data.crowd, np.full(len(tasks), strange))
+    compared = kind_of("region").measure(data.crowd, np.full(len(tasks), strange))
     assert compared.gold_targets(np.array([0]))[0].regions == ()  # nobody marked that class
     assert found.measure == "Dice coefficient with hidden answers"
     assert (found.num_tasks, found.frame["score"].min() > 0.7) == (N - 2, True), found.frame
@@ -207,7 +206,9 @@ def test_networks_for_masks_take_settings_and_no_base():
     with pytest.raises(ConfigError, match="no network for feature vectors learns regions: run crowdzoo compare ANNO"):
         compare(said, ["a.png"])
     with pytest.raises(ConfigError, match="base: regions are learned by a network that the settings name"):
-        compare(said, ["a.png"], base=lambda context: None, settings=kind_of("region").settings("image-segmenter"))
+        compare(
+            said, ["a.png"], base=lambda context: None, settings=kind_of("region").training.settings("image-segmenter")
+        )
 
 
 # === Pipeline ===
@@ -253,7 +254,7 @@ def tasks(files, tmp_path):
     def read(**changed):
         options = {"kind": "region", "platform": "png-masks", "eval_fraction": 0.4, "gold": f"{files}/gold"}
         options |= {"annotations": f"{files}/jobs", "instances": f"{files}/photos", **changed}
-        return part_of("region", "records").read_labelled(options, "", str(tmp_path))
+        return kind_of("region").records.read(options, "", str(tmp_path))
 
     return read
 
@@ -269,8 +270,8 @@ def test_examples_hold_regions_and_each_split_is_aggregated(files, tasks, tmp_pa
     assert (len(last["annotator_ids"].int64_list.value), len(last["gold"].bytes_list.value)) == (0, 1)
     assert read.info["classes"] == ["background", "255"]
     parts = {name: read.annotations.select_tasks(read.split == name) for name in ("train", "eval")}
-    method = kind_of("region").create_aggregator("staple")
-    found = part_of("region", "records").aggregate(method, {**parts, BOTH: read.annotations}, method.fit, "")
+    method = kind_of("region").aggregation.create("staple")
+    found = kind_of("region").records.aggregate(method, {**parts, BOTH: read.annotations}, method.fit, "")
     tables = {name: table["task"].to_pylist() for name, table in found.tables.items()}
     assert sorted(tables["train"] + tables["eval"]) == [f"{n:02}" for n in range(N - 2)]
     first = MarkedImage.parse(

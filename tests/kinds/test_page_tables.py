@@ -4,18 +4,17 @@ import re
 from pathlib import Path
 
 from crowdzoo import kinds
-from crowdzoo.kinds.page_parts import COLUMNS, FLAGS, WARNINGS
-from crowdzoo.report.report_page import PAGES
+from crowdzoo.kinds import KINDS
+from crowdzoo.kinds.page_parts import FLAGS, WARNINGS
 
 SOURCE = "".join(path.read_text(encoding="utf-8") for path in Path(kinds.__file__).parent.rglob("*.py"))
 FORMS = {"name", "task", "count", "number", "share", "interval", "flags"}
 
 
 def test_every_page_has_its_facts_and_tables_and_no_column_twice():
-    assert {kind for kind, _ in COLUMNS} == {page.kind for page in PAGES.values()}
-    for page in PAGES.values():
-        assert {"facts", "annotators", "tasks"} <= {table for kind, table in COLUMNS if kind == page.kind}
-    for columns in COLUMNS.values():
+    tables = [kind.page.own_columns for kind in KINDS.values()]
+    assert all({"facts", "annotators", "tasks"} <= {*table} for table in tables)
+    for columns in (columns for table in tables for columns in table.values()):
         keys = [each.key for each in columns]
         assert len({*keys}) == len(keys)
         assert {each.form for each in columns} <= FORMS

@@ -37,11 +37,11 @@ def test_png_masks_are_read_and_aggregated(tmp_path, capsys):
     found = json.loads((tmp_path / "out" / "regions.json").read_text())
     assert [each["area"] for each in found["annotations"]] == [90]  # two of three
     assert [each["name"] for each in found["categories"]] == ["1", "7"]
-    crowd = kind_of("region").read(place, platform="png-masks")
+    crowd = kind_of("region").reading.read(place, platform="png-masks")
     assert sorted(len(image.regions) for image in crowd.values) == [0, 1, 2]
     assert main(["convert", str(place), *PNG, "--out", f"{tmp_path}/csv"]) == 0
     capsys.readouterr()
-    again = kind_of("region").read(tmp_path / "csv" / "annotations.csv")
+    again = kind_of("region").reading.read(tmp_path / "csv" / "annotations.csv")
     assert again == crowd
 
 
@@ -53,23 +53,23 @@ def test_parts_of_a_mask_are_regions_unless_they_are_specks_or_hundreds(tmp_path
     bob[:, ::2] = False
     place = masks(tmp_path / "masks", ann=ann, bob=bob)
     with pytest.warns(UserWarning, match="specks of 4 pixels or fewer: 1|a class in more than 500 parts"):
-        found = kind_of("region").read(place, platform="png-masks").values
+        found = kind_of("region").reading.read(place, platform="png-masks").values
     assert sorted(sorted(mask_tools().area(image.masks).tolist()) for image in found) == [[19, 800], [bob.sum()]]
 
 
 def test_masks_that_cannot_be_read_are_named(tmp_path):
     (tmp_path / "alone.png").write_bytes(b"no image")
     with pytest.raises(DataError, match="stands in no folder of its annotator"):
-        kind_of("region").read(tmp_path / "alone.png", platform="png-masks")
+        kind_of("region").reading.read(tmp_path / "alone.png", platform="png-masks")
     place = masks(tmp_path / "masks", ann=np.zeros((4, 4)), bob=np.zeros((4, 4, 3)))
     with pytest.raises(DataError, match="by bob has colours"):
-        kind_of("region").read(place, platform="png-masks")
+        kind_of("region").reading.read(place, platform="png-masks")
     sizes = masks(tmp_path / "sizes", ann=np.zeros((4, 4)), bob=np.zeros((4, 5)))
     with pytest.raises(DataError, match=r"'a' of annotator 'bob': has 4 x 5 pixels, 4 x 4 by 'ann'\. Correct one\."):
-        kind_of("region").read(sizes, platform="png-masks")
+        kind_of("region").reading.read(sizes, platform="png-masks")
     (place / "bob" / "a.png").write_bytes(b"no image")
     with pytest.raises(DataError, match="by bob is no sound image"):
-        kind_of("region").read(place, platform="png-masks")
+        kind_of("region").reading.read(place, platform="png-masks")
     with pytest.raises(DataError, match=r"answered with classes.*regions are read with kind='region'\."):
         Annotations.read(place, platform="png-masks")
 
@@ -83,7 +83,7 @@ def test_what_may_be_missing_from_masks_or_doubled_in_them_is_warned_of(tmp_path
     (place / "ann" / "sub").mkdir()
     (place / "ann" / "a.png").rename(place / "ann" / "sub" / "a.png")
     with pytest.warns(UserWarning, match="left out: images that are no .png: 1"):
-        crowd = kind_of("region").read(place, platform="png-masks")
+        crowd = kind_of("region").reading.read(place, platform="png-masks")
     with pytest.warns(DataWarning, match="1 of 3 images have one answer, such as 'sub/a'. Do annotators' files"):
         create("majority-vote", kind="region").fit(crowd)
     apart = [[f"{who}{number}" for who in "xy" for number in range(2)], list("xxyy"), [crowd.values[0]] * 4]
@@ -92,14 +92,14 @@ def test_what_may_be_missing_from_masks_or_doubled_in_them_is_warned_of(tmp_path
     (place / "ann" / "b.tif").unlink()
     Image.fromarray(np.arange(600, dtype=np.uint8).reshape(20, 30)).save(place / "cem" / "a.png")
     with pytest.warns(DataWarning, match="a mask has more than 50 values"):
-        kind_of("region").read(place, platform="png-masks")
+        kind_of("region").reading.read(place, platform="png-masks")
 
 
 def test_who_misses_real_objects_makes_no_note_of_nothing(tmp_path):
     marks = {who: np.zeros((20, 30), np.uint8) for who in ("ann", "bob", "cem")}
     for who, pixels in marks.items():
         pixels[2:8, 3:9], pixels[12:18, 20:28] = 1, who != "cem"
-    crowd = kind_of("region").read(masks(tmp_path / "masks", **marks), platform="png-masks")
+    crowd = kind_of("region").reading.read(masks(tmp_path / "masks", **marks), platform="png-masks")
     found = create("objects", kind="region").fit(crowd)
     assert found.notes == ()
     assert len(found.marked[0].regions) == 2
@@ -130,7 +130,7 @@ def test_masks_of_too_many_values_or_pixels_are_refused_at_once(tmp_path, monkey
     def refused(image, message):
         image.save(place)
         with pytest.raises(DataError, match=message):
-            kind_of("region").read(tmp_path / "masks", platform="png-masks")
+            kind_of("region").reading.read(tmp_path / "masks", platform="png-masks")
 
     every = np.arange(1 << 16, dtype=np.uint16).reshape(256, 256)
     refused(Image.fromarray(every), "by ann has 65,535 values, each a class, in 65,536 pixels")

@@ -169,7 +169,7 @@ def test_other_platforms_have_no_regions(tmp_path):
     line = {"text": "a", "_input_hash": 1, "_task_hash": 2, "_annotator_id": "ann", "answer": "accept", "spans": []}
     (tmp_path / "export.jsonl").write_text(json.dumps(line))
     with pytest.raises(ConfigError, match=r"does not read regions of Prodigy\. Write them as a table"):
-        kind_of("region").read(tmp_path / "export.jsonl", platform="prodigy")
+        kind_of("region").reading.read(tmp_path / "export.jsonl", platform="prodigy")
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_methods_for_regions_are_compared(folder, capsys, gold):
         assert "Dice coefficient with hidden answers" in printed
         return
     crowd = Annotations.read(folder / "coco", kind="region", platform="coco")
-    true = kind_of("region").gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
+    true = kind_of("region").reading.gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
     known = true.astype(bool)
     assert known.sum() == 23
     for name, score in rows.items():
@@ -452,15 +452,15 @@ def test_an_annotator_who_marks_one_class_only_does_not_make_gold_of_another_cla
     (folder / "coco" / "zoe.json").write_text(json.dumps(coco(others)))
     crowd = Annotations.read(folder / "coco", kind="region", platform="coco")
     (folder / "gold.json").write_text(json.dumps(coco(gold)))
-    assert kind_of("region").gold_of(crowd, folder / "gold.json").astype(bool).sum() == 1
+    assert kind_of("region").reading.gold_of(crowd, folder / "gold.json").astype(bool).sum() == 1
     (folder / "gold.json").write_text(json.dumps(changed_gold(lambda gold: gold["images"][3].update(height=70))))
     with pytest.warns(DataWarning, match=r"another size that are left out of gold: 1, such as image '3\.jpg'"):
-        known = kind_of("region").gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
+        known = kind_of("region").reading.gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
     assert dict(zip(crowd.tasks.tolist(), known, strict=True))["3.jpg"] is None
     higher = changed_gold(lambda gold: [image.update(height=70) for image in gold["images"]])
     (folder / "gold.json").write_text(json.dumps(higher))
     with pytest.raises(DataError, match=r"no image has the size that annotators saw: image '0\.jpg' is of size"):
-        kind_of("region").gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
+        kind_of("region").reading.gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
 
 
 def test_an_earlier_report_of_regions_is_compared_with_and_who_is_far_from_others_is_named(folder, capsys):

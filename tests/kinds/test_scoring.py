@@ -10,7 +10,6 @@ import pytest
 import crowdzoo
 from crowdzoo.aggregation import create
 from crowdzoo.kinds import KINDS, kind_of
-from crowdzoo.kinds.parts import compared_by
 from crowdzoo.kinds.scoring import linearised, scored_models
 from crowdzoo.kinds.several_labels.scoring import SCORING as LABELS
 from crowdzoo.tables import Annotations
@@ -34,7 +33,8 @@ def test_kinds_compare_answers_with_gold_in_their_scoring_alone():
 
 @pytest.mark.parametrize("name", [*KINDS])
 def test_every_kind_has_a_scoring(name):
-    assert kind_of(name).scoring.__module__ == f"crowdzoo.kinds.{kind_of(name).title.replace(' ', '_')}.scoring"
+    folder = kind_of(name).page.__module__.rpartition(".")[0]
+    assert type(kind_of(name).scoring).__module__ == f"{folder}.scoring"
 
 
 def test_the_mean_of_linearised_scores_is_the_ratio_of_the_sums():
@@ -54,8 +54,8 @@ def test_a_tie_counts_for_each_class_in_aggregations_comparisons_and_models():
     kind = kind_of("classification")
     assert result.accuracy(gold) == pytest.approx(accuracy)
     assert kind.scoring.score(gold, result.posteriors)["accuracy"] == pytest.approx(accuracy)
-    assert dict(kind.gold_rows(gold, result.posteriors))["accuracy"].startswith("0.5000 (on 3 tasks")
-    compared = compared_by(annotations, gold)(annotations, gold)
+    assert dict(kind.scoring.rows_of_known(gold, result.posteriors))["accuracy"].startswith("0.5000 (on 3 tasks")
+    compared = kind.measure(annotations, gold)
     totals, weights = compared.sums(result.posteriors, np.arange(3))
     assert (totals.sum() / weights.sum()).item() == pytest.approx(accuracy)
     scores = scored_models(kind.scoring, {"candidate": ""}, gold, {"candidate": result.posteriors})["candidate"]

@@ -56,8 +56,8 @@ def own(folder, text, name="bases.py"):
 def trained(reference, x, annotations, **given):
     kind = kind_of(annotations.kind)
     given = {"epochs": 12, "batch_size": 8, "learning_rate": 0.05, **given}
-    settings = kind.settings(reference, seed=0, **given)
-    return kind.train(settings, x, annotations)
+    settings = kind.training.settings(reference, seed=0, **given)
+    return kind.training.train(settings, x, annotations)
 
 
 @pytest.mark.slow
@@ -141,7 +141,7 @@ def test_two_bases_and_a_changed_file_have_their_own_modules_of_one_name(tmp_pat
 
 def test_settings_of_the_encoder_are_those_of_the_kind_of_instances():
     def settings(instances, **encoder):
-        return kind_of("classification").settings("a:b", instance_kind=instances, encoder=encoder)
+        return kind_of("classification").training.settings("a:b", instance_kind=instances, encoder=encoder)
 
     assert settings("images", height=32, fit="stretch").encoder == {"height": 32, "fit": "stretch"}
     with pytest.raises(ConfigError, match="encoder: unknown setting 'hight': choose one of height, width, fit"):

@@ -156,7 +156,7 @@ def test_an_export_is_read_with_the_settings_of_a_configuration(write):
 
     path, kind = write("export.json", EXPORT), kind_of("classification")
     data = DataConfig(annotations=path, platform="label-studio", instances=path)
-    assert len(kind.read(path, **data.model_dump(mode="json", include={*kind.reading}))) == 3
+    assert len(kind.reading.read(path, **data.model_dump(mode="json", include={*kind.options.reading}))) == 3
     with pytest.raises(ConfigError, match=r"separator: exports of Label Studio have none\. Leave it out"):
         Annotations.read(path, platform="label-studio", separator=";")
 

@@ -110,7 +110,7 @@ def test_a_folder_of_photographs_fits_a_batch_by_the_names_of_the_images(write, 
     for hit, url in urls.items():  # two HITs of one photograph are one task
         text = text.replace(f"https://example.org/{hit}.jpg", url)
     path = write("batch.csv", text)
-    found = kind_of("classification").training_set(path, tmp_path / "photos", platform="mturk")
+    found = kind_of("classification").training.read(path, tmp_path / "photos", platform="mturk")
     crowd = found.annotations
     tasks = [crowd.tasks[task] for task in crowd.task_ids]
     assert [str(task) for task in tasks] == ["1", "1", "2", "1"]

@@ -46,7 +46,7 @@ def test_spans_have_the_encoding_that_is_given(write, tmp_path):
     assert main(code.split()) == 0
     assert '"d",0,"B-PER"' in (tmp_path / "o.csv").read_text(encoding="utf-8")
     with pytest.raises(ConfigError, match="encoding belongs to an export"):
-        kind_of("sequence").read(write("a.jsonl", "{}"), encoding="cp1252")
+        kind_of("sequence").reading.read(write("a.jsonl", "{}"), encoding="cp1252")
 
 
 def test_a_batch_saved_by_excel_is_read_and_converted_with_its_encoding(write, tmp_path, capsys):

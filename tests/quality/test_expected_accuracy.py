@@ -14,7 +14,7 @@ from csv_files import read_csv, write_csv
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, MajorityVote, Robust
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.classes.opening import opening
+from crowdzoo.kinds.quality_words import opening
 from crowdzoo.quality import expected_accuracy, quality_report, settlement
 from crowdzoo.quality.comparable_crowds import HALF, POWER, SHIFT
 from crowdzoo.quality.settled import SHARE_ENDS

@@ -13,12 +13,12 @@ import pytest
 from crowdzoo import kinds
 from crowdzoo.aggregation import MultiLabel
 from crowdzoo.commands import main as cli
-from crowdzoo.kinds import kind_page
+from crowdzoo.kinds import KINDS
+from crowdzoo.kinds import page as kind_page
 from crowdzoo.kinds.page_parts import FLAGS, WORDS
-from crowdzoo.kinds.parts import folder_of, has_part
 from crowdzoo.quality import annotators, report
 from crowdzoo.reading.tables.annotation_files import write_annotations
-from crowdzoo.report.report_page import PAGES, report_page
+from crowdzoo.report.report_page import report_page
 from crowdzoo.report.sheets import page_sheets
 from crowdzoo.sequences import read_conll, write_spans
 
@@ -43,14 +43,12 @@ def flags_of(kind):
     """The notes that the page of a kind gives, by its sources."""
     if kind == "classification":
         return marks_of(annotators.__file__)
-    folder = Path(kinds.__file__).parent
-    text = (folder / folder_of(kind) / "page.py").read_text("utf-8")
-    own = marks_of(folder / folder_of(kind) / "page.py") | marks_of(kind_page.__file__)
-    return own | (marks_of(folder / "answer_page.py") if "AnswerPage" in text else set())
+    modules = [cls.__module__ for cls in KINDS[kind].page.mro() if cls.__module__.startswith(f"{kinds.__name__}.")]
+    return set().union(*(marks_of(sys.modules[module].__file__) for module in modules))
 
 
 def test_every_note_is_one_of_a_kind():
-    found = {kind: flags_of(kind) for kind in PAGES}
+    found = {kind: flags_of(kind) for kind in KINDS}
     assert {*found} == {*PLANTED}
     assert set().union(*found.values()) == FLAGS.keys()
     assert all({"copy", "alone", "few"} < each for each in found.values())
@@ -108,7 +106,7 @@ def check_sheet(rows, kind):
         assert bool(row["advice"]) == bool(serious)
 
 
-@pytest.mark.parametrize("kind", PAGES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_note_of_a_kind_is_said_by_every_command(kind, give_notes, tmp_path, here, capsys):
     crowd = next(planted.KINDS[PLANTED[kind]][0](0)).annotations
     if kind == "sequence":
@@ -133,7 +131,7 @@ def test_every_note_of_a_kind_is_said_by_every_command(kind, give_notes, tmp_pat
             assert cli.main(["quality", *words, "--out", "sheets", "--format", "csv", "--bootstrap", "0"]) == 0
             with open(tmp_path / "sheets" / "annotators.csv", encoding="utf-8") as rows:
                 check_sheet([*csv.DictReader(rows)], kind)
-        if has_part("classification" if kind == MULTI else kind, "questions"):
+        if KINDS[kind].questions is not None:
             assert cli.main(["next", *words, "--budget", "3"]) == 0
     capsys.readouterr()
 

@@ -139,7 +139,7 @@ def test_predictions_are_written_and_read_by_task(tmp_path, form):
     outputs = {"class": np.array([b"b,c", b"a", b"a"]), "probabilities": np.array([[0.25, 0.75], [1, 0], [0.5, 0.5]])}
     within = copy_context()
     within.run(SPREADSHEET.set, form)
-    within.run(kind_of("classification").write_predictions, path, instances, outputs)
+    within.run(kind_of("classification").prediction.write, path, instances, outputs)
     assert path.read_bytes().startswith(b"\xef\xbb\xbftask;class;probability\n3;b,c;0,75" if form else b"task,class")
     found = read_predictions(path, np.array([1, 2, 3]), ["a", "b,c"])
     np.testing.assert_array_equal(found.labels, [0, -1, 1])

@@ -74,11 +74,11 @@ def test_copies_of_other_kinds_are_judged_by_the_others(kind):
     annotations = Annotations.from_arrays(tasks, who, said.ravel(), kind=kind)
     pages = []
     for part in (annotations, annotations.select_rows(annotations.annotator_ids != 1)):
-        result = kind_of(kind).create_aggregator(None, seed=0).fit(part)
+        result = kind_of(kind).aggregation.create(None, seed=0).fit(part)
         pages.append(report_page(part, result, bootstrap=0).numbers)
     both, alone = (page.tables["annotators"].values for page in pages)
     assert both["copies"][:3] == ["0, 1", "0, 1", None]
-    name = pages[0].judged
+    name = pages[0].annotator_column
     assert both[name][0] == both[name][1]
     assert both[name][0] == pytest.approx(alone[name][0], abs=0.01)
 
@@ -100,7 +100,7 @@ def boxes_of_two_classes(seed=0):
 
 def test_regions_of_another_class_are_named_so_and_not_by_their_area():
     annotations = boxes_of_two_classes()
-    page = report_page(annotations, kind_of("region").create_aggregator(None, seed=0).fit(annotations), bootstrap=0)
+    page = report_page(annotations, kind_of("region").aggregation.create(None, seed=0).fit(annotations), bootstrap=0)
     table = page.numbers.tables["annotators"].values
     assert [bool(notes) for notes in table["notes"]] == [False] * 5 + [True]
     assert table["differs"][5].startswith("other class 100 %")

@@ -268,7 +268,7 @@ def test_a_phone_shows_no_table_sideways_and_paper_repeats_heads(tmp_path):
 def test_a_task_with_texts_or_regions_opens(tmp_path, kind, said, shown):
     table = Annotations.from_arrays([0, 0, 0], ["a", "b", "c"], said, kind=kind)
     path = tmp_path / "page.html"
-    page = report_page(table, kind_of(kind).create_aggregator("medoid" if kind == "free-text" else None).fit(table))
+    page = report_page(table, kind_of(kind).aggregation.create("medoid" if kind == "free-text" else None).fit(table))
     page.write(path)
     dom, log = browse(path, "--dump-dom", link="#task-0")
     assert not console(log)

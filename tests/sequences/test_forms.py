@@ -120,11 +120,11 @@ def test_a_bad_region_and_a_second_answer_are_left_out_with_their_reasons(write)
 def test_files_of_columns_have_no_rows_to_leave_out(write):
     write("a.txt", "Anna O\n")
     with pytest.raises(ConfigError, match="on_bad_rows is for spans"):
-        kind_of("sequence").read("a.txt", on_bad_rows="reject")
+        kind_of("sequence").reading.read("a.txt", on_bad_rows="reject")
 
 
 def test_a_pipeline_leaves_them_out_and_keeps_them_in_its_file(write, tmp_path):
-    from crowdzoo.kinds.sentences.records import read_labelled
+    from crowdzoo.kinds.sentences.records import SpanRecords
 
     lines = [
         '{"task": 1, "annotator": "a", "text": "Anna", "spans": [{"start": 0, "end": 4, "label": "PER"}]}',
@@ -132,7 +132,7 @@ def test_a_pipeline_leaves_them_out_and_keeps_them_in_its_file(write, tmp_path):
     ]
     file = write("a.jsonl", "\n".join(lines) + "\n")
     options = {"annotations": str(file), "eval_fraction": 0.5, "seed": 0, "on_bad_rows": "reject"}
-    found = read_labelled(options, str(tmp_path / "rejects.csv"), str(tmp_path))
+    found = SpanRecords().read(options, str(tmp_path / "rejects.csv"), str(tmp_path))
     assert found.annotations.num_rejected == 1
     assert "is outside the sentence" in (tmp_path / "rejects.csv").read_text(encoding="utf-8")
 

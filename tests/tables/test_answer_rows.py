@@ -114,7 +114,7 @@ def test_gold_in_codes_has_the_names_of_its_own_file(tmp_path):
     gold = pa.table({"task": ["a", "b", "c"], "gold": [0, 1, -1]})
     pq.write_table(gold.replace_schema_metadata({"huggingface": json.dumps(info)}), tmp_path / "gold.parquet")
     crowd = Annotations.from_arrays(["a", "b", "c"], ["x"] * 3, ["no", "maybe", "yes"])  # sorted: maybe, no, yes
-    found = kind_of("classification").gold_of(crowd, tmp_path / "gold.parquet")
+    found = kind_of("classification").reading.gold_of(crowd, tmp_path / "gold.parquet")
     assert [crowd.classes[code] if code >= 0 else None for code in found] == ["yes", "no", None]
 
 

@@ -252,15 +252,17 @@ def test_gold_has_the_key_of_two_columns_that_annotations_have(ending, tmp_path)
         pq.write_table(gold, "gold.parquet")
     crowd = Annotations.read("a.csv", columns="task=topic,document,annotator=worker")
     layout = Layout.of_second("task=topic,document", {}, "gold_columns")
-    found = kind_of("classification").gold_of(crowd, Path(f"gold.{ending}"), layout)
+    found = kind_of("classification").reading.gold_of(crowd, Path(f"gold.{ending}"), layout)
     assert dict(zip(crowd.tasks, found, strict=True)) == {"1 | d1": 1, "2 | d1": 0, "2 | d2": -1}
     write("half.csv", "topic,document,gold\n1,,yes\n")
     with pytest.raises(DataError, match="Give every instance a task id"):
-        kind_of("classification").gold_of(crowd, Path("half.csv"), layout)
+        kind_of("classification").reading.gold_of(crowd, Path("half.csv"), layout)
     with pytest.raises(DataError, match="there is no column 'documents'"):
-        kind_of("classification").gold_of(crowd, Path("half.csv"), Layout.of_second("task=topic,documents", {}, "x"))
+        kind_of("classification").reading.gold_of(
+            crowd, Path("half.csv"), Layout.of_second("task=topic,documents", {}, "x")
+        )
     write("one.csv", '"topic,document",gold\n1 | d1,yes\n')  # a column that is called so
-    assert kind_of("classification").gold_of(crowd, Path("one.csv"), layout).tolist() == [1, -1, -1]
+    assert kind_of("classification").reading.gold_of(crowd, Path("one.csv"), layout).tolist() == [1, -1, -1]
 
 
 def test_splits_of_other_names_are_taken_for_ours():

@@ -5,44 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.files.writing import csv_cell
-from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind
+from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.classes.scoring import SCORING
-from crowdzoo.kinds.scoring import Rows
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, Kind, KindOptions, Prediction
+from crowdzoo.kinds.reading import Reading
+from crowdzoo.kinds.scoring import Codes, Rows
+from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 
+if TYPE_CHECKING:
+    from crowdzoo.aggregation.result import Aggregation
+    from crowdzoo.kinds.classes.measure import ClassMeasure
+    from crowdzoo.kinds.classes.page import ClassPage
+    from crowdzoo.kinds.classes.questions import ClassQuestions
+    from crowdzoo.kinds.classes.records import ClassRecords
 
-class Classification(Kind):
-    """Labels are classes; models are classifiers of instances of any kind."""
 
-    name = "classification"
-    counted = "annotations"
-    reading = ("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
-    aggregation = "robust"
-    metric = "accuracy"
-    metric_title = "accuracy"
-    scoring = SCORING
-    answer = "class"
-    header = ("task", "class", "probability")
-    refused = RATINGS_ONLY
+class ClassReading(Reading[Annotations, Codes]):
+    """Gold is class codes, [N], -1 where it is unknown."""
 
-    # === Input ===
-
-    def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> np.ndarray | None:
-        """Class codes, int64 [N], -1 where the file does not know."""
+    def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> Codes | None:
+        """See `Reading.gold_of`."""
         return None if path is None else read_gold(path, crowd.tasks, np.asarray(crowd.classes), layout)
 
-    # === Aggregation ===
 
-    def noted(self, result: Any, crowd: Annotations, gold: Any = None) -> Any:
+class ClassAggregating(Aggregating[Annotations, "Aggregation", Codes]):
+    """Results have a probability for each class."""
+
+    def add_notes(self, result: Aggregation, crowd: Annotations, gold: Codes | None = None) -> Aggregation:
         """Adds how settled labels are and `crowdzoo.quality.data_notes`; no notes to a result that gold corrected."""
         from crowdzoo.quality import data_notes, with_settled
 
@@ -51,7 +51,7 @@ class Classification(Kind):
             return result
         return replace(result, notes=(*result.notes, *data_notes(crowd, result.method)))
 
-    def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
+    def rows(self, result: Aggregation, crowd: Annotations, gold: Codes | None, used_gold: bool) -> Rows:
         """How often each class is the label, the accuracy, and how far the probabilities are from it."""
         counts = np.bincount(result.labels, minlength=len(result.classes)).tolist()
         rows = [(f"label {name}", f"{count:,}") for name, count in zip(result.classes, counts, strict=True)]
@@ -59,7 +59,7 @@ class Classification(Kind):
             rows.append(("settled labels (estimated)", f"{result.settled_share:.1%}"))
         if gold is None:
             return rows
-        known = int(self.scoring.known(gold).sum())
+        known = int(SCORING.known(gold).sum())
         if result.accuracy_interval is not None:
             value, low, high = result.accuracy_interval
             others = (gold < 0) & (result.annotations_per_task > 0)
@@ -70,29 +70,33 @@ class Classification(Kind):
                 ("accuracy on other tasks", f"{value:.3f} ({low:.3f} to {high:.3f}, estimated)"),
                 ("mean probability there", probability),
             ]
-        if result.error_bound is not None:
+        if result.error_bound is not None and result.accepted is not None:
             error, confidence = result.error_bound
             accepted = f"{result.accepted.sum():,} of {result.accepted.size:,} labels accepted"
             bound = f"at most {100 * error:g} % wrong ({100 * confidence:g} % confidence)"
             return [*rows, ("tasks of known class", f"{known:,}"), ("bound on the error", f"{accepted}: {bound}")]
         if used_gold:
             return [*rows, ("tasks of known class", f"{known:,}")]
-        return rows + self.gold_rows(gold, result.posteriors)
+        return rows + SCORING.rows_of_known(gold, result.posteriors)
 
-    def targets(self, result: Any, annotations: Annotations) -> np.ndarray:
+
+class ClassTraining(Training[Annotations, "Aggregation", Codes]):
+    """Models are classifiers of instances of any kind."""
+
+    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Codes:
+        """Class codes, [N], -1 where the table does not know."""
+        return table.gold_codes(np.asarray(crowd.classes), str(path))
+
+    def targets(self, result: Aggregation, annotations: Annotations) -> np.ndarray:
         """Posteriors, [N, K]."""
         return result.posteriors
 
-    # === Training ===
 
-    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> np.ndarray:
-        """Class codes, int64 [N], -1 where the table does not know."""
-        return table.gold_codes(np.asarray(crowd.classes), str(path))
+class ClassPrediction(Prediction):
+    """The most probable class of each task."""
 
-    # === Prediction ===
-
-    def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """See `Kind.prediction_lines`."""
+    def lines(self, tasks: Iterable[object], outputs: Mapping[str, np.ndarray]) -> list[str]:
+        """See `Prediction.lines`."""
         names = [name.decode() if isinstance(name, bytes) else str(name) for name in outputs["class"]]
         confident = outputs["probabilities"].max(axis=1)
         return [
@@ -101,4 +105,42 @@ class Classification(Kind):
         ]
 
 
-KIND = Classification()
+def _page() -> type[ClassPage]:
+    from crowdzoo.kinds.classes.page import ClassPage
+
+    return ClassPage
+
+
+def _measure() -> type[ClassMeasure]:
+    from crowdzoo.kinds.classes.measure import ClassMeasure
+
+    return ClassMeasure
+
+
+def _questions() -> ClassQuestions:
+    from crowdzoo.kinds.classes.questions import ClassQuestions
+
+    return ClassQuestions()
+
+
+def _records() -> ClassRecords:
+    from crowdzoo.kinds.classes.records import ClassRecords
+
+    return ClassRecords()
+
+
+READING = ClassReading(CLASSIFICATION, "annotations")
+AGGREGATING = ClassAggregating(CLASSIFICATION, "robust", "one-coin")
+CLASSES = Kind(
+    labels=CLASSIFICATION,
+    options=KindOptions(("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS), refused={}),
+    reading=READING,
+    aggregation=AGGREGATING,
+    scoring=SCORING,
+    training=ClassTraining(CLASSIFICATION, READING, AGGREGATING, SCORING),
+    prediction=ClassPrediction("class", ("task", "class", "probability")),
+    load_page=_page,
+    load_measure=_measure,
+    load_questions=_questions,
+    load_records=_records,
+)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.kind_page import interval
+from crowdzoo.kinds.page import interval
 from crowdzoo.kinds.page_parts import as_lists, share_and_ends
 from crowdzoo.metrics import calibration_bins
 from crowdzoo.quality.next_annotation import SURE

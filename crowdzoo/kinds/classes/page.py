@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION
-from crowdzoo.errors import DataError, option_text
-from crowdzoo.files.writing import csv_cell
+from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.classes.learning_curve import learning_curve
 from crowdzoo.kinds.classes.model_numbers import model_numbers
-from crowdzoo.kinds.classes.opening import opening
 from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
-from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
-from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, percent, plain, warning
+from crowdzoo.kinds.page import MOST_VOTES, KindPage
+from crowdzoo.kinds.page_parts import Details, Figures, PageTable, PageWarning, percent, plain, read_columns, warning
+from crowdzoo.kinds.quality_words import MOST_WARNED, camp_warning, camps_by_gold, opening, replaces, tasks_a_person
 from crowdzoo.metrics import lost_classes
-from crowdzoo.quality import AlternativeAnnotator, QualityReport, coincidence_matrix, drift, quality_report
-from crowdzoo.quality.columns import name_column
+from crowdzoo.quality import coincidence_matrix, drift, quality_report
 
 MOST_CLASSES = 24  # of a picture of who says what
 MOST_CELLS = 60  # of an annotator's confusion matrix
-MOST_WARNED = 5  # pairs of classes
-LEAST_OF_DISPUTED = 0.1  # share of the tasks on which camps differ, for a pair of classes to be named
-MOST_LEFT_OUT = 20  # names that an option to paste has
 STANDS_OUT = 1.5  # how often the share that a pair would have if all were confused alike it has to have for a warning
 UNEVEN = 0.8  # Gini coefficient of annotations per annotator
 
@@ -41,6 +34,7 @@ class ClassPage(KindPage):
     """What the page of a report says of a crowd that names classes."""
 
     kind, labels, subject = "classification", CLASSIFICATION, "classes"
+    own_columns = read_columns(__package__)
     metrics = ("nominal", "ordinal", "interval", "ratio")
     own_values = (
         "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "settled", "settled_low", "settled_high",
@@ -161,7 +155,7 @@ class ClassPage(KindPage):
         order = np.argsort(~np.array(columns["changes"]), kind="stable").tolist()[: self.settings.most]
         return {"periods": self.table_of("periods", columns, order)}
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Figures:
         """See `KindPage.summary`."""
         return self.report.summary()
 
@@ -268,67 +262,3 @@ def _is_shared(annotations: Annotations, first: int, second: int) -> bool:
         if apart <= 0 or same / (same + apart) >= UNCLEAR or apart < STANDS_OUT * usual:
             return False
     return True
-
-
-def camps_by_gold(report: QualityReport, annotations: Annotations, gold: NDArray[np.int64]) -> dict[str, Any]:
-    """How many tasks on which the labels of two camps differ have gold, and how often each camp agrees with it.
-
-    Args:
-        report: of the annotations.
-        annotations: N tasks.
-        gold: true classes, codes [N], -1 where unknown.
-
-    Returns:
-        `camp_gold_tasks`, and `camp_1_gold` and `camp_2_gold` with `_low` and `_high`; nothing without camps.
-    """
-    if report.camps is None:
-        return {}
-    tasks, classes = (name_column(np.asarray(names)).to_pylist() for names in (annotations.tasks, annotations.classes))
-    truth = {tasks[place]: classes[gold[place]] for place in np.flatnonzero(gold >= 0)}
-    rows = [row for row in report.camps.to_pylist() if row["task"] in truth]
-    figures: dict[str, Any] = {"camp_gold_tasks": len(rows)}
-    for camp in ("camp_1", "camp_2"):
-        right = sum(row[camp] == truth[row["task"]] for row in rows)
-        figures |= interval(f"{camp}_gold", *parts.share_and_ends(right, len(rows)))
-    return figures
-
-
-def camp_warning(report: QualityReport, hashed: bool = False) -> list[PageWarning]:
-    """The warning that a crowd has two camps, with options that leave one of them out; none without camps.
-
-    Args:
-        report: of a crowd.
-        hashed: whether names are hashes, which no option takes.
-    """
-    if report.camps is None:
-        return []
-    names = report.annotators.select(["annotator", "camp"]).to_pylist()
-    camps = [[str(row["annotator"]) for row in names if row["camp"] == camp] for camp in (1, 2)]
-    pairs = Counter(zip(*(report.camps[name].to_pylist() for name in ("camp_1", "camp_2")), strict=True)).most_common()
-    frequent = [row for row in pairs[:MOST_WARNED] if row[1] >= LEAST_OF_DISPUTED * report.camps.num_rows]
-    left, right = (f"{len(camp):,} say" for camp in camps)
-    which = [f"{right} {second} where {left} {first}, on {number:,} tasks" for (first, second), number in frequent]
-    if rest := report.camps.num_rows - sum(number for _, number in frequent):
-        which.append(f"other classes on {rest:,}")
-    leave = ""
-    if not hashed:
-        options = [
-            option_text("--exclude", ",".join(map(csv_cell, camp))) for camp in camps if len(camp) <= MOST_LEFT_OUT
-        ]
-        leave = f", or leave out the camp that you find wrong: {' or '.join(options)}" if options else ""
-    return [warning("camps", True, which="; ".join(which), leave=leave)]
-
-
-def replaces(test: AlternativeAnnotator) -> str:
-    """Whether the model may replace people: "yes", "no", "too few tasks" or "too few people"."""
-    if test.passes or test.decided:
-        return "yes" if test.passes else "no"
-    return "too few tasks" if test.shared else "too few people"
-
-
-def tasks_a_person(test: AlternativeAnnotator) -> float:
-    """Tasks that a person shares with the model and other people: the median, or the most where all are too few."""
-    return float(np.median(test.people["tasks"])) if test.people.num_rows else test.shared
-
-
-PAGE = ClassPage

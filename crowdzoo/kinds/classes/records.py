@@ -1,50 +1,51 @@
 """Instances with classes as tf.Examples, and scores of exported classifiers on them."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.data.vocabulary import is_among
 from crowdzoo.kinds.classes.scoring import SCORING
-from crowdzoo.kinds.model_answers import instance_scores
+from crowdzoo.kinds.records import Crowds, Fit, Records, instance_scores
+from crowdzoo.kinds.scoring import Scores
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, answers_table
-from crowdzoo.records.instance_examples import read_labelled_instances as read_labelled
-
-__all__ = ["aggregate", "model_scores", "read_labelled"]
+from crowdzoo.records.example_files import DatasetInfo
 
 
-def model_scores(models: Mapping[str, str], files: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Scores of classifiers; see `crowdzoo.kinds.parts`."""
-    return instance_scores(SCORING, models, files, info, "probabilities", tf.int64)
+class ClassRecords(Records):
+    """Classes of instances."""
 
+    def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
+        """See `Records.model_scores`."""
+        return instance_scores(SCORING, models, files, info, "probabilities", tf.int64)
 
-def aggregate(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
-    """Fits to train; eval's posteriors follow from what train taught about the annotators.
+    def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
+        """Fits to train; eval's posteriors follow from what train taught about the annotators.
 
-    Where Bayes' rule with confusion matrices is not what the method does (it has none, or its posteriors are means of
-    several methods': then there is no history), it is fitted to both splits for the posteriors of eval.
+        Where Bayes' rule with confusion matrices is not what the method does (it has none, or its posteriors are means
+        of several methods': then there is no history), it is fitted to both splits for the posteriors of eval.
 
-    Args: see `crowdzoo.kinds.parts`.
-    """
-    fitted, crowd = fit(crowds["train"]), crowds["eval"]
-    if fitted.confusions is None or not fitted.history:
-        both = method.fit(crowds[BOTH])
-        ours = is_among(both.tasks, crowd.tasks)
-        tasks, labels, posteriors = both.tasks[ours], both.labels[ours], both.posteriors[ours]
-    else:
-        tasks, posteriors = crowd.tasks, fitted.posteriors_of(crowd)
-        labels = choose_labels(posteriors, np.arange(crowd.num_tasks), seed=method.seed)
-    prior = fitted.class_prior
-    unknown = np.full(len(fitted.classes), 1 / len(fitted.classes)) if prior is None else prior
-    return CrowdAnswers(
-        fitted,
-        {
-            "train": answers_table(fitted.tasks, fitted.labels, fitted.posteriors),
-            "eval": answers_table(tasks, labels, posteriors),
-        },
-        unknown.tolist(),
-        int(np.argmax(unknown)),
-    )
+        Args: see `Records.aggregate`.
+        """
+        fitted, crowd = fit(crowds["train"]), crowds["eval"]
+        if fitted.confusions is None or not fitted.history:
+            both = method.fit(crowds[BOTH])
+            ours = is_among(both.tasks, crowd.tasks)
+            tasks, labels, posteriors = both.tasks[ours], both.labels[ours], both.posteriors[ours]
+        else:
+            tasks, posteriors = crowd.tasks, fitted.posteriors_of(crowd)
+            labels = choose_labels(posteriors, np.arange(crowd.num_tasks), seed=getattr(method, "seed", 0))
+        prior = fitted.class_prior
+        unknown = np.full(len(fitted.classes), 1 / len(fitted.classes)) if prior is None else prior
+        return CrowdAnswers(
+            fitted,
+            {
+                "train": answers_table(fitted.tasks, fitted.labels, fitted.posteriors),
+                "eval": answers_table(tasks, labels, posteriors),
+            },
+            unknown.tolist(),
+            int(np.argmax(unknown)),
+        )

@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdzoo.kinds.scoring import Rows, Scoring, Sums
+from crowdzoo.kinds.scoring import Codes, Flags, Floats, Rows, Scores, Scoring, Sums
 from crowdzoo.metrics import expected_calibration_error
 
 ENOUGH_GOLD = 50  # tasks, with which a gap between probability and accuracy is worth a note
 LEAST_GAP = 0.05
 
 
-class ClassScoring(Scoring):
+class ClassScoring(Scoring[Codes, Floats]):
     """Gold is class codes, [N], -1 where unknown; answers are class probabilities, [n, K].
 
     The answer is the most probable class. If several are, each is the answer with the same chance.
     """
 
+    metric = metric_title = "accuracy"
     titles: ClassVar = {
         "balanced_accuracy": "balanced accuracy",
         "cross_entropy": "log loss",
         "calibration_error": "calibration error",
     }
 
-    def known(self, gold: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def known(self, gold: Codes) -> Flags:
         """Tasks whose code is not negative."""
         return np.asarray(gold >= 0)
 
-    def sums(self, gold: NDArray[np.int64], answers: NDArray[Any]) -> Sums:
+    def sums(self, gold: Codes, answers: Floats) -> Sums:
         """How likely each answer is correct."""
         from crowdzoo.aggregation.engine.labels import chance_correct
 
         return chance_correct(np.asarray(answers, np.float64), gold), np.ones(len(gold))
 
-    def score(self, gold: NDArray[np.int64], answers: NDArray[Any]) -> dict[str, Any]:
+    def score(self, gold: Codes, answers: Floats) -> Scores:
         """Accuracy, its mean over the classes, cross-entropy (nats), and expected calibration error."""
         probabilities = np.asarray(answers, np.float64)
         correct, _ = self.sums(gold, probabilities)
@@ -49,7 +49,7 @@ class ClassScoring(Scoring):
             "calibration_error": expected_calibration_error(gold, probabilities),
         }
 
-    def rows(self, gold: NDArray[np.int64], answers: NDArray[Any], split: str = "") -> Rows:
+    def rows(self, gold: Codes, answers: Floats, split: str = "") -> Rows:
         """Accuracy; for an aggregation also how far its probabilities are from it."""
         number = len(gold)
         if not number:

@@ -2,70 +2,97 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from crowdzoo.aggregation.free_texts.tokens import NORMALIZATIONS, UNITS
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind
+from crowdzoo.data.label_kinds import FREE_TEXT
+from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.free_texts.scoring import SCORING
-from crowdzoo.kinds.scoring import Rows
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
+from crowdzoo.kinds.reading import Reading
+from crowdzoo.kinds.scoring import Objects, Rows
+from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold_texts
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 
+if TYPE_CHECKING:
+    from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
+    from crowdzoo.kinds.free_texts.measure import TextMeasure
+    from crowdzoo.kinds.free_texts.page import TextPage
+    from crowdzoo.kinds.free_texts.questions import TextQuestions
 
-class FreeTexts(Kind):
-    """Labels are texts that annotators wrote; no model learns from them."""
+OF_TEXTS = "is for --kind free-text; leave it out."
 
-    name = "free-text"
-    counted = "texts"
-    needed = ("annotations",)
-    reading = (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS)
-    aggregation = "text-rasa"
-    metric = "word_error"
-    metric_title = "word error"
-    scoring = SCORING
-    answer = "text"
-    header = ("task", "text")
-    own_options = scale = ("normalize", "unit")
-    refused: ClassVar = {
-        **RATINGS_ONLY,
-        "classes": "texts have no classes; leave it out.",
-        "image": "texts are named by a column of tasks; leave it out.",
-        "calibrate": "calibration is for classes; leave it out.",
-        "predictions": "a report compares with predictions of classes only; leave it out.",
-        "use_gold": "no method for free texts takes known texts; leave it out.",
-    }
 
-    def add_arguments(self, command: argparse.ArgumentParser) -> None:
-        """How texts are compared."""
-        command.add_argument(
-            "--normalize", choices=tuple(NORMALIZATIONS),
-            help="free texts: what does not count when they are compared: the number of blanks (default), case as "
-            "well, punctuation as well, or both (words)",
-        )  # fmt: skip
-        command.add_argument(
-            "--unit", choices=tuple(UNITS), help="free texts: what is compared (characters: for scripts without blanks)"
-        )
+class TextAggregating(Aggregating[Annotations, "TextAggregation", Objects]):
+    """Results have a text for each task."""
 
-    def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> np.ndarray | None:
-        """True texts, objects [N], empty where the file does not know."""
-        return None if path is None else read_gold_texts(path, crowd.tasks, layout)
-
-    # === Aggregation ===
-
-    def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
+    def rows(self, result: TextAggregation, crowd: Annotations, gold: Objects | None, used_gold: bool) -> Rows:
         """Confidence, and how texts compare with gold."""
         rows = [("mean confidence", f"{result.confidence.mean():.3f}")] if len(result.texts) else []
         if gold is None:
             return rows
-        known = self.scoring.known(gold)
-        return rows + replace(SCORING, normalize=result.normalize).rows(gold[known], result.texts[known])
+        return rows + replace(SCORING, normalize=result.normalize).rows_of_known(gold, result.texts)
 
 
-KIND = FreeTexts()
+def _page() -> type[TextPage]:
+    from crowdzoo.kinds.free_texts.page import TextPage
+
+    return TextPage
+
+
+def _measure() -> type[TextMeasure]:
+    from crowdzoo.kinds.free_texts.measure import TextMeasure
+
+    return TextMeasure
+
+
+def _questions() -> TextQuestions:
+    from crowdzoo.kinds.free_texts.questions import TextQuestions
+
+    return TextQuestions()
+
+
+# Gold is true texts, [N], empty where they are unknown
+READING = Reading[Annotations, Objects](FREE_TEXT, "texts", read_gold_texts)
+AGGREGATING = TextAggregating(FREE_TEXT, "text-rasa")
+FREE_TEXTS = Kind(
+    labels=FREE_TEXT,
+    options=KindOptions(
+        (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS),
+        refused={
+            **FOR_CLASSES,
+            "classes": "texts have no classes; leave it out.",
+            "image": "texts are named by a column of tasks; leave it out.",
+            "use_gold": "no method for free texts takes known texts; leave it out.",
+        },
+        own=(
+            Option(
+                "normalize",
+                "free texts: what does not count when they are compared: the number of blanks (default), case as well, "
+                "punctuation as well, or both (words)",
+                tuple(NORMALIZATIONS),
+                refusal=OF_TEXTS,
+            ),
+            Option(
+                "unit",
+                "free texts: what is compared (characters: for scripts without blanks)",
+                tuple(UNITS),
+                refusal=OF_TEXTS,
+            ),
+        ),
+        scale=("normalize", "unit"),
+        needed=("annotations",),
+    ),
+    reading=READING,
+    aggregation=AGGREGATING,
+    scoring=SCORING,
+    training=Training(FREE_TEXT, READING, AGGREGATING, SCORING),
+    prediction=Prediction("text", ("task", "text")),
+    load_page=_page,
+    load_measure=_measure,
+    load_questions=_questions,
+)

@@ -12,8 +12,8 @@ from crowdzoo.aggregation.free_texts.text_table import TextTable
 from crowdzoo.aggregation.free_texts.tokens import UNITS, Tokens
 from crowdzoo.data.label_kinds import FREE_TEXT
 from crowdzoo.kinds.answer_page import AnswerPage
-from crowdzoo.kinds.kind_page import MOST_VOTES
-from crowdzoo.kinds.page_parts import Details, as_lists, rows_of
+from crowdzoo.kinds.page import MOST_VOTES
+from crowdzoo.kinds.page_parts import Details, as_lists, read_columns, rows_of
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 
@@ -26,10 +26,11 @@ class TextPage(AnswerPage):
     """What the page of a report says of free texts."""
 
     kind, labels, subject = "free-text", FREE_TEXT, "free texts"
+    own_columns = read_columns(__package__)
     metrics = ("edits",)
     not_metric = "the distance of two texts is their error rate; leave it out."
     own_values = ("error_rate",)
-    compared = "text"
+    task_column = "text"
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -119,6 +120,3 @@ class TextPage(AnswerPage):
         if (rate := self.overall["error_rate"]) is None:
             return "No task has two texts"
         return f"Two texts of one task differ in {100 * rate:.0f} % of their {self.aggregation.unit}"
-
-
-PAGE = TextPage

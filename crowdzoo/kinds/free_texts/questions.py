@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.quality.next_annotation import Gains, agreement_gains, known_agreement, sure_answers
-
-UNIT = "error rates"
-NAMES = None
-known, sure = known_agreement, sure_answers
+from crowdzoo.kinds.questions import AnswerQuestions
+from crowdzoo.kinds.scoring import Floats
+from crowdzoo.quality.next_annotation import Gains, agreement_gains
 
 
-def gains(result: TextAggregation, agreement: NDArray[np.float64], crowd: Annotations) -> Gains:
-    """How much nearer a further text is expected to bring the task's, as an error rate; confidence lacks the spread."""
-    return agreement_gains(1 - result.confidence, result, agreement, crowd)
+class TextQuestions(AnswerQuestions[TextAggregation]):
+    """By the agreement of texts."""
+
+    unit = "error rates"
+
+    def gains(self, result: TextAggregation, skills: Floats, crowd: Annotations) -> Gains:
+        """How much nearer a further text is expected to bring the task's, as an error rate.
+
+        Confidence lacks the spread.
+        """
+        return agreement_gains(1 - result.confidence, result, skills, crowd)

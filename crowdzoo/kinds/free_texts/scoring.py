@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.aggregation.free_texts.tokens import Tokens
-from crowdzoo.kinds.scoring import Rows, Scoring, Sums
-
-Texts = NDArray[Any]
+from crowdzoo.kinds.scoring import Codes, Objects, Rows, Scores, Scoring, Sums
 
 
 @dataclass(frozen=True)
-class TextScoring(Scoring):
+class TextScoring(Scoring[Objects, Objects]):
     """Gold is texts, objects [N], empty where unknown; answers are texts, [n].
 
     Args:
@@ -23,15 +19,17 @@ class TextScoring(Scoring):
         unit: what is compared, "words" or "characters".
     """
 
+    metric = "word_error"
+    metric_title = "word error"
     normalize: str = "blanks"
     unit: str = "words"
 
-    def sums(self, gold: Texts, answers: Texts) -> Sums:
+    def sums(self, gold: Objects, answers: Objects) -> Sums:
         """Negative edits, and tokens of gold."""
         counts, lengths = self._edits(gold, answers, self.unit)
         return -counts.sum(axis=1).astype(float), lengths.astype(float)
 
-    def score(self, gold: Texts, answers: Texts) -> dict[str, Any]:
+    def score(self, gold: Objects, answers: Objects) -> Scores:
         """Edits over tokens of gold, of characters and of words, and those of words by kind."""
         from crowdzoo.aggregation.free_texts.edits import ERRORS
 
@@ -42,13 +40,13 @@ class TextScoring(Scoring):
             rates[name] = float(counts.sum() / max(int(lengths.sum()), 1))
         return rates | dict(zip(ERRORS, shares.tolist(), strict=True))
 
-    def rows(self, gold: Texts, answers: Texts, split: str = "") -> Rows:
+    def rows(self, gold: Objects, answers: Objects, split: str = "") -> Rows:
         """How many tasks have gold, and the numbers."""
         numbers = self.score(gold, answers).items()
         of_gold = ((f"{name.replace('_', ' ')} against gold", f"{value:.4f}") for name, value in numbers)
         return [("tasks with gold", f"{len(gold):,}"), *of_gold]
 
-    def _edits(self, gold: Texts, answers: Texts, unit: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _edits(self, gold: Objects, answers: Objects, unit: str) -> tuple[Codes, Codes]:
         """Edits of each answer by kind, [n, 3], and the tokens of each text of gold, [n]."""
         from crowdzoo.aggregation.free_texts.edits import edits
 

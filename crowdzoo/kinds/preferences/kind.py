@@ -2,71 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind
+from crowdzoo.kinds.aggregating import Aggregating
+from crowdzoo.kinds.kind import FOR_CLASSES, Kind, KindOptions, Prediction
 from crowdzoo.kinds.preferences.scoring import ORDER_SCORING, SCORING
-from crowdzoo.kinds.scoring import Rows
-from crowdzoo.kinds.training_set import TrainingSet
+from crowdzoo.kinds.reading import Reading
+from crowdzoo.kinds.scoring import Floats, Rows
+from crowdzoo.kinds.training import Encoder, Training, TrainingSet, encode
 from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.platforms.export import Export
-from crowdzoo.reading.tables.annotation_files import write_annotations
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
 from crowdzoo.reading.tables.options import ROW_OPTIONS
-from crowdzoo.training.encode_rows import encode_rows
+
+if TYPE_CHECKING:
+    from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
+    from crowdzoo.kinds.preferences.measure import PreferenceMeasure
+    from crowdzoo.kinds.preferences.page import PreferencePage
+    from crowdzoo.kinds.preferences.records import PreferenceRecords
+    from crowdzoo.training.crowd_model import CrowdModel
+
+NO_EXPORT = "belongs to an export of a labelling platform; leave it out."
 
 
-class Preferences(Kind):
-    """Labels say which of two tasks is better, or that they are equal; models score single tasks (`RewardModel`)."""
+class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Floats]):
+    """Results have a score for each task."""
 
-    name = "preference"
-    counted = "preferences"
-    reading = ("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS)
-    inputs = ("annotations", "instances", "gold")
-    training_reading = ("gold",)
-    aggregation = "annotator-bradley-terry"
-    metric = "pair_accuracy"
-    metric_title = "share of pairs"
-    scoring = SCORING
-    answer = "score"
-    header = ("task", "score")
-    fit_aggregated = (
-        "train(settings, x, annotations=annotations, tasks=ids, label_distribution=shares)"
-        "  # shares [P, 3] of left, right and equal, a row for each of annotations.pairs()"
-    )
-    refused: ClassVar = {
-        **RATINGS_ONLY,
-        "calibrate": "calibration is for classes; leave it out.",
-        "predictions": "a report compares with predictions of classes only; leave it out.",
-        "use_gold": "no method for preferences takes known scores; leave it out.",
-        "image": "preferences are between two tasks, which --columns names; leave it out.",
-        "wide": "a wide table has one task a row, and a preference has two.",
-    }
-
-    # === Input ===
-
-    def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> np.ndarray | None:
-        """True scores or ranks from the worst, float64 [N], NaN where the file does not know."""
-        return None if path is None else read_gold_ratings(path, crowd.tasks, layout)
-
-    def write_export(
-        self, crowd: Annotations, export: Export, folder: Path, columns: Mapping[str, str], keep: Collection[str] = ()
-    ) -> dict[str, str | None]:
-        """See `Kind.write_export`; preferences alone, as a task of the export is a pair of theirs."""
-        write_annotations(crowd, folder / "annotations.csv")
-        return {}
-
-    # === Aggregation ===
-
-    def noted(self, result: Any, crowd: Annotations, gold: Any = None) -> Any:
+    def add_notes(
+        self, result: PreferenceAggregation, crowd: Annotations, gold: Floats | None = None
+    ) -> PreferenceAggregation:
         """Adds that the better task always stands on one side, where the method knows a preference for a side."""
         from crowdzoo.kinds.page_parts import percent
         from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
@@ -85,7 +56,7 @@ class Preferences(Kind):
         )
         return replace(result, notes=(*result.notes, note))
 
-    def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
+    def rows(self, result: PreferenceAggregation, crowd: Annotations, gold: Floats | None, used_gold: bool) -> Rows:
         """Best and worst task, range of the annotators' biases, and the correlation with gold."""
         groups = len(np.unique(result.groups[result.annotations_per_task > 0]))
         rows = [("answers", ", ".join(self._counted_answers(crowd)))]
@@ -99,47 +70,50 @@ class Preferences(Kind):
             rows.append(("position biases", f"{span} (above 0: left)"))
         if gold is None:
             return rows
-        known = ORDER_SCORING.known(gold)
-        return rows + ORDER_SCORING.rows(gold[known], np.stack([result.scores, result.groups], axis=1)[known])
+        return rows + ORDER_SCORING.rows_of_known(gold, np.stack([result.scores, result.groups], axis=1))
 
     def _counted_answers(self, crowd: Annotations) -> list[str]:
         classes = np.asarray(crowd.classes).tolist()
         counts = np.bincount(crowd.labels, minlength=len(classes))
         return [f"{count:,} {name}" for name, count in zip(classes, counts.tolist(), strict=True)]
 
-    def targets(self, result: Any, annotations: Annotations) -> np.ndarray:
-        """Probabilities of left, right and equal for each pair of `annotations.pairs()`, [P, 3]."""
-        probabilities: np.ndarray = result.of_pairs(annotations)
-        return probabilities
 
-    # === Training ===
+class PreferenceTraining(Training[Annotations, "PreferenceAggregation", Floats]):
+    """Models score single tasks (`RewardModel`)."""
 
-    def training_set(
+    fit_aggregated = (
+        "train(settings, x, annotations=annotations, tasks=ids, label_distribution=shares)"
+        "  # shares [P, 3] of left, right and equal, a row for each of annotations.pairs()"
+    )
+
+    def read(
         self, annotations: Path, instances: Path | None, *how: Any, gold: Path | None = None, **options: Any
-    ) -> TrainingSet:
-        """See `Kind.training_set`; `gold` is a file of pairs of which it is known which side is better.
+    ) -> TrainingSet[Annotations, Floats]:
+        """See `Training.read`; `gold` is a file of pairs of which it is known which side is better.
 
         A column gold of the instances has true scores. Preferences are trained on where both tasks are.
         """
-        data = super().training_set(annotations, instances, *how, **options)
+        data = super().read(annotations, instances, *how, **options)
         if not len(data.used):
             raise DataError(f"{annotations}: no preference is between two tasks of the split 'train' in {instances}.")
         if gold is None:
             return data
-        return replace(data, gold_pairs=read_gold_pairs(gold, data.crowd.tasks, data.crowd.classes))
+        return replace(data, gold_pairs=read_gold_pairs(gold, data.crowd.tasks, np.asarray(data.crowd.classes)))
 
-    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> np.ndarray:
-        """True scores, float64 [N], NaN where the table does not know."""
+    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Floats:
+        """True scores, [N], NaN where the table does not know."""
         return table.gold_ratings(path, "true scores")
 
-    # === Evaluation ===
+    def targets(self, result: PreferenceAggregation, annotations: Annotations) -> Floats:
+        """Probabilities of left, right and equal for each pair of `annotations.pairs()`, [P, 3]."""
+        return result.of_pairs(annotations)
 
-    def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
+    def rows(self, model: CrowdModel, encoder: Encoder, data: TrainingSet[Annotations, Floats]) -> Rows:
         """Against gold, and of held-out tasks also against the annotators' preferences."""
         from crowdzoo.training.crowd_model import CrowdModel
 
-        everything = np.ones(len(data.training), bool)
-        outputs = CrowdModel(model.base.scorer).predict(encode_rows(data.x, everything, encoder), verbose=0)
+        gold, everything = np.asarray(data.gold), np.ones(len(data.training), bool)
+        outputs = CrowdModel(model.base.scorer).predict(encode(data.x, everything, encoder), verbose=0)
         scores, held, rows = outputs[:, 0].astype(np.float64), ~data.training, Rows()
         if (pairs := data.gold_pairs) is not None:
             of_held = held[pairs.task_ids] | held[pairs.right_ids]
@@ -148,10 +122,54 @@ class Preferences(Kind):
         preferences = data.crowd.select_rows(held[data.crowd.task_ids] & held[data.crowd.right_ids])
         rows += SCORING.rows(preferences, scores, "held-out preferences right")
         for split, tasks in (("training", data.training), ("held-out", held)):
-            known = tasks & ORDER_SCORING.known(data.gold)
+            known = tasks & ORDER_SCORING.known(gold)
             in_one_group = np.stack([scores, np.zeros(len(scores))], axis=1)
-            rows += ORDER_SCORING.rows(data.gold[known], in_one_group[known], split)
+            rows += ORDER_SCORING.rows(gold[known], in_one_group[known], split)
         return rows
 
 
-KIND = Preferences()
+def _page() -> type[PreferencePage]:
+    from crowdzoo.kinds.preferences.page import PreferencePage
+
+    return PreferencePage
+
+
+def _measure() -> type[PreferenceMeasure]:
+    from crowdzoo.kinds.preferences.measure import PreferenceMeasure
+
+    return PreferenceMeasure
+
+
+def _records() -> PreferenceRecords:
+    from crowdzoo.kinds.preferences.records import PreferenceRecords
+
+    return PreferenceRecords()
+
+
+# Gold is true scores, or ranks from the worst, [N], NaN where they are unknown
+READING = Reading[Annotations, Floats](PREFERENCE, "preferences", read_gold_ratings)
+AGGREGATING = PreferenceAggregating(PREFERENCE, "annotator-bradley-terry")
+PREFERENCES = Kind(
+    labels=PREFERENCE,
+    options=KindOptions(
+        ("classes", *ROW_OPTIONS, *LAYOUT_OPTIONS),
+        refused={
+            **FOR_CLASSES,
+            "use_gold": "no method for preferences takes known scores; leave it out.",
+            "platform": "preferences are read from tables with the columns left, right, annotator, label.",
+            "field": NO_EXPORT,
+            "image": NO_EXPORT,
+            "wide": "a wide table has one task a row, and a preference has two.",
+        },
+        training=("gold",),
+        inputs=("annotations", "instances", "gold"),
+    ),
+    reading=READING,
+    aggregation=AGGREGATING,
+    scoring=SCORING,
+    training=PreferenceTraining(PREFERENCE, READING, AGGREGATING, SCORING),
+    prediction=Prediction("score", ("task", "score")),
+    load_page=_page,
+    load_measure=_measure,
+    load_records=_records,
+)

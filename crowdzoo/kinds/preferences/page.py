@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
-from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval, scale_of
+from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance, interval, scale_of
 from crowdzoo.kinds.page_parts import (
     DIGITS,
     Details,
@@ -19,6 +19,7 @@ from crowdzoo.kinds.page_parts import (
     alpha_sentence,
     as_lists,
     percent,
+    read_columns,
     rows_of,
 )
 from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
@@ -48,13 +49,14 @@ class PreferencePage(KindPage):
     """
 
     kind, labels, subject = "preference", PREFERENCE, "preferences"
+    own_columns = read_columns(__package__)
     metrics = ("nominal", "ordinal", "interval")
     not_metric = "answers to a pair are no quantities; give nominal, ordinal or interval."
     own_values = (
         "pairs", "pairs_with_several", "agreement", "order_agreement", "fitted_agreement", "left_share", "separation",
         "groups", "circular_share",
     )  # fmt: skip
-    compared = "score"
+    task_column = "score"
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -365,6 +367,3 @@ def _separation(aggregation: PreferenceAggregation, errors: NDArray[np.float64])
     about = scores - (np.bincount(groups, scores) / np.maximum(sizes, 1))[groups]
     variance = float((about**2).sum()) / freedom
     return max(0.0, 1 - float((errors[known] ** 2).mean()) / variance) if variance > 0 else None
-
-
-PAGE = PreferencePage

@@ -1,7 +1,7 @@
 """Pairs of tasks that annotators compared, as tf.Examples: from their files, and back into arrays for training."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,22 +10,29 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import instance_kind
-from crowdzoo.data.vocabulary import name_texts
+from crowdzoo.data.vocabulary import is_among, name_texts
 from crowdzoo.export.predict import load_predictor
 from crowdzoo.kinds.preferences.scoring import SCORING
-from crowdzoo.kinds.scoring import scored_models
+from crowdzoo.kinds.records import Crowds, Fit, Records, TrainingFiles
+from crowdzoo.kinds.scoring import Scores, scored_models
 from crowdzoo.networks.reward_model import SIDES, input_name
 from crowdzoo.reading.instances.gold import EQUAL, TURNED, read_gold_pairs
 from crowdzoo.reading.instances.instances import Instances, take_rows
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
-from crowdzoo.records.example_files import SPLITS
+from crowdzoo.records.example_files import SPLITS, DatasetInfo
 from crowdzoo.records.instance_examples import read_annotations, read_instances_of, split_of
 from crowdzoo.records.instance_features import add_instance, instance_info, parsed_instances
-from crowdzoo.records.labelled_tasks import LabelledTasks
+from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
+from crowdzoo.records.training import WARMUP, Trained
+from crowdzoo.training.instance_training import train
+from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.settings import InstanceSettings, Settings
 
+_SPLIT_BY_TASKS = "A pair of two tasks of train is trained on, one with a task of eval is evaluated with."
 _READ = 1024
 _ASKED = 256  # most pairs about which models are asked at a time
 _LEAST = 1e-7  # probability that counts for an answer that a model calls impossible
@@ -41,73 +48,7 @@ def _pair_name(left: str, right: str) -> str:
     return json.dumps([str(left), str(right)], ensure_ascii=False)
 
 
-def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
-    """Reads instances and which of two of them annotators prefer.
-
-    The Example of a pair has `task` (bytes, see `pair_names`), the instances `left` and `right` (see `add_instance`),
-    `annotator_ids`, `annotator_labels`, and where known `gold` (int64 code). Tasks are split, not pairs: a pair of two
-    tasks of train is trained on, and one with a task of eval is evaluated with, so that one side at least is new.
-
-    Gold is that of the file of gold pairs, in either order; where that is silent, the column gold of the instances,
-    which has true scores.
-
-    Args:
-        options: settings of AnnotationExampleGen.
-        rejects: path of the file of rejected rows.
-        folder: an empty one, which holds instances until their Examples are made.
-
-    Raises:
-        DataError: as the readers; or tasks without instances, or nothing to learn from.
-    """
-    crowd = read_annotations(options, rejects)
-    instances = read_instances_of(options, crowd, folder)
-    names, (judged, table) = name_texts(instances.tasks), crowd.pairs()
-    row_of = {str(name): row for row, name in enumerate(names)}
-    rows = np.array([row_of[str(name)] for name in name_texts(crowd.tasks)], np.int64)[judged]
-    split, change = split_of(instances, options)
-    held = split == "eval"
-
-    known = _known_pairs(options, instances, crowd)
-    seen = {frozenset(pair) for pair in rows.tolist()}
-    unjudged = [pair for pair in known if held[[*pair]].any() and frozenset(pair) not in seen]
-    rows = np.concatenate([rows, np.array(unjudged, np.int64).reshape(-1, 2)])
-    scores = instances.gold_ratings(options["instances"], "true scores")
-    better = [_better(pair, known, scores) for pair in map(tuple, rows.tolist())]
-    texts = [_pair_name(names[left], names[right]) for left, right in rows.tolist()]
-
-    def example(pair: int) -> tf.train.Example:
-        record = tf.train.Example()
-        feature = record.features.feature
-        feature["task"].bytes_list.value.append(texts[pair].encode())
-        for side, row in zip(SIDES, rows[pair].tolist(), strict=True):
-            add_instance(record, instances, row, side)
-        ids, labels = ((), ()) if pair >= len(judged) else (column[0] for column in table.padded(np.array([pair])))
-        feature["annotator_ids"].int64_list.value.extend(ids)
-        feature["annotator_labels"].int64_list.value.extend(labels)
-        if better[pair] >= 0:
-            feature["gold"].int64_list.value.append(better[pair])
-        return record
-
-    classes = [str(name) for name in np.asarray(crowd.classes)]
-    pair_split = np.where(held[rows].any(axis=1), "eval", "train")
-    # the two orders of a pair are two Examples with the same gold
-    known_pairs = np.unique(np.sort(rows, axis=1)[np.array(better) >= 0], axis=0)
-    of_eval = int(held[known_pairs].any(axis=1).sum())
-    num_gold = dict(zip(SPLITS, (len(known_pairs) - of_eval, of_eval), strict=True))
-    return LabelledTasks(
-        annotations=crowd,
-        names=texts,
-        split=pair_split,
-        labelled=np.arange(len(rows)) < len(judged),
-        gold=[None if code < 0 else classes[code] for code in better],
-        info={"classes": classes, **instance_info(instances), "num_gold": num_gold},
-        change_split=f"A pair of two tasks of train is trained on, one with a task of eval is evaluated with. {change}",
-        example=example,
-        unit="pair",
-    )
-
-
-def _known_pairs(options: dict[str, Any], instances: Instances, crowd: Annotations) -> dict[tuple[int, int], int]:
+def _known_pairs(options: GenOptions, instances: Instances, crowd: Annotations) -> dict[tuple[int, int], int]:
     """What the file of gold pairs says: rows of the instances on the left and on the right -> code of the answer.
 
     Raises:
@@ -149,7 +90,7 @@ class ReadPairs:
     posteriors: np.ndarray
 
 
-def read_pairs(patterns: Sequence[str], info: dict[str, Any]) -> ReadPairs:
+def read_pairs(patterns: Sequence[str], info: DatasetInfo) -> ReadPairs:
     """Reads the split train that CrowdAggregator wrote, whole.
 
     Args:
@@ -192,51 +133,6 @@ def read_pairs(patterns: Sequence[str], info: dict[str, Any]) -> ReadPairs:
     )
 
 
-def model_scores(models: Mapping[str, str], files: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Scores of reward models on the pairs whose answer is known, and on the annotators' preferences of all pairs.
-
-    Args: see `crowdzoo.kinds.parts`.
-
-    Returns:
-        See `crowdzoo.kinds.parts`; tasks are pairs. `log_likelihood` is the mean log probability of the annotators'
-        preferences by the signature "pairs", nats; None where there are none. `by_task` is about the pairs whose known
-        answer is left or right.
-
-    Raises:
-        FileNotFoundError: no file fits.
-        ServingError: a model that does not load, or does not take these instances.
-        ValueError: no known answer is left or right.
-    """
-    scorers = {name: load_predictor(folder) for name, folder in models.items()}
-    comparers = {name: load_predictor(folder, "pairs") for name, folder in models.items()}
-    gold: list[np.ndarray] = []
-    scores: dict[str, list[np.ndarray]] = {name: [] for name in models}  # of both sides, [2, pairs]
-    logs: dict[str, list[np.ndarray]] = {name: [] for name in models}
-    others = {**SAID, "evaluation_label": tf.io.FixedLenFeature([1], tf.int64)}
-    for batch in read_batches([files], info, "eval", _ASKED, instances=SIDES, others=others, evaluation_weight=1):
-        sides = {side: parsed_instances(batch, side) for side in SIDES}
-        known = batch["evaluation_weight"][:, 0] > 0
-        gold.append(batch["evaluation_label"][known, 0])
-        pair_of, _, labels = said_of(batch)
-        for name in models:
-            side_scores = np.stack([scorers[name](part, _ASKED)["score"] for part in sides.values()])
-            scores[name].append(side_scores.reshape(2, -1)[:, known])
-            probabilities = comparers[name](_named(sides), _ASKED)["probabilities"]
-            logs[name].append(np.log(np.maximum(probabilities[pair_of, labels], _LEAST)))
-    labels = np.concatenate(gold)
-    number = len(labels)
-    preferences = Annotations(
-        "preference", np.arange(number), np.zeros(number, np.int64), labels, np.arange(2 * number),
-        np.array(["truth"], object), np.array(info["classes"], object), right_ids=number + np.arange(number),
-    )  # fmt: skip
-    answers = {name: np.concatenate(parts, axis=1).ravel() for name, parts in scores.items()}
-    likelihoods = {name: np.concatenate(parts) for name, parts in logs.items()}
-    further = {
-        name: {"log_likelihood": float(values.mean()) if len(values) else None} for name, values in likelihoods.items()
-    }
-    return scored_models(SCORING, models, preferences, answers, further)
-
-
 def _named(sides: Mapping[str, Any]) -> dict[str, Any]:
     """Inputs of the signature "pairs" by their names."""
     return {
@@ -246,20 +142,154 @@ def _named(sides: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def aggregate(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
-    """Each split by its own preferences alone; the answers are those to the pairs that were compared.
+class PreferenceRecords(Records):
+    """Pairs of tasks that annotators compared."""
 
-    A pair without preferences has equal probabilities.
+    def read(self, options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
+        """Reads instances and which of two of them annotators prefer.
 
-    Args: see `crowdzoo.kinds.parts`.
-    """
-    fitted, tables = {}, {}
-    for split in ("train", "eval"):
-        crowd = crowds[split]
-        names, posteriors = pair_names(crowd), np.zeros((0, crowd.num_classes))
-        if names:
-            found = fitted[split] = fit(crowd)
-            posteriors = found.of_pairs(crowd)
-        tables[split] = answers_table(pa.array(names, pa.string()), posteriors.argmax(axis=1), posteriors)
-    num_classes = crowds["train"].num_classes
-    return CrowdAnswers(fitted["train"], tables, [1 / num_classes] * num_classes, 0)
+        The Example of a pair has `task` (bytes, see `pair_names`), the instances `left` and `right` (see
+        `add_instance`), `annotator_ids`, `annotator_labels`, and where known `gold` (int64 code). Tasks are split, not
+        pairs: a pair of two tasks of train is trained on, and one with a task of eval is evaluated with, so that one
+        side at least is new.
+
+        Gold is that of the file of gold pairs, in either order; where that is silent, the column gold of the instances,
+        which has true scores.
+
+        Args:
+            options: settings of AnnotationExampleGen.
+            rejects: path of the file of rejected rows.
+            folder: an empty one, which holds instances until their Examples are made.
+
+        Raises:
+            DataError: as the readers; or tasks without instances, or nothing to learn from.
+        """
+        crowd = read_annotations(options, rejects)
+        instances = read_instances_of(options, crowd, folder)
+        names, (judged, table) = name_texts(instances.tasks), crowd.pairs()
+        row_of = {str(name): row for row, name in enumerate(names)}
+        rows = np.array([row_of[str(name)] for name in name_texts(crowd.tasks)], np.int64)[judged]
+        split, change = split_of(instances, options)
+        held = split == "eval"
+
+        known = _known_pairs(options, instances, crowd)
+        seen = {frozenset(pair) for pair in rows.tolist()}
+        unjudged = [pair for pair in known if held[[*pair]].any() and frozenset(pair) not in seen]
+        rows = np.concatenate([rows, np.array(unjudged, np.int64).reshape(-1, 2)])
+        scores = instances.gold_ratings(options["instances"], "true scores")
+        better = [_better(pair, known, scores) for pair in map(tuple, rows.tolist())]
+        texts = [_pair_name(names[left], names[right]) for left, right in rows.tolist()]
+
+        def example(pair: int) -> tf.train.Example:
+            record = tf.train.Example()
+            feature = record.features.feature
+            feature["task"].bytes_list.value.append(texts[pair].encode())
+            for side, row in zip(SIDES, rows[pair].tolist(), strict=True):
+                add_instance(record, instances, row, side)
+            ids, labels = ((), ()) if pair >= len(judged) else (column[0] for column in table.padded(np.array([pair])))
+            feature["annotator_ids"].int64_list.value.extend(ids)
+            feature["annotator_labels"].int64_list.value.extend(labels)
+            if better[pair] >= 0:
+                feature["gold"].int64_list.value.append(better[pair])
+            return record
+
+        classes = [str(name) for name in np.asarray(crowd.classes)]
+        pair_split = np.where(held[rows].any(axis=1), "eval", "train")
+        # the two orders of a pair are two Examples with the same gold
+        known_pairs = np.unique(np.sort(rows, axis=1)[np.array(better) >= 0], axis=0)
+        of_eval = int(held[known_pairs].any(axis=1).sum())
+        num_gold = dict(zip(SPLITS, (len(known_pairs) - of_eval, of_eval), strict=True))
+        return LabelledTasks(
+            annotations=crowd,
+            names=texts,
+            split=pair_split,
+            labelled=np.arange(len(rows)) < len(judged),
+            gold=[None if code < 0 else classes[code] for code in better],
+            info={"classes": classes, **instance_info(instances), "num_gold": num_gold},
+            change_split=f"{_SPLIT_BY_TASKS} {change}",
+            example=example,
+            unit="pair",
+        )
+
+    def select(self, crowd: Annotations, names: list[str]) -> Annotations:
+        """See `Records.select`; of some pairs, and the tasks that these compare."""
+        judged = is_among(np.array(pair_names(crowd), object), names)
+        chosen = crowd.select_rows(judged[crowd.pairs()[1].task_ids])
+        return chosen.select_tasks(chosen.redundancy > 0)
+
+    def train(self, settings: Settings, files: TrainingFiles) -> Trained:
+        """Trains a reward model on pairs, which are read whole; each instance is held once.
+
+        Args: see `Records.train`.
+        """
+        assert isinstance(settings, InstanceSettings)
+        pairs = read_pairs(files.patterns, files.info)
+        model, encoder = train(
+            settings, pairs.instances, annotations=pairs.annotations,
+            label_distribution=pairs.posteriors if settings.method == AGGREGATED else None, verbose=2,
+            checkpoint=files.checkpoint,
+        )  # fmt: skip
+        return Trained(model, model.history, encoder, take_rows(pairs.instances.values, slice(WARMUP)))
+
+    def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
+        """Scores of reward models on the pairs whose answer is known, and on the annotators' preferences of all pairs.
+
+        Args: see `Records.model_scores`.
+
+        Returns:
+            See `Records.model_scores`; tasks are pairs. `log_likelihood` is the mean log probability of the
+            annotators' preferences by the signature "pairs", nats; None where there are none. `by_task` is about the
+            pairs whose known answer is left or right.
+
+        Raises:
+            FileNotFoundError: no file fits.
+            ServingError: a model that does not load, or does not take these instances.
+            ValueError: no known answer is left or right.
+        """
+        scorers = {name: load_predictor(folder) for name, folder in models.items()}
+        comparers = {name: load_predictor(folder, "pairs") for name, folder in models.items()}
+        gold: list[np.ndarray] = []
+        scores: dict[str, list[np.ndarray]] = {name: [] for name in models}  # of both sides, [2, pairs]
+        logs: dict[str, list[np.ndarray]] = {name: [] for name in models}
+        others = {**SAID, "evaluation_label": tf.io.FixedLenFeature([1], tf.int64)}
+        for batch in read_batches([files], info, "eval", _ASKED, instances=SIDES, others=others, evaluation_weight=1):
+            sides = {side: parsed_instances(batch, side) for side in SIDES}
+            known = batch["evaluation_weight"][:, 0] > 0
+            gold.append(batch["evaluation_label"][known, 0])
+            pair_of, _, labels = said_of(batch)
+            for name in models:
+                side_scores = np.stack([scorers[name](part, _ASKED)["score"] for part in sides.values()])
+                scores[name].append(side_scores.reshape(2, -1)[:, known])
+                probabilities = comparers[name](_named(sides), _ASKED)["probabilities"]
+                logs[name].append(np.log(np.maximum(probabilities[pair_of, labels], _LEAST)))
+        labels = np.concatenate(gold)
+        number = len(labels)
+        preferences = Annotations(
+            "preference", np.arange(number), np.zeros(number, np.int64), labels, np.arange(2 * number),
+            np.array(["truth"], object), np.array(info["classes"], object), right_ids=number + np.arange(number),
+        )  # fmt: skip
+        answers = {name: np.concatenate(parts, axis=1).ravel() for name, parts in scores.items()}
+        likelihoods = {name: np.concatenate(parts) for name, parts in logs.items()}
+        further = {
+            name: {"log_likelihood": float(values.mean()) if len(values) else None}
+            for name, values in likelihoods.items()
+        }
+        return scored_models(SCORING, models, preferences, answers, further)
+
+    def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
+        """Each split by its own preferences alone; the answers are those to the pairs that were compared.
+
+        A pair without preferences has equal probabilities.
+
+        Args: see `Records.aggregate`.
+        """
+        fitted, tables = {}, {}
+        for split in ("train", "eval"):
+            crowd = crowds[split]
+            names, posteriors = pair_names(crowd), np.zeros((0, crowd.num_classes))
+            if names:
+                result = fitted[split] = fit(crowd)
+                posteriors = result.of_pairs(crowd)
+            tables[split] = answers_table(pa.array(names, pa.string()), posteriors.argmax(axis=1), posteriors)
+        num_classes = crowds["train"].num_classes
+        return CrowdAnswers(fitted["train"], tables, [1 / num_classes] * num_classes, 0)

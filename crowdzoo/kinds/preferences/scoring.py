@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.scoring import Rows, Scoring, Sums
+from crowdzoo.kinds.scoring import Flags, Floats, Rows, Scores, Scoring, Sums
 from crowdzoo.metrics import pair_accuracy, pairs_in_order, spearman
 
 AT_ONCE = 1 << 24  # pairs
-Numbers = NDArray[np.float64]
 
 
-class PairScoring(Scoring):
+class PairScoring(Scoring[Annotations, Floats]):
     """Gold is preferences, whose tasks are N; answers are scores of these tasks, [N]. A preference is a task here."""
 
-    def known(self, gold: Annotations) -> NDArray[np.bool_]:
+    metric, metric_title = "pair_accuracy", "share of pairs"
+
+    def known(self, gold: Annotations) -> Flags:
         """Preferences for left or right; "equal" does not count."""
         return gold.labels < 2
 
-    def sums(self, gold: Annotations, answers: Numbers) -> Sums:
+    def sums(self, gold: Annotations, answers: Floats) -> Sums:
         """Of the preferences for left or right, whether the better task has the higher score; equal ones count half."""
         shares = pairs_in_order(gold, answers)
         return shares, np.ones(len(shares))
 
-    def score(self, gold: Annotations, answers: Numbers) -> dict[str, Any]:
+    def score(self, gold: Annotations, answers: Floats) -> Scores:
         """Share of preferences whose better task has the higher score.
 
         Raises:
@@ -35,7 +35,7 @@ class PairScoring(Scoring):
         """
         return {"pair_accuracy": pair_accuracy(gold, answers)}
 
-    def rows(self, gold: Annotations, answers: Numbers, split: str = "") -> Rows:
+    def rows(self, gold: Annotations, answers: Floats, split: str = "") -> Rows:
         """Share of preferences; no row without any for left or right. `split` is the row's name."""
         number = int(self.known(gold).sum())
         if not number:
@@ -43,19 +43,20 @@ class PairScoring(Scoring):
         return [(split, f"{self.score(gold, answers)['pair_accuracy']:.4f} (on {number:,} of left or right)")]
 
 
-class OrderScoring(Scoring):
+class OrderScoring(Scoring[Floats, Floats]):
     """Gold is true scores, [N], NaN where unknown; answers are [n, 2], scores of tasks and the group of each.
 
     Scores are compared within a group.
     """
 
+    metric, metric_title = "rho", "Spearman's rho"
     titles: ClassVar = {"rho": "Spearman's rho"}
 
-    def known(self, gold: Numbers) -> NDArray[np.bool_]:
+    def known(self, gold: Floats) -> Flags:
         """Tasks whose score is a number."""
         return ~np.isnan(gold)
 
-    def sums(self, gold: Numbers, answers: Numbers) -> Sums:
+    def sums(self, gold: Floats, answers: Floats) -> Sums:
         """Of each task the other ones in its group that are on the correct side of it, and that gold tells apart."""
         scores, groups = answers.T
         sums = []
@@ -67,12 +68,12 @@ class OrderScoring(Scoring):
         totals, weights = (np.concatenate(parts).astype(float) for parts in zip(*sums, strict=True))
         return totals, weights
 
-    def score(self, gold: Numbers, answers: Numbers) -> dict[str, Any]:
+    def score(self, gold: Floats, answers: Floats) -> Scores:
         """Spearman's rho, the mean of the groups; NaN where no group has different scores."""
         correlations = self._correlations(gold, answers)
         return {"rho": float(np.mean(correlations)) if correlations else np.nan}
 
-    def rows(self, gold: Numbers, answers: Numbers, split: str = "") -> Rows:
+    def rows(self, gold: Floats, answers: Floats, split: str = "") -> Rows:
         """Spearman's rho; of a model only where gold differs."""
         prefix, number = f"{split} " if split else "", f"{len(gold):,} tasks with gold"
         correlations = self._correlations(gold, answers)
@@ -83,7 +84,7 @@ class OrderScoring(Scoring):
         groups = "" if len(correlations) == 1 else f", mean of {len(correlations):,} groups"
         return [(f"{prefix}Spearman's rho with gold", f"{np.mean(correlations):.4f} (on {number}{groups})")]
 
-    def _correlations(self, gold: Numbers, answers: Numbers) -> list[float]:
+    def _correlations(self, gold: Floats, answers: Floats) -> list[float]:
         """Spearman's rho of each group of tasks in which gold and scores differ."""
         scores, groups = answers.T
         correlations = []

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
-from crowdzoo.kinds.page_parts import PageWarning, above_chance, percent, warning
+from crowdzoo.kinds.page_parts import Figures, PageWarning, above_chance, percent, warning
 from crowdzoo.kinds.preferences.judged import ONE_SIDE
 from crowdzoo.quality.krippendorff import Alpha
 
@@ -18,7 +16,7 @@ CONSISTENT = 0.8  # share of pairs with the same answer in both orders, below wh
 SEPARATE, HALF = 0.7, 0.5  # share of the variance of the scores that is not error, below which the page warns
 
 
-def of_order(alpha: Alpha | None, overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[PageWarning]:
+def of_order(alpha: Alpha | None, overall: Figures, aggregation: PreferenceAggregation) -> list[PageWarning]:
     """Agreement on pairs, with the order by the others, and what error is in the scores."""
     warnings, low = [], overall["order_agreement_low"]
     if alpha is None and overall["agreement"] is not None:
@@ -44,7 +42,7 @@ def of_order(alpha: Alpha | None, overall: dict[str, Any], aggregation: Preferen
     return warnings
 
 
-def of_graph(overall: dict[str, Any]) -> list[PageWarning]:
+def of_graph(overall: Figures) -> list[PageWarning]:
     """Groups that nothing links, and tasks with few comparisons."""
     warnings, compared = [], max(overall["tasks_compared"], 1)
     if overall["groups"] > 1:
@@ -58,7 +56,7 @@ def of_graph(overall: dict[str, Any]) -> list[PageWarning]:
     return warnings
 
 
-def of_sides(overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[PageWarning]:
+def of_sides(overall: Figures, aggregation: PreferenceAggregation) -> list[PageWarning]:
     """A crowd that prefers a side, and annotators who answer by it."""
     warnings, ahead = [], overall["left_ahead"]
     fix = "show each pair in both orders, or put the sides of half of the pairs the other way round at random"
@@ -89,7 +87,7 @@ def of_sides(overall: dict[str, Any], aggregation: PreferenceAggregation) -> lis
     return warnings
 
 
-def _leans(overall: dict[str, Any], name: str) -> bool:
+def _leans(overall: Figures, name: str) -> bool:
     """Whether a share of left differs from one half clearly, and by enough to matter."""
     share, low, high = overall[name], overall[f"{name}_low"], overall[f"{name}_high"]
     return share is not None and not low <= 0.5 <= high and abs(share - 0.5) >= CROWD_LEANS

@@ -2,82 +2,110 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdzoo.checks.option_types import number
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.base import EXPORT_OPTIONS, Kind
+from crowdzoo.data.label_kinds import REGRESSION
+from crowdzoo.kinds.aggregating import Aggregating
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
 from crowdzoo.kinds.ratings.scoring import SCORING
-from crowdzoo.kinds.scoring import Rows
+from crowdzoo.kinds.reading import Reading
+from crowdzoo.kinds.scoring import Floats, Rows
+from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 
+if TYPE_CHECKING:
+    from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
+    from crowdzoo.kinds.ratings.measure import RatingMeasure
+    from crowdzoo.kinds.ratings.page import RatingPage
+    from crowdzoo.kinds.ratings.records import RatingRecords
 
-class Ratings(Kind):
-    """Labels are numbers on a scale; models are regressors of instances of any kind."""
+NO_SCALE = "an end of a scale of ratings belongs to --kind regression."
 
-    name = "regression"
-    counted = "ratings"
-    reading = ("low", "high", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
-    aggregation = "rating-em"
-    metric = "r2"
-    metric_title = "R²"
-    scoring = SCORING
-    answer = "value"
-    header = ("task", "value")
-    scale = ("low", "high")
-    fit_aggregated = "CrowdModel(base).fit(x, result.estimates)"
-    refused: ClassVar = {
-        "classes": "ratings have no classes; leave it out.",
-        "calibrate": "calibration is for classes; leave it out.",
-        "predictions": "a report compares with predictions of classes only; leave it out.",
-        "use_gold": "no method for ratings takes known values; leave it out.",
-    }
 
-    def add_arguments(self, command: argparse.ArgumentParser) -> None:
-        """The scale."""
-        command.add_argument(
-            "--low",
-            type=number(),
-            metavar="X",
-            help="ratings: lowest value of the scale; a rating below is an invalid row",
-        )
-        command.add_argument("--high", type=number(), metavar="X", help="ratings: highest value of the scale")
+class RatingAggregating(Aggregating[Annotations, "RatingAggregation", Floats]):
+    """Results have an estimate for each task."""
 
-    # === Input ===
-
-    def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> np.ndarray | None:
-        """True ratings, float64 [N], NaN where the file does not know."""
-        return None if path is None else read_gold_ratings(path, crowd.tasks, layout)
-
-    # === Aggregation ===
-
-    def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
+    def rows(self, result: RatingAggregation, crowd: Annotations, gold: Floats | None, used_gold: bool) -> Rows:
         """Range of the estimates and of the annotators' biases, and the errors against gold."""
         rows = [("estimates", _span(result.estimates))] if len(crowd) else []
         if result.biases is not None:
             rows.append(("annotators' biases", _span(result.biases)))
-        return rows if gold is None else rows + self.gold_rows(gold, result.estimates)
+        return rows if gold is None else rows + SCORING.rows_of_known(gold, result.estimates)
 
-    def targets(self, result: Any, annotations: Annotations) -> np.ndarray:
-        """Estimates, float64 [N]; NaN where nobody rated: the estimate there is the others' mean, nothing to learn."""
-        return np.where(annotations.redundancy > 0, result.estimates, np.nan)
 
-    # === Training ===
+class RatingTraining(Training[Annotations, "RatingAggregation", Floats]):
+    """Models are regressors of instances of any kind."""
 
-    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> np.ndarray:
-        """True ratings, float64 [N], NaN where the table does not know."""
+    fit_aggregated = "CrowdModel(base).fit(x, result.estimates)"
+
+    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Floats:
+        """True ratings, [N], NaN where the table does not know."""
         return table.gold_ratings(path)
 
+    def targets(self, result: RatingAggregation, annotations: Annotations) -> Floats:
+        """Estimates, [N]; NaN where nobody rated: the estimate there is the others' mean, nothing to learn."""
+        return np.where(annotations.redundancy > 0, result.estimates, np.nan)
 
-def _span(values: np.ndarray) -> str:
+
+def _span(values: Floats) -> str:
     return f"{values.min():.4g} to {values.max():.4g}, mean {values.mean():.4g}"
 
 
-KIND = Ratings()
+def _page() -> type[RatingPage]:
+    from crowdzoo.kinds.ratings.page import RatingPage
+
+    return RatingPage
+
+
+def _measure() -> type[RatingMeasure]:
+    from crowdzoo.kinds.ratings.measure import RatingMeasure
+
+    return RatingMeasure
+
+
+def _records() -> RatingRecords:
+    from crowdzoo.kinds.ratings.records import RatingRecords
+
+    return RatingRecords()
+
+
+# Gold is true ratings, [N], NaN where they are unknown
+READING = Reading[Annotations, Floats](REGRESSION, "ratings", read_gold_ratings)
+AGGREGATING = RatingAggregating(REGRESSION, "rating-em")
+RATINGS = Kind(
+    labels=REGRESSION,
+    options=KindOptions(
+        ("low", "high", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS),
+        refused={
+            **FOR_CLASSES,
+            "classes": "ratings have no classes; leave it out.",
+            "use_gold": "no method for ratings takes known values; leave it out.",
+        },
+        own=(
+            Option(
+                "low",
+                "ratings: lowest value of the scale; a rating below is an invalid row",
+                metavar="X",
+                is_number=True,
+                refusal=NO_SCALE,
+            ),
+            Option("high", "ratings: highest value of the scale", metavar="X", is_number=True, refusal=NO_SCALE),
+        ),
+        scale=("low", "high"),
+    ),
+    reading=READING,
+    aggregation=AGGREGATING,
+    scoring=SCORING,
+    training=RatingTraining(REGRESSION, READING, AGGREGATING, SCORING),
+    prediction=Prediction("value", ("task", "value")),
+    load_page=_page,
+    load_measure=_measure,
+    load_records=_records,
+)

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
-from crowdzoo.kinds.kind_page import KindPage, below_and_at_chance, interval, scale_of
-from crowdzoo.kinds.page_parts import DIGITS, Details, as_lists, rows_of
+from crowdzoo.kinds.page import KindPage, below_and_at_chance, interval, scale_of
+from crowdzoo.kinds.page_parts import DIGITS, Details, as_lists, read_columns, rows_of
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.wilson import NORMAL_975
@@ -23,8 +23,9 @@ class RatingPage(KindPage):
     """What the page of a report says of a crowd that gives ratings."""
 
     kind, labels, subject = "regression", REGRESSION, "ratings"
+    own_columns = read_columns(__package__)
     metrics = ("interval", "nominal", "ordinal", "ratio")
-    compared, judged = "estimate", "correlation"
+    task_column, annotator_column = "estimate", "correlation"
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -146,6 +147,3 @@ def _correlations(
     squares = np.bincount(annotators, mine**2, number) * np.bincount(annotators, rest**2, number)
     defined = (shared >= 4) & (squares > 1e-20)
     return np.divide(both, np.sqrt(squares), out=np.full(number, np.nan), where=defined), shared
-
-
-PAGE = RatingPage

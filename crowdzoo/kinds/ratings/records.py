@@ -1,38 +1,39 @@
 """Instances with ratings as tf.Examples, and scores of exported regressors on them."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
 
-from crowdzoo.kinds.model_answers import instance_scores
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.kinds.ratings.scoring import SCORING
+from crowdzoo.kinds.records import Crowds, Fit, Records, instance_scores
+from crowdzoo.kinds.scoring import Scores
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
-from crowdzoo.records.instance_examples import read_labelled_instances as read_labelled
-
-__all__ = ["aggregate", "model_scores", "read_labelled"]
+from crowdzoo.records.example_files import DatasetInfo
 
 
-def model_scores(models: Mapping[str, str], files: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Scores of regressors; see `crowdzoo.kinds.parts`."""
-    return instance_scores(SCORING, models, files, info, "value", tf.float32)
+class RatingRecords(Records):
+    """Ratings of instances."""
 
+    def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
+        """See `Records.model_scores`."""
+        return instance_scores(SCORING, models, files, info, "value", tf.float32)
 
-def aggregate(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
-    """Each split by its own ratings alone; a task without ratings has the mean of train's estimates.
+    def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
+        """Each split by its own ratings alone; a task without ratings has the mean of train's estimates.
 
-    Args: see `crowdzoo.kinds.parts`.
-    """
-    fitted, crowd = fit(crowds["train"]), crowds["eval"]
-    found = fit(crowd) if len(crowd) else None
-    none = answers_table(crowd.tasks[:0], np.zeros(0))
-    return CrowdAnswers(
-        fitted,
-        {
-            "train": answers_table(fitted.tasks, fitted.estimates),
-            "eval": none if found is None else answers_table(found.tasks, found.estimates),
-        },
-        [],
-        float(fitted.estimates.mean()),
-    )
+        Args: see `Records.aggregate`.
+        """
+        fitted, crowd = fit(crowds["train"]), crowds["eval"]
+        own = fit(crowd) if len(crowd) else None
+        none = answers_table(crowd.tasks[:0], np.zeros(0))
+        return CrowdAnswers(
+            fitted,
+            {
+                "train": answers_table(fitted.tasks, fitted.estimates),
+                "eval": none if own is None else answers_table(own.tasks, own.estimates),
+            },
+            [],
+            float(fitted.estimates.mean()),
+        )

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.scoring import Rows, Scoring, Sums
+from crowdzoo.kinds.scoring import Flags, Floats, Rows, Scores, Scoring, Sums
 from crowdzoo.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
-Numbers = NDArray[np.float64]
 
-
-class RatingScoring(Scoring):
+class RatingScoring(Scoring[Floats, Floats]):
     """Gold is ratings, float [N], NaN where unknown; answers are ratings, [n] or [n, 1]."""
 
+    metric, metric_title = "r2", "R²"
     titles: ClassVar = {"r2": "R²", "rmse": "RMSE"}
 
-    def known(self, gold: Numbers) -> NDArray[np.bool_]:
+    def known(self, gold: Floats) -> Flags:
         """Tasks whose rating is a number."""
         return ~np.isnan(gold)
 
-    def sums(self, gold: Numbers, answers: Numbers) -> Sums:
+    def sums(self, gold: Floats, answers: Floats) -> Sums:
         """Negative absolute errors, in the labels' unit."""
         return -np.abs(self._errors(gold, answers)), np.ones(len(gold))
 
-    def by_task(self, gold: Numbers, answers: Numbers) -> Numbers:
+    def by_task(self, gold: Floats, answers: Floats) -> Floats:
         """Contributions to R²."""
         variance = float(np.var(gold, dtype=np.float64)) or 1.0
         return np.asarray(1 - self._errors(gold, answers) ** 2 / variance)
 
-    def score(self, gold: Numbers, answers: Numbers) -> dict[str, Any]:
+    def score(self, gold: Floats, answers: Floats) -> Scores:
         """R², mean absolute error and root of the mean squared error (in the labels' unit).
 
         Raises:
@@ -50,7 +48,7 @@ class RatingScoring(Scoring):
             "rmse": root_mean_squared_error(gold, ratings),
         }
 
-    def rows(self, gold: Numbers, answers: Numbers, split: str = "") -> Rows:
+    def rows(self, gold: Floats, answers: Floats, split: str = "") -> Rows:
         """R² and errors."""
         prefix = f"{split} " if split else ""
         if not len(gold):
@@ -62,7 +60,7 @@ class RatingScoring(Scoring):
             (f"{prefix}RMSE", f"{scores['rmse']:.4f}"),
         ]
 
-    def _errors(self, gold: Numbers, answers: Numbers) -> Numbers:
+    def _errors(self, gold: Floats, answers: Floats) -> Floats:
         return np.asarray(answers, np.float64).reshape(len(gold)) - gold
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage, Region, mask_of_pixels, mask_tools
 from crowdzoo.errors import DataError
+from crowdzoo.kinds.scoring import Objects
 from crowdzoo.reading.instances.upright_image import read_image, upright_image
+
+if TYPE_CHECKING:
+    from crowdzoo.training.crowd_model import CrowdModel
+    from crowdzoo.training.pair_rows import Examples
 
 
 def mask_of(image: MarkedImage, classes: Sequence[str], height: int, width: int) -> NDArray[np.integer]:
@@ -22,9 +28,7 @@ def mask_of(image: MarkedImage, classes: Sequence[str], height: int, width: int)
     return _scaled(pixels, height, width)
 
 
-def marked_images(
-    masks: Iterable[NDArray[np.integer]], classes: Sequence[str], like: Iterable[MarkedImage]
-) -> NDArray[Any]:
+def marked_images(masks: Iterable[NDArray[np.integer]], classes: Sequence[str], like: Iterable[MarkedImage]) -> Objects:
     """Masks as `MarkedImage`, objects [n], with one region per class; `like` are images of their sizes."""
     images = []
     for mask, image in zip(masks, like, strict=True):
@@ -61,6 +65,29 @@ def check_sizes(answers: Iterable[MarkedImage], image: Path | bytes, name: objec
                 f"{path}: image {str(name)!r} is of size {[height, width]} there, and {[*marked.size]} of an "
                 "annotator. Give the images that were marked, or masks of their size."
             )
+
+
+def categories(images: Iterable[MarkedImage]) -> set[str]:
+    """Those that anybody used."""
+    return {region.label for image in images for region in image.regions}
+
+
+def class_names(annotations: Annotations) -> list[str]:
+    """Classes of pixels: the background first, then those that anybody marked, sorted.
+
+    Raises:
+        DataError: nobody marked anything.
+    """
+    names = sorted(categories(np.asarray(annotations.values)))
+    if not names:
+        raise DataError("nobody marked a region, so there is nothing to learn.")
+    return ["(background)" if "background" in names else "background", *names]
+
+
+def predict_images(model: CrowdModel, x: Examples, annotations: Annotations, like: Iterable[MarkedImage]) -> Objects:
+    """Answers of a network for masks, of the sizes of the images `like`, [n]."""
+    masks = model.predict(x, verbose=0).argmax(axis=-1)
+    return marked_images(masks, class_names(annotations), like)
 
 
 def _scaled(pixels: NDArray[np.integer], *size: int) -> NDArray[np.integer]:

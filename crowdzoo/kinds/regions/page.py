@@ -14,8 +14,8 @@ from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage, mask_tools
 from crowdzoo.kinds.answer_page import AnswerPage, Codes, Flags, Floats
-from crowdzoo.kinds.kind_page import MOST_VOTES, interval
-from crowdzoo.kinds.page_parts import Details, PageWarning, as_lists, percent, warning
+from crowdzoo.kinds.page import MOST_VOTES, interval
+from crowdzoo.kinds.page_parts import Details, PageWarning, as_lists, percent, read_columns, warning
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.wilson import NORMAL_975, wilson
@@ -31,9 +31,10 @@ class RegionPage(AnswerPage):
     """What the page of a report says of regions of images."""
 
     kind, labels, subject = "region", REGION, "regions of images"
+    own_columns = read_columns(__package__)
     not_metric = "objects are there or not; leave it out."
     own_values = ("dice", "iou")
-    compared = "regions"
+    task_column = "regions"
     by_alpha = False  # objects may be there for all, and edges do not count in it
 
     def measure(self) -> None:
@@ -158,6 +159,3 @@ def _picture(result: MarkedImage, marked: list[MarkedImage]) -> str:
             pixels[inside if image is result else inside & ~binary_erosion(inside)] = colour
     Image.fromarray(pixels).save(file, "PNG")
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
-
-
-PAGE = RegionPage

@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.questions import AnswerQuestions
+from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.columns import ratio
-from crowdzoo.quality.next_annotation import Gains, agreement_gains, known_agreement, sure_answers
-
-UNIT = "of Dice"
-NAMES = None
-known = known_agreement
+from crowdzoo.quality.next_annotation import Gains, agreement_gains
 
 
-def gains(result: RegionAggregation, agreement: NDArray[np.float64], crowd: Annotations) -> Gains:
-    """How much nearer a further answer is expected to bring an image's regions, as a Dice coefficient.
+class RegionQuestions(AnswerQuestions[RegionAggregation]):
+    """By the agreement of regions."""
 
-    The spread is what the Dice coefficient of two answers to the image lacks, a mean with one usual pair more.
-    """
-    first, _, near = (table := RegionTable.of(crowd, "crowdzoo next")).pairs()
-    of, number = table.tasks[first], crowd.num_tasks
-    usual = 1 - near.mean() if len(near) else 1.0
-    spread = (np.bincount(of, 1 - near, number) + usual) / (np.bincount(of, minlength=number) + 1)
-    return agreement_gains(spread, result, agreement, crowd)
+    unit = "of Dice"
+
+    def gains(self, result: RegionAggregation, skills: Floats, crowd: Annotations) -> Gains:
+        """How much nearer a further answer is expected to bring an image's regions, as a Dice coefficient.
+
+        The spread is what the Dice coefficient of two answers to the image lacks, a mean with one usual pair more.
+        """
+        of, near = _pairs(crowd)
+        number = crowd.num_tasks
+        usual = 1 - near.mean() if len(near) else 1.0
+        spread = (np.bincount(of, 1 - near, number) + usual) / (np.bincount(of, minlength=number) + 1)
+        return agreement_gains(spread, result, skills, crowd)
+
+    def find_sure(self, result: RegionAggregation, least: float, crowd: Annotations) -> Flags:
+        """Images with two answers or more, of this mean Dice coefficient, and this confidence."""
+        of, near = _pairs(crowd)
+        means = ratio(np.bincount(of, near, crowd.num_tasks), np.bincount(of, minlength=crowd.num_tasks), 0.0)
+        return super().find_sure(result, least, crowd) & (means >= least)
 
 
-def sure(result: RegionAggregation, least: float, crowd: Annotations) -> NDArray[np.bool_]:
-    """Images with two answers or more, of this mean Dice coefficient, and this confidence."""
-    first, _, near = (table := RegionTable.of(crowd, "crowdzoo next")).pairs()
-    of, number = table.tasks[first], crowd.num_tasks
-    means = ratio(np.bincount(of, near, number), np.bincount(of, minlength=number), 0.0)
-    return sure_answers(result, least) & (means >= least)
+def _pairs(crowd: Annotations) -> tuple[Codes, Floats]:
+    """The image of each pair of answers, and their Dice coefficient."""
+    table = RegionTable.of(crowd, "crowdzoo next")
+    first, _, near = table.pairs()
+    return table.tasks[first], near

@@ -1,70 +1,103 @@
 """Images and annotators' regions as tf.Examples."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import tensorflow as tf
 
+from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage
 from crowdzoo.data.vocabulary import is_among
-from crowdzoo.kinds.model_answers import instance_scores
-from crowdzoo.kinds.regions.kind import KIND
-from crowdzoo.kinds.regions.masks import check_sizes, marked_images
+from crowdzoo.kinds.records import Crowds, Fit, Records, TrainingFiles, instance_scores
+from crowdzoo.kinds.regions.masks import check_sizes, class_names, marked_images
+from crowdzoo.kinds.regions.reading import GOLD_OPTIONS, RegionReading
 from crowdzoo.kinds.regions.scoring import SCORING
+from crowdzoo.kinds.regions.training import train_masks
+from crowdzoo.kinds.scoring import Scores
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, answers_table
-from crowdzoo.records.instance_examples import read_labelled_instances
+from crowdzoo.records.example_dataset import SAID, read_batches, said_of
+from crowdzoo.records.example_files import DatasetInfo
 from crowdzoo.records.instance_features import INSTANCES
-from crowdzoo.records.labelled_tasks import LabelledTasks
+from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
+from crowdzoo.records.training import WARMUP, Trained
+from crowdzoo.training.settings import MaskSettings, Settings
+
+_LABELS = tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64)
+OF_REGIONS = {**SAID, "annotator_labels": _LABELS, "aggregated_label": tf.io.FixedLenFeature([], tf.string)}
 
 
-def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
-    """Reads images and what annotators marked on them; in Examples regions are texts, in UTF-8.
+class RegionRecords(Records):
+    """Regions of images; in Examples they are texts, in UTF-8."""
 
-    Args: see `crowdzoo.records.instance_examples.read_labelled_instances`.
-    """
-    images = read_labelled_instances(options, rejects, folder)
-    rows = {name: row for row, name in enumerate(images.names)}
-    codes = np.array([rows[str(task)] for task in images.annotations.tasks.tolist()], np.int64)
-    crowd = replace(  # a code is a row
-        images.annotations, tasks=np.array(images.names, object), task_ids=codes[images.annotations.task_ids]
-    )
-    path = options.get("gold") and Path(options["gold"])
-    gold = KIND.gold_of(crowd, path, **{name: options[name] for name in KIND.gold_reading if name in options})
-    known = images.gold if gold is None else [image and image.text for image in gold.tolist()]
+    def read(self, options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
+        """Reads images and what annotators marked on them; in Examples regions are texts, in UTF-8.
 
-    def example(row: int) -> tf.train.Example:
-        record = images.example(row)
-        feature = record.features.feature
-        answers = np.asarray(crowd.values)[list(feature["annotator_labels"].int64_list.value)].tolist()
-        check_sizes(answers, feature[INSTANCES].bytes_list.value[0], images.names[row], options["instances"])
-        feature["annotator_labels"].bytes_list.value.extend(image.text.encode() for image in answers)
-        feature["gold"].bytes_list.value.extend(text.encode() for text in known[row : row + 1] if text)
-        return record
+        Args: see `Records.read`.
+        """
+        images = super().read(options, rejects, folder)
+        rows = {name: row for row, name in enumerate(images.names)}
+        codes = np.array([rows[str(task)] for task in images.annotations.tasks.tolist()], np.int64)
+        crowd = replace(  # a code is a row
+            images.annotations, tasks=np.array(images.names, object), task_ids=codes[images.annotations.task_ids]
+        )
+        path = options.get("gold") and Path(options["gold"])
+        gold = RegionReading(crowd.label_kind, "answers").gold_of(
+            crowd, path, **{name: options[name] for name in GOLD_OPTIONS if name in options}
+        )
+        known = images.gold if gold is None else [image and image.text for image in gold.tolist()]
 
-    info = {**images.info, "classes": KIND.class_names(crowd)}
-    return replace(images, annotations=crowd, gold=known, info=info, example=example, unit="image")
+        def example(row: int) -> tf.train.Example:
+            record = images.example(row)
+            feature = record.features.feature
+            answers = np.asarray(crowd.values)[list(feature["annotator_labels"].int64_list.value)].tolist()
+            check_sizes(answers, feature[INSTANCES].bytes_list.value[0], images.names[row], options["instances"])
+            feature["annotator_labels"].bytes_list.value.extend(image.text.encode() for image in answers)
+            feature["gold"].bytes_list.value.extend(text.encode() for text in known[row : row + 1] if text)
+            return record
 
+        info = {**images.info, "classes": class_names(crowd)}
+        return replace(images, annotations=crowd, gold=known, info=info, example=example, unit="image")
 
-def model_scores(models: Mapping[str, str], files: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Scores of networks for masks; see `crowdzoo.kinds.parts`."""
+    def train(self, settings: Settings, files: TrainingFiles) -> Trained:
+        """Trains on images, which are read whole.
 
-    def images(masks: np.ndarray, gold: np.ndarray) -> np.ndarray:
-        return marked_images(masks, info["classes"], gold)
+        Args: see `Records.train`.
+        """
+        info = files.info
+        images, regions, answers = list[bytes](), list[str](), list[tuple[int, int, str]]()
+        for batch in read_batches(files.patterns, info, "train", others=OF_REGIONS):
+            tasks, who, texts = said_of(batch)
+            answers += zip((tasks + len(images)).tolist(), who.tolist(), [text.decode() for text in texts], strict=True)
+            images += batch[INSTANCES].tolist()
+            regions += [text.decode() for text in batch["aggregated_label"].tolist()]
+        rows, names = range(len(images)), range(len(info["annotators"]))
+        columns = zip(*answers, strict=True)
+        annotations = Annotations.from_arrays(*columns, kind="region", tasks=rows, annotators=names)
+        content, how = np.array(images, object), {"checkpoint": files.checkpoint, "verbose": 2}
+        masks, aggregated = cast(MaskSettings, settings), map(MarkedImage.parse, regions)
+        model, encoder = train_masks(masks, content, annotations, info["classes"], aggregated, **how)
+        return Trained(model, model.history, encoder, content[:WARMUP])
 
-    return instance_scores(SCORING, models, files, info, "label", tf.string, images, 32, MarkedImage.parse)
+    def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
+        """See `Records.model_scores`."""
 
+        def images(masks: np.ndarray, gold: np.ndarray) -> np.ndarray:
+            return marked_images(masks, info["classes"], gold)
 
-def aggregate(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
-    """Fits to train; eval's regions are those of a fit to both splits.
+        return instance_scores(SCORING, models, files, info, "label", tf.string, images, 32, MarkedImage.parse)
 
-    Args: see `crowdzoo.kinds.parts`.
-    """
-    fitted, tables = fit(crowds["train"]), dict[str, Any]()
-    for split, found in (("train", fitted), ("eval", fit(crowds[BOTH]))):
-        own = is_among(found.tasks, crowds[split].tasks) & found.marked.astype(bool)
-        texts = [image.text.encode() for image in found.marked[own].tolist()]
-        tables[split] = answers_table(found.tasks[own], np.array(texts, object))
-    return CrowdAnswers(fitted, tables, [], b"")
+    def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
+        """Fits to train; eval's regions are those of a fit to both splits.
+
+        Args: see `Records.aggregate`.
+        """
+        fitted, tables = fit(crowds["train"]), dict[str, Any]()
+        for split, result in (("train", fitted), ("eval", fit(crowds[BOTH]))):
+            own = is_among(result.tasks, crowds[split].tasks) & result.marked.astype(bool)
+            texts = [image.text.encode() for image in result.marked[own].tolist()]
+            tables[split] = answers_table(result.tasks[own], np.array(texts, object))
+        return CrowdAnswers(fitted, tables, [], b"")

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.data.regions import dice
 from crowdzoo.kinds.regions.surfaces import surface_distances
-from crowdzoo.kinds.scoring import Rows, Scoring, Sums
-
-Images = NDArray[Any]
+from crowdzoo.kinds.scoring import Flags, Floats, Objects, Rows, Scores, Scoring, Sums
 
 
-class RegionScoring(Scoring):
+class RegionScoring(Scoring[Objects, Objects]):
     """Gold is `MarkedImage`, objects [N], None where unknown; answers are such images, [n]."""
 
-    def known(self, gold: Images) -> NDArray[np.bool_]:
+    metric, metric_title = "dice", "Dice coefficient"
+
+    def known(self, gold: Objects) -> Flags:
         """Images that are there."""
         return gold.astype(bool)
 
-    def sums(self, gold: Images, answers: Images) -> Sums:
+    def sums(self, gold: Objects, answers: Objects) -> Sums:
         """Dice coefficients."""
         coefficients = [dice(*pair) for pair in zip(gold, answers, strict=True)]
         return np.array(coefficients, float), np.ones(len(coefficients))
 
-    def score(self, gold: Images, answers: Images) -> dict[str, Any]:
+    def score(self, gold: Objects, answers: Objects) -> Scores:
         """Dice coefficient and intersection over union, means of the images, 1 where both are empty; and distances.
 
         Mean distances of edges and the 95th percentile of Hausdorff's distance, in pixels, are means of the classes
@@ -40,7 +37,7 @@ class RegionScoring(Scoring):
             scores |= dict(zip(names, np.mean(distances, axis=0).tolist(), strict=True))
         return scores
 
-    def rows(self, gold: Images, answers: Images, split: str = "") -> Rows:
+    def rows(self, gold: Objects, answers: Objects, split: str = "") -> Rows:
         """How many images have gold, and the numbers; of a model the Dice coefficient alone."""
         if split:
             coefficient = self.sums(gold, answers)[0].mean()
@@ -49,7 +46,7 @@ class RegionScoring(Scoring):
         return [("tasks with gold", f"{len(gold):,}"), *of_gold]
 
 
-def intersection_over_union(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+def intersection_over_union(coefficients: Floats) -> Floats:
     """That of the same regions as Dice coefficients."""
     return coefficients / (2 - coefficients)
 

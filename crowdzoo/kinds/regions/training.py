@@ -1,43 +1,40 @@
-"""Networks for masks: one recipe for the command line, and for the pipeline's files of Examples."""
+"""train_masks: networks for masks."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage
 from crowdzoo.kinds.regions.masks import mask_of
-from crowdzoo.records.example_dataset import SAID, read_batches, said_of
-from crowdzoo.records.instance_features import INSTANCES
-from crowdzoo.records.training import WARMUP, Trained
+from crowdzoo.kinds.scoring import Objects
+from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.training.bases import BASES, Sizes
 from crowdzoo.training.batches import TargetBatches
-from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
+from crowdzoo.training.checkpoint import checkpoint_of
 from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.faults import LOOKED_AT, warn_if_one_class
 from crowdzoo.training.instance_training import build_model
 from crowdzoo.training.length import with_length
 from crowdzoo.training.mask_data import MaskData
 from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.settings import MaskSettings
 from crowdzoo.training.training_loop import fit_and_check
 from crowdzoo.training.training_scope import in_training_scope
-
-_LABELS = tf.io.RaggedFeature(tf.string, row_splits_dtype=tf.int64)
-_OF_REGIONS = {**SAID, "annotator_labels": _LABELS, "aggregated_label": tf.io.FixedLenFeature([], tf.string)}
 
 
 @in_training_scope
 def train_masks(
-    settings: Any,
-    images: Any,
+    settings: MaskSettings,
+    images: Sequence[Path] | Objects,
     annotations: Annotations,
     classes: Sequence[str],
     regions: Iterable[MarkedImage] = (),
     **how: Any,
-) -> tuple[CrowdModel, Any]:
+) -> tuple[CrowdModel, InstanceEncoder]:
     """Trains a network for masks from scratch. Images and masks are held in memory, in the size that it takes.
 
     Args:
@@ -60,6 +57,7 @@ def train_masks(
         NotLearnedWarning: the trained model gives one class to all pixels, while annotators gave others as well.
     """
     settings = with_length(settings, len(images))
+    assert settings.batch_size is not None
     keras.utils.set_random_seed(settings.seed)
     encoder: Any = BASES[settings.base].encoder(settings, lambda: [images])
     model = build_model(settings, Sizes(annotations.num_annotators, len(classes)), encoder)
@@ -79,25 +77,3 @@ def train_masks(
     predicted = model.predict(x[:LOOKED_AT], verbose=0).argmax(axis=-1)
     warn_if_one_class(predicted.ravel(), masks.ravel(), classes, "pixels")
     return model, encoder
-
-
-def train_from_files(
-    settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None = None
-) -> Trained:
-    """Trains on images, which are read whole.
-
-    Args: see `train_on_instances`.
-    """
-    images, regions, answers = list[bytes](), list[str](), list[tuple[int, int, str]]()
-    for batch in read_batches(files, info, "train", others=_OF_REGIONS):
-        tasks, who, texts = said_of(batch)
-        answers += zip((tasks + len(images)).tolist(), who.tolist(), [text.decode() for text in texts], strict=True)
-        images += batch[INSTANCES].tolist()
-        regions += [text.decode() for text in batch["aggregated_label"].tolist()]
-    rows, names = range(len(images)), range(len(info["annotators"]))
-    columns = zip(*answers, strict=True)
-    annotations = Annotations.from_arrays(*columns, kind="region", tasks=rows, annotators=names)
-    content, how = np.array(images, object), {"checkpoint": checkpoint, "verbose": 2}
-    aggregated = map(MarkedImage.parse, regions)
-    model, encoder = train_masks(settings, content, annotations, info["classes"], aggregated, **how)
-    return Trained(model, model.history, encoder, content[:WARMUP])

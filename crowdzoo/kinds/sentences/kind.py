@@ -2,96 +2,59 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.drawn_spans import GOLD, outermost, side_by_side
-from crowdzoo.data.instance_kinds import SENTENCES, InstanceKind
+from crowdzoo.data.instance_kinds import SENTENCES as SENTENCE_INSTANCES
+from crowdzoo.data.instance_kinds import InstanceKind
+from crowdzoo.data.label_kinds import SEQUENCE
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.data.tags import READ_AS, spans_of
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import csv_cell
-from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind
+from crowdzoo.kinds.aggregating import Aggregating
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
+from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Rows
-from crowdzoo.kinds.sentences.scoring import DRAWN_F1, SCORING, TAGS_F1, span_rows
-from crowdzoo.kinds.training_set import TrainingSet
+from crowdzoo.kinds.sentences.scoring import DRAWN_F1, SCORING, TAGS_F1, Tags, span_rows
+from crowdzoo.kinds.training import Encoder, Inputs, Targets, TrainedModel, Training, TrainingSet
 from crowdzoo.quality.span_scores import drawn_scores, span_scores
+from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.reading.sentences.span_writing import write_spans
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.bases import is_own
-from crowdzoo.training.settings import TaggerSettings
+from crowdzoo.training.settings import Settings, TaggerSettings
+
+if TYPE_CHECKING:
+    from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
+    from crowdzoo.kinds.sentences.measure import SpanMeasure
+    from crowdzoo.kinds.sentences.page import SpanPage
+    from crowdzoo.kinds.sentences.records import SpanRecords
+    from crowdzoo.networks.token_encoder import TokenEncoder
+    from crowdzoo.training.crowd_model import CrowdModel
+    from crowdzoo.training.pair_rows import Examples
+
+NO_TABLES = "files of sentences are no tables; leave it out."
+NOT_TABLES = (*(name for name in LAYOUT_OPTIONS if name != "encoding"), "instance_columns", "gold_columns")
 
 
-class Sentences(Kind):
-    """Labels are tags of tokens, which mark spans; models are taggers."""
+class SpanReading(Reading[CrowdSequences, Tags]):
+    """Gold is the tags of each sentence, None where they are unknown; it is in the file of annotations."""
 
-    name = "sequence"
-    counted = "sentences"
-    inputs = ("annotations", "gold")
-    needed = ("annotations",)
-    reading = ("gold", "scheme", "classes", "on_bad_tags", "layer", *EXPORT_OPTIONS, "text", "encoding", *ROW_OPTIONS)
-    own_options = ("layer",)
-    aggregation = "bsc-seq"
-    metric = "f1"
-    metric_title = "F1"
-    scoring = SCORING
-    signature = "spans"
-    answer = "types"
-    header = ("task", "start", "end", "type", "text", "score")
-    fit_aggregated = (
-        "train_tagger(settings, tokens, annotations, tasks=ids, "
-        "tag_distribution=np.split(result.posteriors, result.starts[1:-1]))"
-    )
-    refused: ClassVar = {
-        **RATINGS_ONLY,
-        **dict.fromkeys(
-            (*(name for name in LAYOUT_OPTIONS if name != "encoding"), "instance_columns", "gold_columns"),
-            "files of sentences are no tables; leave it out.",
-        ),
-        "form": "a form belongs to texts, with --kind classification or --kind regression.",
-        "hidden": "a tagger has no such layers; leave it out.",
-        "image": "sentences have no images; leave it out.",
-        **dict.fromkeys(("only", "since"), "sentences are chosen by --exclude alone."),
-        "keep": "spans are written with their text alone; leave it out.",
-        "calibrate": "calibration is for classes; leave it out.",
-        "predictions": "a report compares with predictions of classes only; leave it out.",
-        "use_gold": "no method for sentences takes known tags; leave it out.",
-    }
-
-    def add_arguments(self, command: argparse.ArgumentParser) -> None:
-        """How tags are written."""
-        command.add_argument(
-            "--scheme", choices=tuple(READ_AS), default="BIO", help="sentences: tagging scheme (default BIO)"
-        )
-        command.add_argument(
-            "--on-bad-tags", choices=("error", "mend"), default="error",
-            help="sentences: tags that break the scheme, such as I- without B-, and spans that end inside a token: "
-            "stop (default), or correct them",
-        )  # fmt: skip
-        command.add_argument("--layer", metavar="LABEL,…",
-            help="sentences: read the spans with these labels alone, such as one of those that lie inside each other",
-        )  # fmt: skip
-
-    # === Input ===
-
-    def read(self, annotations: str | Path, *, tasks: Any = None, **options: Any) -> CrowdSequences:
-        """Reads sentences with annotators' tags.
-
-        Args:
-            annotations: the file.
-            tasks: not for sentences.
-            **options: as `read_sentences` takes them.
+    def read(self, annotations: str | Path, *, tasks: ArrayLike | None = None, **options: Any) -> CrowdSequences:
+        """See `Reading.read`; options are as `read_sentences` takes them.
 
         Raises:
             ConfigError: gold of spans in another file.
@@ -99,26 +62,12 @@ class Sentences(Kind):
         """
         return read_sentences(annotations, **options)
 
-    def write_export(
-        self,
-        crowd: CrowdSequences,
-        export: Export,
-        folder: Path,
-        columns: Mapping[str, str],
-        keep: Collection[str] = (),
-    ) -> dict[str, str | None]:
-        """See `Kind.write_export`; one file of spans, gold among them."""
-        write_spans(crowd, folder / "spans.jsonl")
-        return {}
-
-    def gold_of(
-        self, crowd: CrowdSequences, path: Path | None, layout: Layout | None = None
-    ) -> list[list[str] | None] | None:
+    def gold_of(self, crowd: CrowdSequences, path: Path | None, layout: Layout | None = None) -> Tags | None:
         """Tags of each sentence, which `read` has read."""
         return None if crowd.gold is None else crowd.gold_tags()
 
     def size_rows(self, crowd: CrowdSequences, what: str = "") -> Rows:
-        """See `Kind.size_rows`."""
+        """See `Reading.size_rows`."""
         rows = [
             (f"{self.counted}{what}", f"{len(crowd):,}"),
             (f"tokens{what}", f"{int(crowd.lengths.sum()):,}"),
@@ -128,64 +77,84 @@ class Sentences(Kind):
         rows += [("rows left out", f"{crowd.annotations.num_rejected:,}")] if crowd.annotations.num_rejected else []
         return rows + ([("tags fixed", f"{crowd.num_mended:,}")] if crowd.num_mended else [])
 
-    # === Aggregation ===
+    def write_export(
+        self, crowd: CrowdSequences, export: Export, folder: Path, columns: Mapping[str, str],
+        keep: Collection[str] = (),
+    ) -> dict[str, str | None]:  # fmt: skip
+        """See `Reading.write_export`; one file of spans, gold among them."""
+        write_spans(crowd, folder / "spans.jsonl")
+        return {}
 
-    def aggregator_class(self, method: str) -> type | None:
-        """See `Kind.aggregator_class`; a method for classes takes its own settings."""
+
+class SpanAggregating(Aggregating[CrowdSequences, "SequenceAggregation", Tags]):
+    """Results have a tag for each token."""
+
+    def method_class(self, method: str) -> type | None:
+        """See `Aggregating.method_class`; a method for classes takes its own settings."""
         from crowdzoo.aggregation.named import FOR_CLASSES
 
-        return FOR_CLASSES.get(method) or super().aggregator_class(method)
+        return FOR_CLASSES.get(method) or super().method_class(method)
 
-    def result_rows(
-        self, result: Any, crowd: CrowdSequences, gold: list[list[str] | None] | None, used_gold: bool
-    ) -> Rows:
+    def rows(self, result: SequenceAggregation, crowd: CrowdSequences, gold: Tags | None, used_gold: bool) -> Rows:
         """F1 of spans."""
         return [] if gold is None else _span_rows("", crowd, gold, result.tags(), result.drawn(crowd))
 
-    def write_result(self, result: Any, crowd: CrowdSequences, path: Path, file_format: str = "parquet") -> None:
-        """See `Kind.write_result`; a folder of Parquet files has the sentences' words too."""
+    def write(
+        self, result: SequenceAggregation, crowd: CrowdSequences, path: Path, file_format: str = "parquet"
+    ) -> None:
+        """See `Aggregating.write`; a folder of Parquet files has the sentences' words too."""
         if file_format == "parquet" and path.suffix[1:] not in TABLE_FORMATS:
             result.to_parquet(path, crowd)
         else:
             result.write(path, file_format)
 
-    def targets(self, result: Any, annotations: Annotations) -> list[np.ndarray]:
-        """Distributions of tags, [T, K] for each sentence."""
-        return np.split(result.posteriors, result.starts[1:-1])
 
-    # === Training ===
+class SpanTraining(Training[CrowdSequences, "SequenceAggregation", Tags]):
+    """Models are taggers."""
+
+    fit_aggregated = (
+        "train_tagger(settings, tokens, annotations, tasks=ids, "
+        "tag_distribution=np.split(result.posteriors, result.starts[1:-1]))"
+    )
 
     def instances_of(
-        self, instances: Path | None, inputs: Any = None, layout: Any = None, base: str | None = None
+        self, instances: Path | None, inputs: Inputs = None, layout: Layout | None = None, base: str | None = None
     ) -> InstanceKind:
-        """See `Kind.instances_of`; sentences are in the file of annotations."""
+        """See `Training.instances_of`; sentences are in the file of annotations."""
         if base is not None and is_own(base):
             raise ConfigError(
                 f"base {base}: sentences are tagged by {self.bases[0]}; a base of your own is for other labels."
             )
-        return SENTENCES if base is None else self.taken_by(base)
+        return SENTENCE_INSTANCES if base is None else self.instances_for(base)
 
     def settings(self, base: str, **given: Any) -> TaggerSettings:
-        """See `Kind.settings`."""
+        """See `Training.settings`."""
         for name in sorted(given.keys() - {field.name for field in fields(TaggerSettings)}):
             raise ConfigError(f"{name.replace('_', '-')}: is not for sentences; leave it out.")
         return TaggerSettings(**given)
 
     def settings_class(self, base: str) -> type[TaggerSettings]:
-        """See `Kind.settings_class`."""
+        """See `Training.settings_class`."""
         return TaggerSettings
 
-    def training_set(self, annotations: Path, instances: Path | None, *_: Any, **options: Any) -> TrainingSet:
-        """See `Kind.training_set`; sentences are cut into the tokens that the served model will see."""
+    def read(
+        self, annotations: Path, instances: Path | None, *_: Any, **options: Any
+    ) -> TrainingSet[CrowdSequences, Tags]:
+        """See `Training.read`; sentences are cut into the tokens that the served model will see."""
         if instances is not None:
             raise ConfigError(f"{instances}: sentences are in the file of annotations; leave this file out.")
-        crowd = retokenized(self.read(annotations, **options))
-        return TrainingSet(crowd, crowd.tokens, crowd.annotations, np.ones(len(crowd), bool), self.gold_of(crowd, None))
+        crowd = retokenized(READING.read(annotations, **options))
+        trained = np.ones(len(crowd), bool)
+        return TrainingSet(crowd, crowd.tokens, crowd.annotations, trained, READING.gold_of(crowd, None))
+
+    def targets(self, result: SequenceAggregation, annotations: Annotations) -> list[np.ndarray]:
+        """Distributions of tags, [T, K] for each sentence."""
+        return np.split(result.posteriors, result.starts[1:-1])
 
     def train(
-        self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None, **how: Any
-    ) -> tuple[Any, Any]:
-        """See `Kind.train`."""
+        self, settings: Settings, x: Examples, crowd: CrowdSequences, targets: Targets | None = None, **how: Any
+    ) -> TrainedModel:
+        """See `Training.train`."""
         import keras
 
         from crowdzoo.training.tagger_training import train_tagger
@@ -195,12 +164,11 @@ class Sentences(Kind):
 
             # sentences of many lengths are traced often, and TensorFlow warns of that on the terminal
             tf.get_logger().setLevel("ERROR")
-        tasks = annotations.tasks
-        return train_tagger(settings, x, annotations, tasks=tasks, scheme=crowd.scheme, tag_distribution=targets, **how)
+        annotations, tokens = crowd.annotations, cast("Sequence[Sequence[str]]", x)
+        how |= {"tasks": annotations.tasks, "scheme": crowd.scheme, "tag_distribution": targets}
+        return train_tagger(cast(TaggerSettings, settings), tokens, annotations, **how)
 
-    # === Evaluation ===
-
-    def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
+    def rows(self, model: CrowdModel, encoder: Encoder, data: TrainingSet[CrowdSequences, Tags]) -> Rows:
         """Spans that it cannot have learnt, and F1 of the spans in the sentences that were trained on."""
         crowd, rows = data.crowd, []
         if crowd.drawn is not None:
@@ -209,14 +177,16 @@ class Sentences(Kind):
             rows.append(("spans that are not learnt, as tags lack them", f"{total - kept:,} of {total:,}"))
         if data.gold is None or (model.crowd is not None and model.crowd.stands_on_hidden_layer):
             return rows
-        tags = [crowd.tag_set.tags(codes) for codes in model.base.tag(encoder(data.x))]
+        tags = [crowd.tag_set.tags(codes) for codes in model.base.tag(cast("TokenEncoder", encoder)(data.x))]
         found = [side_by_side(spans_of(each, crowd.scheme)) for each in tags]
         return rows + _span_rows(" in the sentences trained on", crowd, data.gold, tags, found)
 
-    # === Prediction ===
 
-    def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """See `Kind.prediction_lines`; a line is a span, with its offsets as `outputs` has them."""
+class SpanPrediction(Prediction):
+    """Spans."""
+
+    def lines(self, tasks: Iterable[object], outputs: Mapping[str, np.ndarray]) -> list[str]:
+        """See `Prediction.lines`; a line is a span, with its offsets as `outputs` has them."""
         lines = []
         for row, task in enumerate(tasks):
             for place in range(int(outputs["lengths"][row])):
@@ -224,6 +194,10 @@ class Sentences(Kind):
                 cells = (task, start, end, outputs["types"][row, place], outputs["texts"][row, place])
                 lines.append(",".join([*map(csv_cell, cells), f"{score:.6f}"]))
         return lines
+
+    def write(self, path: Path | None, instances: Instances, outputs: Mapping[str, np.ndarray]) -> None:
+        """See `Prediction.write`; offsets are written as files of spans count them."""
+        super().write(path, instances, counted_in_characters(instances.values, outputs))
 
 
 def counted_in_characters(texts: Sequence[str], outputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -246,15 +220,74 @@ def counted_in_characters(texts: Sequence[str], outputs: Mapping[str, np.ndarray
     return found
 
 
-def _span_rows(
-    where: str, crowd: CrowdSequences, gold: list[list[str] | None], tags: list[list[str]], drawn: list[Any]
-) -> Rows:
+def _span_rows(where: str, crowd: CrowdSequences, gold: Tags, tags: list[list[str]], drawn: list[Any]) -> Rows:
     """F1 of spans: as they were drawn, where the crowd's do not lie side by side, else those of tags."""
     known = int(SCORING.known(gold).sum())
     more = "" if known == len(gold) else f", {known:,} sentences with gold"
     if crowd.drawn is None:
-        return span_rows(f"{TAGS_F1}{where}", span_scores(gold, tags, crowd.scheme), more)
+        return span_rows(f"{TAGS_F1}{where}", span_scores(list(gold), tags, crowd.scheme), more)
     return span_rows(f"{DRAWN_F1}{where}", drawn_scores(crowd.gold_drawn(), drawn), more)
 
 
-KIND = Sentences()
+def _page() -> type[SpanPage]:
+    from crowdzoo.kinds.sentences.page import SpanPage
+
+    return SpanPage
+
+
+def _measure() -> type[SpanMeasure]:
+    from crowdzoo.kinds.sentences.measure import SpanMeasure
+
+    return SpanMeasure
+
+
+def _records() -> SpanRecords:
+    from crowdzoo.kinds.sentences.records import SpanRecords
+
+    return SpanRecords()
+
+
+READING = SpanReading(SEQUENCE, "sentences")
+AGGREGATING = SpanAggregating(SEQUENCE, "bsc-seq")
+SENTENCES = Kind(
+    labels=SEQUENCE,
+    options=KindOptions(
+        ("gold", "scheme", "classes", "on_bad_tags", "layer", *EXPORT_OPTIONS, "text", "encoding", *ROW_OPTIONS),
+        refused={
+            **dict.fromkeys(NOT_TABLES, NO_TABLES),
+            "form": "a form belongs to texts, with --kind classification or --kind regression.",
+            "hidden": "a tagger has no such layers; leave it out.",
+            "image": "sentences have no images; leave it out.",
+            **dict.fromkeys(("only", "since"), "sentences are chosen by --exclude alone."),
+            "keep": "spans are written with their text alone; leave it out.",
+            **FOR_CLASSES,
+            "use_gold": "no method for sentences takes known tags; leave it out.",
+        },
+        own=(
+            Option("scheme", "sentences: tagging scheme (default BIO)", tuple(READ_AS), "BIO"),
+            Option(
+                "on_bad_tags",
+                "sentences: tags that break the scheme, such as I- without B-, and spans that end inside a token: "
+                "stop (default), or correct them",
+                ("error", "mend"),
+                "error",
+            ),
+            Option(
+                "layer",
+                "sentences: read the spans with these labels alone, such as one of those that lie inside each other",
+                metavar="LABEL,…",
+                refusal="is for --kind sequence; leave it out.",
+            ),
+        ),
+        inputs=("annotations", "gold"),
+        needed=("annotations",),
+    ),
+    reading=READING,
+    aggregation=AGGREGATING,
+    scoring=SCORING,
+    training=SpanTraining(SEQUENCE, READING, AGGREGATING, SCORING),
+    prediction=SpanPrediction("types", ("task", "start", "end", "type", "text", "score"), "spans"),
+    load_page=_page,
+    load_measure=_measure,
+    load_records=_records,
+)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.label_kinds import SEQUENCE
 from crowdzoo.kinds.confused_pairs import MUCH, confused_pairs, rows_confused
-from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, interval
+from crowdzoo.kinds.page import MOST_VOTES, KindPage, interval
 from crowdzoo.kinds.page_parts import (
     Columns,
     Details,
@@ -22,6 +22,7 @@ from crowdzoo.kinds.page_parts import (
     as_lists,
     percent,
     plain,
+    read_columns,
     rows_of,
     serious_notes,
     warning,
@@ -49,9 +50,10 @@ class SpanPage(KindPage):
     """What the page of a report says of sentences with marked spans."""
 
     kind, labels, subject = "sequence", SEQUENCE, "sentences"
+    own_columns = read_columns(__package__)
     not_metric = "tags of sentences are equal or not; leave it out, or give nominal."
     own_values = ("spans", "span_agreement", "sure_share")
-    compared = "spans"
+    task_column = "spans"
     calm = "No annotator has to be checked, and no type stands out."
 
     def measure(self) -> None:
@@ -311,6 +313,3 @@ def _label(tokens: Sequence[str], spans: list[list[int]], types: list[str]) -> s
     """The spans of a sentence as a text for a table."""
     text = ", ".join(f"{' '.join(tokens[start:end])} ({types[code]})" for code, start, end in spans)
     return text if len(text) <= MOST_LABEL else f"{text[: MOST_LABEL - 1]}…"
-
-
-PAGE = SpanPage

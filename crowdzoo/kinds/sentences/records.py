@@ -3,29 +3,41 @@
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.errors import DataError
 from crowdzoo.export.predict import load_and_predict
-from crowdzoo.kinds.scoring import scored_models
+from crowdzoo.kinds.records import Crowds, Fit, Records, TrainingFiles
+from crowdzoo.kinds.scoring import Scores, scored_models
 from crowdzoo.kinds.sentences.scoring import SpanScoring
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import files_of
-from crowdzoo.records.example_files import read_dataset_info, split_by_hash, split_files, task_and_example
-from crowdzoo.records.labelled_tasks import LabelledTasks
+from crowdzoo.records.example_files import (
+    SPLITS,
+    DatasetInfo,
+    read_dataset_info,
+    split_by_hash,
+    split_files,
+    task_and_example,
+)
+from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
+from crowdzoo.records.training import WARMUP, Trained
+from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.settings import Settings, TaggerSettings
+from crowdzoo.training.tagger_training import train_tagger
 
 
-def read_crowd_sequences(options: dict[str, Any]) -> CrowdSequences:
+def read_crowd_sequences(options: GenOptions) -> CrowdSequences:
     """Reads what annotators said of sentences, cut into the tokens that the served model will see.
 
     Args:
@@ -43,33 +55,6 @@ def read_crowd_sequences(options: dict[str, Any]) -> CrowdSequences:
     if sequences.annotations.num_classes < 2:
         raise DataError(f"{path}: nobody marked a span, so there is nothing to learn.")
     return retokenized(sequences)
-
-
-def read_labelled(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
-    """Reads sentences, and splits them by their texts: one text is never in both splits.
-
-    Args:
-        options: settings of AnnotationExampleGen.
-        rejects: path of the file of rejected rows.
-        folder: not used: sentences are held in memory.
-
-    Raises:
-        DataError: as `read_crowd_sequences`.
-    """
-    skips = options.get("on_bad_rows") == "reject"
-    sequences = read_crowd_sequences(options | {"rejects": rejects} if skips else options)
-    crowd = sequences.annotations
-    tags = [None] * len(sequences) if sequences.gold is None else sequences.gold_tags()
-    return LabelledTasks(
-        annotations=crowd,
-        names=[str(name) for name in crowd.tasks],
-        split=split_by_hash(sequences.texts or (), options["eval_fraction"]),
-        labelled=crowd.redundancy > 0,
-        gold=[None if row is None else json.dumps(row) for row in tags],
-        info={"classes": sequences.classes, "scheme": sequences.scheme},
-        change_split="Change data.eval_fraction.",
-        example=functools.partial(sentence_example, sequences),
-    )
 
 
 def sentence_example(sequences: CrowdSequences, task: int) -> tf.train.Example:
@@ -113,7 +98,7 @@ class ReadSentences:
     evaluation_weights: np.ndarray
 
 
-def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadSentences:
+def read_examples(patterns: Sequence[str], info: DatasetInfo) -> ReadSentences:
     """Reads a split that CrowdAggregator wrote, whole.
 
     Args:
@@ -145,32 +130,6 @@ def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadSentence
     return ReadSentences(texts, sentences, annotations, posteriors, evaluation_labels, np.array(weights))
 
 
-def model_scores(models: Mapping[str, str], files: str, info: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Scores of taggers on the sentences whose tags are known, asked as a server asks them: with text.
-
-    Args and Returns: see `crowdzoo.kinds.parts`.
-
-    Raises:
-        ValueError: a model cuts a text into other tokens than it was tagged by.
-    """
-    sentences = read_examples([files], dict(info))
-    known = np.flatnonzero(sentences.evaluation_weights > 0)
-    # sentences of like length are asked together
-    order = known[np.argsort([len(sentences.tokens[task]) for task in known], kind="stable")]
-    gold = [[info["classes"][code] for code in sentences.evaluation_labels[task]] for task in order]
-    answers = {}
-    for name, folder in models.items():
-        outputs = load_and_predict(folder, [sentences.texts[task] for task in order], batch_size=128)
-        for task, cut, length in zip(order, outputs["tokens"], outputs["lengths"], strict=True):
-            tokens, own = cut[:length].tolist(), sentences.tokens[task]
-            if tokens != own:
-                raise ValueError(f"{folder}: cuts {sentences.texts[task]!r} into {tokens}, not {own}")
-        answers[name] = [
-            tags[:length].tolist() for tags, length in zip(outputs["tags"], outputs["lengths"], strict=True)
-        ]
-    return scored_models(SpanScoring(info["scheme"]), models, gold, answers)
-
-
 def read_tokens(pattern: str) -> dict[str, list[str]]:
     """The tokens of the sentences in a split, by task."""
     tokens = {}
@@ -188,21 +147,101 @@ def _records(files: Iterable[str]) -> Iterator[bytes]:
     return tf.data.TFRecordDataset(list(files), "GZIP").as_numpy_iterator()
 
 
-def aggregate(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
-    """Each split by its own annotations alone; tokens of sentences without annotations have "O".
+def _sentences(annotations: Annotations, tokens: Mapping[str, list[str]], info: DatasetInfo) -> CrowdSequences:
+    """Those of the sentences whose tokens are known."""
+    crowd = annotations.select_tasks(np.array([str(name) in tokens for name in annotations.tasks], bool))
+    return CrowdSequences([tokens[str(name)] for name in crowd.tasks], crowd, scheme=info["scheme"])
 
-    Args: see `crowdzoo.kinds.parts`.
-    """
-    info = read_dataset_info(examples)
-    fitted, tables = {}, {}
-    for split, annotations in crowds.items():
-        tokens = read_tokens(split_files(examples, split))
-        crowd = annotations.select_tasks(np.array([str(name) in tokens for name in annotations.tasks], bool))
-        if len(crowd) == 0:
-            tables[split] = answers_table(crowd.tasks[:0], np.zeros(0, np.int64))
-            continue
-        sentences = CrowdSequences([tokens[str(name)] for name in crowd.tasks], crowd, scheme=info["scheme"])
-        found = fitted[split] = fit(sentences)
-        table = answers_table(crowd.tasks, found.labels, found.posteriors, found.starts)
-        tables[split] = table.filter(pa.array(crowd.redundancy > 0))
-    return CrowdAnswers(fitted["train"], tables, [], info["classes"].index("O"))
+
+class SpanRecords(Records):
+    """Sentences."""
+
+    def read(self, options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
+        """Reads sentences, and splits them by their texts: one text is never in both splits.
+
+        Args:
+            options: settings of AnnotationExampleGen.
+            rejects: path of the file of rejected rows.
+            folder: not used: sentences are held in memory.
+
+        Raises:
+            DataError: as `read_crowd_sequences`.
+        """
+        skips = options.get("on_bad_rows") == "reject"
+        sequences = read_crowd_sequences(options | {"rejects": rejects} if skips else options)
+        crowd = sequences.annotations
+        tags = [None] * len(sequences) if sequences.gold is None else sequences.gold_tags()
+        return LabelledTasks(
+            annotations=crowd,
+            names=[str(name) for name in crowd.tasks],
+            split=split_by_hash(sequences.texts or (), options["eval_fraction"]),
+            labelled=crowd.redundancy > 0,
+            gold=[None if row is None else json.dumps(row) for row in tags],
+            info={"classes": sequences.classes, "scheme": sequences.scheme},
+            change_split="Change data.eval_fraction.",
+            example=functools.partial(sentence_example, sequences),
+        )
+
+    def labelled(self, crowd: Annotations, examples: str, info: DatasetInfo) -> CrowdSequences:
+        """The sentences of both splits with their tags."""
+        tokens = {name: words for split in SPLITS for name, words in read_tokens(split_files(examples, split)).items()}
+        return _sentences(crowd, tokens, info)
+
+    def train(self, settings: Settings, files: TrainingFiles) -> Trained:
+        """Trains a tagger on sentences, which are read whole.
+
+        Args: see `Records.train`.
+        """
+        assert isinstance(settings, TaggerSettings)
+        sentences = read_examples(files.patterns, files.info)
+        model, encoder = train_tagger(
+            settings, sentences.tokens, sentences.annotations,
+            tasks=sentences.annotations.tasks, scheme=files.info["scheme"],
+            tag_distribution=sentences.posteriors if settings.method == AGGREGATED else None, verbose=2,
+            checkpoint=files.checkpoint,
+        )  # fmt: skip
+        return Trained(model, model.history, encoder, sentences.texts[:WARMUP])
+
+    def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
+        """Scores of taggers on the sentences whose tags are known, asked as a server asks them: with text.
+
+        Args and Returns: see `Records.model_scores`.
+
+        Raises:
+            ValueError: a model cuts a text into other tokens than it was tagged by.
+        """
+        sentences = read_examples([files], info)
+        known = np.flatnonzero(sentences.evaluation_weights > 0)
+        # sentences of like length are asked together
+        order = known[np.argsort([len(sentences.tokens[task]) for task in known], kind="stable")]
+        gold = [[info["classes"][code] for code in sentences.evaluation_labels[task]] for task in order]
+        answers = {}
+        for name, folder in models.items():
+            outputs = load_and_predict(folder, [sentences.texts[task] for task in order], batch_size=128)
+            for task, cut, length in zip(order, outputs["tokens"], outputs["lengths"], strict=True):
+                tokens, own = cut[:length].tolist(), sentences.tokens[task]
+                if tokens != own:
+                    raise ValueError(f"{folder}: cuts {sentences.texts[task]!r} into {tokens}, not {own}")
+            answers[name] = [
+                tags[:length].tolist() for tags, length in zip(outputs["tags"], outputs["lengths"], strict=True)
+            ]
+        return scored_models(SpanScoring(info["scheme"]), models, gold, answers)
+
+    def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
+        """Each split by its own annotations alone; tokens of sentences without annotations have "O".
+
+        Args: see `Records.aggregate`.
+        """
+        info = read_dataset_info(examples)
+        fitted, tables = {}, {}
+        for split, annotations in crowds.items():
+            tokens = read_tokens(split_files(examples, split))
+            sentences = _sentences(annotations, tokens, info)
+            crowd = sentences.annotations
+            if len(crowd) == 0:
+                tables[split] = answers_table(crowd.tasks[:0], np.zeros(0, np.int64))
+                continue
+            result = fitted[split] = fit(sentences)
+            table = answers_table(crowd.tasks, result.labels, result.posteriors, result.starts)
+            tables[split] = table.filter(pa.array(crowd.redundancy > 0))
+        return CrowdAnswers(fitted["train"], tables, [], info["classes"].index("O"))

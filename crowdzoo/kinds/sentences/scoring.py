@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdzoo.kinds.scoring import Rows, Scoring, Sums
+from crowdzoo.kinds.scoring import Flags, Rows, Scores, Scoring, Sums
 from crowdzoo.quality.span_scores import SpanScores, TypeScores, span_scores
 
 TAGS_F1, DRAWN_F1 = "F1 of spans", "F1 of spans as drawn"
-Tags = Sequence[Sequence[Any]]
+Tags = Sequence[Any]  # of each sentence names or codes, None where unknown
 
 
 @dataclass(frozen=True)
-class SpanScoring(Scoring):
+class SpanScoring(Scoring[Tags, Tags]):
     """Gold is tags of N sentences, None where unknown; answers are tags of n sentences.
 
     Args:
@@ -25,11 +24,12 @@ class SpanScoring(Scoring):
         classes: names of the tags where gold and answers are codes; else None.
     """
 
+    metric, metric_title = "f1", "F1"
     scheme: str = "BIO"
     classes: Sequence[str] | None = None
     titles: ClassVar = {"precision": "precision", "recall": "recall", "token_accuracy": "token accuracy"}
 
-    def known(self, gold: Sequence[Any]) -> NDArray[np.bool_]:
+    def known(self, gold: Tags) -> Flags:
         """Sentences that have tags."""
         return np.array([tags is not None for tags in gold], bool)
 
@@ -39,7 +39,7 @@ class SpanScoring(Scoring):
         spans = [sentence.num_gold + sentence.num_predicted for sentence in sentences]
         return np.array([2.0 * sentence.num_correct for sentence in sentences]), np.array(spans, float)
 
-    def score(self, gold: Tags, answers: Tags) -> dict[str, Any]:
+    def score(self, gold: Tags, answers: Tags) -> Scores:
         """F1, precision and recall of spans, the share of tokens with the correct tag, and a table of the types."""
         counts = self._counts(gold, answers)
         return {

@@ -12,8 +12,8 @@ from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
 from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.kind_page import MOST_VOTES, KindPage, below_and_at_chance, interval
-from crowdzoo.kinds.page_parts import DIGITS, Columns, Details, PageTable, PageWarning, as_lists, plain
+from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance, interval
+from crowdzoo.kinds.page_parts import DIGITS, Columns, Details, PageTable, PageWarning, as_lists, plain, read_columns
 from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.columns import ratio
@@ -39,9 +39,10 @@ class LabelPage(KindPage):
     """
 
     kind, labels, subject = "multi-label", CLASSIFICATION, "several labels per task"
+    own_columns = read_columns(__package__)
     not_metric = "a label holds or not; leave it out, or give nominal."
     own_values = ("labels", "labels_per_answer", "least_alpha")
-    judged = "agreement"
+    annotator_column = "agreement"
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -230,6 +231,3 @@ def _opposed_on_one(by_label: list[NDArray[np.float64]]) -> NDArray[np.bool_]:
             (chance >= LEAST_CHANCE) & (value + wider * (high - value) < 0) for value, _, high, chance in by_label
         ]
     return np.any(opposed, axis=0)
-
-
-PAGE = LabelPage

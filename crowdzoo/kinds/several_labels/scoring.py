@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdzoo.kinds.scoring import Scoring, Sums
+from crowdzoo.kinds.scoring import Codes, Flags, Floats, Scores, Scoring, Sums
 
 
-class LabelScoring(Scoring):
+class LabelScoring(Scoring[Codes, Floats]):
     """Gold is 1, 0 or -1 (unknown) for each label, int [N, J]; answers are probabilities of the labels, [n, J].
 
     A label is given where its probability is above one half. Where gold of a label is unknown, it does not count.
     """
 
+    metric, metric_title = "f1", "F1"
     titles: ClassVar = {"accuracy": "accuracy", "mean_f1": "mean F1"}
 
-    def known(self, gold: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def known(self, gold: Codes) -> Flags:
         """Tasks for which some label is known."""
         return np.asarray((gold >= 0).any(axis=1))
 
-    def sums(self, gold: NDArray[np.int64], answers: NDArray[np.float64]) -> Sums:
+    def sums(self, gold: Codes, answers: Floats) -> Sums:
         """Twice the labels that are correct, and the labels that hold and those that were given."""
         return self._sums(gold, answers, 1)
 
-    def score(self, gold: NDArray[np.int64], answers: NDArray[np.float64]) -> dict[str, Any]:
+    def score(self, gold: Codes, answers: Floats) -> Scores:
         """F1 of all labels, the share of correct answers, and the mean F1 of the labels that hold somewhere."""
         totals, weights = self._sums(gold, answers, 0)
         rates = (totals / np.maximum(weights, 1))[(gold == 1).any(axis=0)]
@@ -36,7 +36,7 @@ class LabelScoring(Scoring):
             "mean_f1": float(rates.mean()) if len(rates) else np.nan,
         }
 
-    def _sums(self, gold: NDArray[np.int64], answers: NDArray[np.float64], axis: int) -> Sums:
+    def _sums(self, gold: Codes, answers: Floats, axis: int) -> Sums:
         given, holds = (answers > 0.5) & (gold >= 0), gold == 1
         totals = 2.0 * (given & holds).sum(axis=axis)
         return totals, (given.sum(axis=axis) + holds.sum(axis=axis)).astype(float)

@@ -1,19 +1,28 @@
 """How methods for several labels per task are compared."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from crowdzoo.aggregation.multi_label import MultiLabel
+from crowdzoo.aggregation.multi_label_aggregation import MultiLabelAggregation
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.kinds.classes.compared import ComparedClasses
-from crowdzoo.kinds.compared import Compared, Scores
+from crowdzoo.kinds.classes.measure import ClassMeasure
+from crowdzoo.kinds.measure import Measure, Scores
+from crowdzoo.kinds.scoring import Codes, Flags
 from crowdzoo.kinds.several_labels.scoring import SCORING
 
+if TYPE_CHECKING:
+    from crowdzoo.training.pair_rows import Examples
+    from crowdzoo.training.settings import Settings
 
-class ComparedLabels(Compared):
+
+class LabelMeasure(Measure[Annotations, MultiLabelAggregation]):
     """By F1 of labels, of all tasks together. A row of answers has the probability of each label.
 
     Args:
@@ -23,37 +32,36 @@ class ComparedLabels(Compared):
 
     scoring = SCORING
     title = "F1 of labels"
-    baseline = ComparedClasses.baseline
-    quick = ComparedClasses.quick
+    baseline = ClassMeasure.baseline
+    quick = ClassMeasure.quick
 
-    def checked(self, gold: Mapping[Any, Any]) -> NDArray[np.int64]:
+    def check(self, gold: object) -> Codes:
         """Codes, [N, J]; -1 of a label without gold."""
-        if not all(map(np.ndim, gold.values())):
+        codes_of = cast(Mapping[object, Codes], gold)
+        if not all(map(np.ndim, codes_of.values())):
             raise DataError(
                 "compare: gold has one value for each key, so its keys seem to be tasks. Of one class a task write "
                 "[gold.get(task, -1) for task in annotations.tasks], with codes of classes; of several labels per task "
                 "gold is {label: [1, 0 or -1 for each task]}."
             )
-        labels = [*MultiLabel().tables(self.crowd)]
-        for label, codes in gold.items():
+        labels = [*MultiLabel(none=self.scale.get("no_label", MultiLabel.none)).tables(self.crowd)]
+        for label, codes in codes_of.items():
             if label not in labels or not np.isin(self.array_of(codes), (-1, 0, 1)).all():
                 raise DataError(
                     f"compare: gold of label {label!r} has to be 1, 0 or -1 for each task, and the label one of "
                     f"{', '.join(map(repr, labels))}."
                 )
         unknown = np.full(self.num_tasks, -1)
-        return np.stack([np.asarray(gold.get(label, unknown)) for label in labels], axis=1)
+        return np.stack([np.asarray(codes_of.get(label, unknown)) for label in labels], axis=1)
 
-    def fitted_by(self, name: str, aggregator: Any) -> MultiLabel:
-        """The method, label by label."""
-        return MultiLabel(name, settings=getattr(aggregator, "get_params", dict)())
-
-    def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+    def answers(self, result: MultiLabelAggregation, tasks: Codes, rows: Flags | None) -> Scores:
         """Probabilities of the labels."""
         return np.asarray(result.probabilities[tasks])
 
     @classmethod
-    def paired(cls, settings: Any, x: Any, crowd: Any, tasks: Any) -> tuple[Any, Any]:
+    def pair(
+        cls, settings: Settings, x: Examples, crowd: Annotations, tasks: ArrayLike | None
+    ) -> tuple[Examples, Annotations]:
         """None.
 
         Raises:
@@ -63,6 +71,3 @@ class ComparedLabels(Compared):
             "compare: no deep method learns several labels at once. Leave out instances; or compare yes and no to each "
             "label as classes, by crowdzoo.models.label_pairs."
         )
-
-
-COMPARED = ComparedLabels

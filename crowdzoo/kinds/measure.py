@@ -1,26 +1,35 @@
-"""Compared: how methods for one kind of label are compared."""
+"""Measure: how methods for one kind of label are compared."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.scoring import Scoring, Sums
+from crowdzoo.kinds.aggregating import Result
+from crowdzoo.kinds.reading import Crowd
+from crowdzoo.kinds.scoring import Codes, Flags, Floats, Scoring, Sums
+from crowdzoo.kinds.training import Encoder, Targets, encode
 from crowdzoo.training.digest import digest_of
-from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.training_loop import pair_with_tasks
 
+if TYPE_CHECKING:
+    from crowdzoo.training.crowd_model import CrowdModel
+    from crowdzoo.training.pair_rows import Examples
+    from crowdzoo.training.settings import Settings
+
 Scores = NDArray[np.float64]
+Sum: TypeAlias = Callable[[Scores, Codes], Sums]  # from answers and their tasks to what each adds to two sums
 LINE = "compare(annotations, x, tasks={})"
 
 
-class Compared(ABC):
+class Measure(ABC, Generic[Crowd, Result]):
     """The labels that methods are compared on, and how answers to them are scored.
 
     Answers to some tasks are an array of numbers, [n, K], whose rows are what the kind says. A score of a method is a
@@ -29,6 +38,7 @@ class Compared(ABC):
     Args:
         crowd: what the kind's aggregators fit.
         gold: what is known of the tasks; None.
+        scale: settings that all methods share, such as the ends of ratings; see `KindOptions.scale`.
 
     Attributes:
         scoring: how answers are compared with gold.
@@ -41,7 +51,6 @@ class Compared(ABC):
         takes_base: whether a Keras model of the user's own may be the base.
         answers_hold_gold: whether answers are scores against gold, so that runs with other gold are others.
         drawn: how many tasks a score is about.
-        scale: settings that all methods share, such as the ends of ratings; see `Kind.scale`.
     """
 
     scoring: Scoring
@@ -53,12 +62,11 @@ class Compared(ABC):
     takes_base: ClassVar[bool] = True
     answers_hold_gold: bool = False
     drawn: ClassVar[int] = 1
-    scale: Mapping[str, Any] = MappingProxyType({})
 
-    def __init__(self, crowd: Any, gold: Any = None):
-        self.crowd = crowd
+    def __init__(self, crowd: Crowd, gold: Any = None, scale: Mapping[str, Any] = MappingProxyType({})):
+        self.crowd, self.scale = crowd, scale
         self.annotations: Any = getattr(crowd, "annotations", crowd)
-        self.gold: Any = None if gold is None else self.checked(gold)
+        self.gold: Any = None if gold is None else self.check(gold)
         if self.gold is not None and not self.known.any():
             raise DataError("compare: no task has gold. Give gold of some, or leave it out.")
 
@@ -69,7 +77,7 @@ class Compared(ABC):
 
     # === Gold ===
 
-    def checked(self, gold: Any) -> Any:
+    def check(self, gold: object) -> NDArray[Any]:
         """Gold of each task, [N]; texts, empty where unknown, unless the kind has others.
 
         Raises:
@@ -77,10 +85,11 @@ class Compared(ABC):
         """
         return self.array_of(gold).astype(object)
 
-    def array_of(self, gold: Any) -> NDArray[Any]:
-        """Gold as an array with a value a task."""
+    def array_of(self, gold: object) -> NDArray[Any]:
+        """Gold as an array with one value per task."""
         values = np.asarray(gold)
-        if hasattr(gold, "reindex") and gold.index.tolist() not in (
+        index: Any = getattr(gold, "index", None)
+        if hasattr(gold, "reindex") and index.tolist() not in (
             self.annotations.tasks.tolist(),
             [*range(len(values))],
         ):
@@ -94,31 +103,38 @@ class Compared(ABC):
             )
         return values
 
+    def numbers_of(self, gold: object) -> Floats:
+        """Gold as numbers, NaN where unknown."""
+        numbers = self.array_of(gold)
+        if numbers.dtype.kind not in "iuf":
+            raise DataError(f"compare: gold must be numbers, NaN where unknown, got values of type {numbers.dtype}.")
+        return numbers.astype(float)
+
     def gold_digest(self) -> str:
         """A hash of gold, by which earlier runs are known."""
         return digest_of(self.gold)
 
     @property
-    def known(self) -> NDArray[np.bool_]:
+    def known(self) -> Flags:
         """Which tasks have gold, bool [N]."""
         return self.scoring.known(self.gold)
 
-    def sums(self, answers: Scores, tasks: NDArray[Any]) -> Sums:
+    def sums(self, answers: Scores, tasks: Codes) -> Sums:
         """What each of these tasks adds to the sum of scores against gold, and to that of weights, [n] each."""
         known, both = self.known[tasks], np.zeros((2, len(tasks)))
         both[:, known] = self.scoring.sums(self.gold[tasks[known]], self.answers_with_gold(answers, tasks))
         return both[0], both[1]
 
-    def further(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+    def further(self, answers: Scores, tasks: Codes) -> dict[str, float]:
         """Further numbers against gold, by their titles."""
         scores = self.scoring.score(self.gold[tasks[self.known[tasks]]], self.answers_with_gold(answers, tasks))
         return {title: scores[name] for name, title in self.scoring.titles.items()}
 
-    def answers_with_gold(self, answers: Scores, tasks: NDArray[Any]) -> Any:
+    def answers_with_gold(self, answers: Scores, tasks: Codes) -> Scores | Sequence[Codes]:
         """Answers to those of these tasks that have gold, as `scoring` takes them."""
         return answers[self.known[tasks]]
 
-    def references(self, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    def references(self, tasks: Codes, rows: Flags | None) -> tuple[Codes, NDArray[Any]]:
         """What answers to tasks are compared with, where annotators' labels are of gold's form.
 
         Args:
@@ -136,7 +152,7 @@ class Compared(ABC):
 
     # === Without gold ===
 
-    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: Flags | None = None) -> Sum:
         """A function like `sums`, by what answers say of annotations; by their log-probability, nats, for most kinds.
 
         Args:
@@ -147,23 +163,19 @@ class Compared(ABC):
         """
         raise DataError(f'compare: {self.annotations.label_kind.title} need gold; of spans lines with "gold": true.')
 
-    def faults(self, answers: Scores, tasks: NDArray[Any]) -> list[str]:
+    def faults(self, answers: Scores, tasks: Codes) -> list[str]:
         """Sentences on what is wrong with answers, by the annotations alone."""
         return []
 
-    def num_hidden(self, rows: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    def num_hidden(self, rows: Flags | None) -> Codes:
         """How many of some annotations are about each task, [N]; None is all of them."""
         tasks = self.annotations.task_ids
         return np.bincount(tasks if rows is None else tasks[rows], minlength=self.num_tasks)
 
     # === Aggregations ===
 
-    def fitted_by(self, name: str, aggregator: Any) -> Any:
-        """What fits the labels: the aggregator of that name, or what asks it label by label."""
-        return aggregator
-
     @abstractmethod
-    def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+    def answers(self, result: Result, tasks: Codes, rows: Flags | None) -> Scores:
         """Those of an aggregation.
 
         Args:
@@ -175,23 +187,24 @@ class Compared(ABC):
     # === Deep methods ===
 
     @classmethod
-    def paired(cls, settings: Any, x: Any, crowd: Any, tasks: Any) -> tuple[Any, Any]:
+    def pair(cls, settings: Settings, x: Examples, crowd: Crowd, tasks: ArrayLike | None) -> tuple[Examples, Crowd]:
         """Instances, and the crowd whose task i is row i of them."""
-        x, crowd, _ = pair_with_tasks(settings, x, crowd, tasks, LINE)
-        return x, crowd
+        paired: Any = pair_with_tasks(settings, x, cast(Annotations, crowd), tasks, LINE)
+        return paired[0], paired[1]
 
-    def of_tasks(self, tasks: NDArray[Any]) -> Any:
+    def of_tasks(self, tasks: Codes) -> Crowd:
         """The crowd of some tasks, by their codes."""
-        return self.crowd.select_tasks(tasks)
+        crowd: Any = self.crowd
+        return crowd.select_tasks(tasks)
 
-    def gold_targets(self, tasks: NDArray[Any]) -> Any:
-        """Training targets built from the gold labels of these tasks, which all have one; see `Kind.targets`.
+    def gold_targets(self, tasks: Codes) -> Targets:
+        """Training targets built from the gold labels of these tasks, which all have one; see `Training.targets`.
 
-        A kind whose `paired` refuses deep methods has none.
+        A kind whose `pair` refuses deep methods has none.
         """
         raise NotImplementedError
 
-    def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
+    def predict(self, model: CrowdModel, encoder: Encoder, x: Examples, tasks: Codes) -> Scores:
         """Answers of a model.
 
         Args:
@@ -202,4 +215,4 @@ class Compared(ABC):
         """
         rows = np.zeros(self.num_tasks, dtype=bool)
         rows[tasks] = True
-        return np.asarray(model.predict(encode_rows(x, rows, encoder), verbose=0), np.float64)
+        return np.asarray(model.predict(encode(x, rows, encoder), verbose=0), np.float64)

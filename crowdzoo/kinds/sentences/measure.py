@@ -1,23 +1,34 @@
 """How methods for sentences are compared."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.drawn_spans import DrawnSpan, side_by_side
 from crowdzoo.data.tags import spans_of
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.kinds.compared import Compared, Scores
-from crowdzoo.kinds.scoring import Sums
-from crowdzoo.kinds.sentences.scoring import DRAWN_F1, SCORING, TAGS_F1, SpanScoring
+from crowdzoo.kinds.measure import Measure, Scores
+from crowdzoo.kinds.scoring import Codes, Flags, Objects, Sums
+from crowdzoo.kinds.sentences.scoring import DRAWN_F1, SCORING, TAGS_F1, SpanScoring, Tags
+from crowdzoo.kinds.training import Encoder
 from crowdzoo.quality.span_scores import TypeScores, drawn_scores
 
+if TYPE_CHECKING:
+    from crowdzoo.networks.token_encoder import TokenEncoder
+    from crowdzoo.training.crowd_model import CrowdModel
+    from crowdzoo.training.pair_rows import Examples
+    from crowdzoo.training.settings import Settings
 
-class ComparedSentences(Compared):
+
+class SpanMeasure(Measure[CrowdSequences, SequenceAggregation]):
     """By F1 of spans, of all sentences together. A row of answers has a token's tag.
 
     Where annotators' spans do not lie side by side, it is that of spans as they were drawn, and a row of answers has a
@@ -35,10 +46,10 @@ class ComparedSentences(Compared):
     labels_instances = True
     takes_base = False
 
-    def __init__(self, crowd: Any, gold: Any = None):
+    def __init__(self, crowd: CrowdSequences, gold: Any = None, scale: Mapping[str, Any] = MappingProxyType({})):
         if not isinstance(crowd, CrowdSequences):
             raise DataError("compare: give the CrowdSequences, whose tokens the methods see, not their annotations.")
-        super().__init__(replace(crowd, gold=None), crowd.gold if gold is None else gold)
+        super().__init__(replace(crowd, gold=None), crowd.gold if gold is None else gold, scale)
         self.scoring = SpanScoring(crowd.scheme, crowd.classes)
         self.drawn_gold: list[Any] = []
         if crowd.drawn is not None and self.gold is not None:
@@ -47,26 +58,26 @@ class ComparedSentences(Compared):
             kept = {key: spans for key, spans in crowd.drawn.items() if np.array_equal(own[key[0]], self.gold[key[0]])}
             self.drawn_gold = replace(crowd, gold=list(self.gold), drawn=kept).gold_drawn()
 
-    def checked(self, gold: Any) -> NDArray[Any]:
+    def check(self, gold: object) -> Objects:
         """Codes of the tags of each sentence, None where unknown."""
-        named = self.crowd.tag_set.codes
-        codes = [named(tags) if tags is not None and isinstance(tags[0], str) else tags for tags in gold]
+        named, sentences = self.crowd.tag_set.codes, cast(Tags, gold)
+        codes = [named(tags) if tags is not None and isinstance(tags[0], str) else tags for tags in sentences]
         tags_of_tasks = np.empty(self.num_tasks, object)
         tags_of_tasks[:] = replace(self.crowd, gold=codes).gold or [None] * self.num_tasks
         return tags_of_tasks
 
-    def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+    def answers(self, result: SequenceAggregation, tasks: Codes, rows: Flags | None) -> Scores:
         """Tags, or counts of spans."""
         if self.drawn_gold:
             return self._counted(tasks, [result.drawn(self.crowd)[task] for task in tasks])
         codes = result.codes()
         return _rows([codes[task] for task in tasks])
 
-    def sums(self, answers: Scores, tasks: NDArray[Any]) -> Sums:
-        """See `Compared.sums`; of spans as they were drawn answers are the counts."""
+    def sums(self, answers: Scores, tasks: Codes) -> Sums:
+        """See `Measure.sums`; of spans as they were drawn answers are the counts."""
         return (2 * answers[:, 0], answers[:, 1] + answers[:, 2]) if self.drawn_gold else super().sums(answers, tasks)
 
-    def further(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+    def further(self, answers: Scores, tasks: Codes) -> dict[str, float]:
         """Precision and recall of spans, and of tags the share of tokens with the correct one."""
         if not self.drawn_gold:
             return super().further(answers, tasks)
@@ -74,18 +85,20 @@ class ComparedSentences(Compared):
         counts = TypeScores(num_gold, num_predicted, num_correct)
         return {"precision": counts.precision, "recall": counts.recall}
 
-    def answers_with_gold(self, answers: Scores, tasks: NDArray[Any]) -> list[NDArray[np.int64]]:
+    def answers_with_gold(self, answers: Scores, tasks: Codes) -> list[Codes]:
         """Codes of the tags of the sentences with gold."""
         tags = np.split(answers[:, 0].astype(int), np.cumsum(self.crowd.lengths[tasks])[:-1])
         return [codes for codes, known in zip(tags, self.known[tasks], strict=True) if known]
 
-    def _counted(self, tasks: NDArray[Any], spans: Sequence[Sequence[DrawnSpan]]) -> Scores:
+    def _counted(self, tasks: Codes, spans: Sequence[Sequence[DrawnSpan]]) -> Scores:
         pairs = zip(tasks, spans, strict=True)
         counts = [drawn_scores([self.drawn_gold[task]], [drawn]) for task, drawn in pairs]
         return np.array([[one.num_correct, one.num_gold, one.num_predicted] for one in counts], float)
 
     @classmethod
-    def paired(cls, settings: Any, x: Any, crowd: Any, tasks: Any) -> tuple[Any, Any]:
+    def pair(
+        cls, settings: Settings, x: Examples, crowd: CrowdSequences, tasks: ArrayLike | None
+    ) -> tuple[Examples, CrowdSequences]:
         """Tokens of the sentences, and these."""
         if x is not None or tasks is not None:
             raise ConfigError("compare: taggers learn from the sentences' own tokens: leave out instances and tasks.")
@@ -93,18 +106,18 @@ class ComparedSentences(Compared):
         tokens[:] = crowd.tokens
         return tokens, crowd
 
-    def of_tasks(self, tasks: NDArray[Any]) -> CrowdSequences:
+    def of_tasks(self, tasks: Codes) -> CrowdSequences:
         """Some sentences."""
-        sentences: CrowdSequences = self.crowd.select(tasks)
-        return sentences
+        return self.crowd.select(tasks)
 
-    def gold_targets(self, tasks: NDArray[Any]) -> list[Scores]:
+    def gold_targets(self, tasks: Codes) -> list[Scores]:
         """One-hot tags of each token."""
         return [np.eye(self.annotations.num_classes)[codes] for codes in self.gold[tasks]]
 
-    def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
+    def predict(self, model: CrowdModel, encoder: Encoder, x: Examples, tasks: Codes) -> Scores:
         """Tags of a tagger; of a method that has none, the most probable classes."""
-        inputs = encoder(x[tasks])
+        tokens: Any = cast(Objects, x)[tasks]
+        inputs = cast("TokenEncoder", encoder)(tokens)
         if model.crowd is None or not model.crowd.stands_on_hidden_layer:
             tags = model.base.tag(inputs)
         else:
@@ -116,8 +129,5 @@ class ComparedSentences(Compared):
         return _rows(tags)
 
 
-def _rows(tags: list[NDArray[np.int64]]) -> Scores:
+def _rows(tags: list[Codes]) -> Scores:
     return np.concatenate(tags)[:, None].astype(float)
-
-
-COMPARED = ComparedSentences

@@ -1,16 +1,17 @@
 """How methods for free texts are compared."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdzoo.kinds.compared import Compared, Scores
+from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.free_texts.scoring import SCORING, TextScoring
-from crowdzoo.kinds.scoring import Sums
+from crowdzoo.kinds.measure import Measure, Scores, Sum
+from crowdzoo.kinds.scoring import Codes, Flags, Sums
 
 
-class ComparedTexts(Compared):
+class TextMeasure(Measure[Annotations, TextAggregation]):
     """By the error rate, negative. A row of answers has the edits of a task's text, and the tokens it should have.
 
     They are counted against gold, or against the texts that were hidden, of which a task may have several; normalized
@@ -24,24 +25,21 @@ class ComparedTexts(Compared):
     baseline = "most-frequent"
     quick: ClassVar[tuple[str, ...]] = ("most-frequent", "medoid", "rover", "text-rasa", "text-hrrasa")
 
-    def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+    def answers(self, result: TextAggregation, tasks: Codes, rows: Flags | None) -> Scores:
         """Edits and tokens."""
         places, true = self.references(tasks, rows)
         negative, tokens = TextScoring(**self.scale).sums(true, result.texts[tasks[places]])
         return np.stack([np.bincount(places, column, len(tasks)) for column in (-negative, tokens)], axis=1)
 
-    def sums(self, answers: Scores, tasks: NDArray[Any]) -> Sums:
+    def sums(self, answers: Scores, tasks: Codes) -> Sums:
         """Negative edits, and tokens."""
         known = self.known[tasks]
         return np.where(known, -answers[:, 0], 0.0), np.where(known, answers[:, 1], 0.0)
 
-    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: Flags | None = None) -> Sum:
         """Negative edits, and tokens, of the hidden texts."""
         return lambda answers, tasks: (-answers[:, 0], answers[:, 1])
 
-    def further(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+    def further(self, answers: Scores, tasks: Codes) -> dict[str, float]:
         """Share of the texts without an error."""
         return {"without error": float(np.mean(answers[self.known[tasks], 0] == 0))}
-
-
-COMPARED = ComparedTexts

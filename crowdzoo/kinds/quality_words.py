@@ -1,17 +1,27 @@
-"""opening: how many labels of a crowd are settled, how many are correct, and how to know."""
+"""What pages and `crowdzoo quality` both say of a `QualityReport`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
 
-from crowdzoo.kinds.page_parts import percent
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.errors import option_text
+from crowdzoo.files.writing import csv_cell
+from crowdzoo.kinds.page_parts import Figures, PageWarning, percent, share_and_ends, warning
+from crowdzoo.quality import AlternativeAnnotator, QualityReport
+from crowdzoo.quality.columns import name_column
 from crowdzoo.quality.settled import with_range
 
 SAMPLE = 50  # tasks to label
+MOST_WARNED = 5  # pairs of classes
+LEAST_OF_DISPUTED = 0.1  # share of the tasks on which camps differ, for a pair of classes to be named
+MOST_LEFT_OUT = 20  # names that an option to paste has
 
 
-def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
+def opening(overall: Figures, source: str | None = None) -> list[str]:
     """The first sentences on labels that were aggregated; commands are in backticks.
 
     Args:
@@ -55,7 +65,7 @@ def opening(overall: Mapping[str, Any], source: str | None = None) -> list[str]:
     return [*sentences, f"{unknown}.", advice]
 
 
-def further_answers(overall: Mapping[str, Any], source: str | None) -> str:
+def further_answers(overall: Figures, source: str | None) -> str:
     """What more answers would bring, and the command that chooses them."""
     if "camps_statistic" in overall:
         return "But two camps of annotators contradict each other: find out which is right before you buy answers."
@@ -66,7 +76,7 @@ def further_answers(overall: Mapping[str, Any], source: str | None) -> str:
     return f"{tasks} worth about {with_range(overall['answers_to_ask'])} further answers{command}."
 
 
-def gold_of_camps(overall: Mapping[str, Any]) -> list[str]:
+def gold_of_camps(overall: Figures) -> list[str]:
     """With which of two camps gold agrees, on tasks on which their labels differ; nothing without camps."""
     if "camp_gold_tasks" not in overall:
         return []
@@ -82,7 +92,69 @@ def gold_of_camps(overall: Mapping[str, Any]) -> list[str]:
     return [f"On {tasks} with gold on which the camps differ, {shares}: {verdict}."]
 
 
-def between(overall: Mapping[str, Any], name: str, note: str = "") -> str:
+def between(overall: Figures, name: str, note: str = "") -> str:
     """The interval of a share in parentheses."""
     low, high = (f"{100 * overall[f'{name}_{end}']:.0f}" for end in ("low", "high"))
     return f"({low} to {high} %{note})"
+
+
+def camps_by_gold(report: QualityReport, annotations: Annotations, gold: NDArray[np.int64]) -> Figures:
+    """How many tasks on which the labels of two camps differ have gold, and how often each camp agrees with it.
+
+    Args:
+        report: of the annotations.
+        annotations: N tasks.
+        gold: true classes, codes [N], -1 where unknown.
+
+    Returns:
+        `camp_gold_tasks`, and `camp_1_gold` and `camp_2_gold` with `_low` and `_high`; nothing without camps.
+    """
+    if report.camps is None:
+        return {}
+    tasks, classes = (name_column(np.asarray(names)).to_pylist() for names in (annotations.tasks, annotations.classes))
+    truth = {tasks[place]: classes[gold[place]] for place in np.flatnonzero(gold >= 0)}
+    rows = [row for row in report.camps.to_pylist() if row["task"] in truth]
+    figures: Figures = {"camp_gold_tasks": len(rows)}
+    for camp in ("camp_1", "camp_2"):
+        right = sum(row[camp] == truth[row["task"]] for row in rows)
+        for end, value in zip(("", "_low", "_high"), share_and_ends(right, len(rows)), strict=True):
+            figures[f"{camp}_gold{end}"] = value
+    return figures
+
+
+def camp_warning(report: QualityReport, hashed: bool = False) -> list[PageWarning]:
+    """The warning that a crowd has two camps, with options that leave one of them out; none without camps.
+
+    Args:
+        report: of a crowd.
+        hashed: whether names are hashes, which no option takes.
+    """
+    if report.camps is None:
+        return []
+    names = report.annotators.select(["annotator", "camp"]).to_pylist()
+    camps = [[str(row["annotator"]) for row in names if row["camp"] == camp] for camp in (1, 2)]
+    pairs = Counter(zip(*(report.camps[name].to_pylist() for name in ("camp_1", "camp_2")), strict=True)).most_common()
+    frequent = [row for row in pairs[:MOST_WARNED] if row[1] >= LEAST_OF_DISPUTED * report.camps.num_rows]
+    left, right = (f"{len(camp):,} say" for camp in camps)
+    which = [f"{right} {second} where {left} {first}, on {number:,} tasks" for (first, second), number in frequent]
+    if rest := report.camps.num_rows - sum(number for _, number in frequent):
+        which.append(f"other classes on {rest:,}")
+    leave = ""
+    if not hashed:
+        options = [
+            option_text("--exclude", ",".join(map(csv_cell, camp))) for camp in camps if len(camp) <= MOST_LEFT_OUT
+        ]
+        leave = f", or leave out the camp that you find wrong: {' or '.join(options)}" if options else ""
+    return [warning("camps", True, which="; ".join(which), leave=leave)]
+
+
+def replaces(test: AlternativeAnnotator) -> str:
+    """Whether the model may replace people: "yes", "no", "too few tasks" or "too few people"."""
+    if test.passes or test.decided:
+        return "yes" if test.passes else "no"
+    return "too few tasks" if test.shared else "too few people"
+
+
+def tasks_a_person(test: AlternativeAnnotator) -> float:
+    """Tasks that a person shares with the model and other people: the median, or the most where all are too few."""
+    return float(np.median(test.people["tasks"])) if test.people.num_rows else test.shared

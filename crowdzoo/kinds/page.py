@@ -15,7 +15,17 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page_parts import Columns, Details, Numbers, PageTable, PageWarning, as_lists, percent, warning
+from crowdzoo.kinds.page_parts import (
+    Columns,
+    Details,
+    Figures,
+    Numbers,
+    PageTable,
+    PageWarning,
+    as_lists,
+    percent,
+    warning,
+)
 from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
@@ -59,13 +69,14 @@ class KindPage(ABC):
     Attributes:
         kind: name in report.json.
         labels: kind of the annotations.
+        own_columns: columns of the tables, and facts, see `read_columns`.
         subject: what results are of, in messages.
         metrics: those of Krippendorff's alpha; the first is the default.
         not_metric: why another one is refused.
         own_values: what conditions may compare, beyond what all kinds have: keys of `overall`.
         calm: the verdict's last sentence if nothing is conspicuous.
-        compared: a column of the tasks by which an earlier page is compared.
-        judged: and one of the annotators, which has an interval.
+        task_column: a column of the tasks by which an earlier page is compared.
+        annotator_column: and one of the annotators, which has an interval.
         by_alpha: whether alpha says how far answers can be relied on.
         alpha: Krippendorff's alpha; None where it is not defined.
         overall: figures of the whole crowd.
@@ -89,13 +100,14 @@ class KindPage(ABC):
 
     kind: ClassVar[str]
     labels: ClassVar[LabelKind]
+    own_columns: ClassVar[dict[str, list[parts.Column]]]
     subject: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = ("nominal",)
     not_metric: ClassVar[str] = ""
     own_values: ClassVar[tuple[str, ...]] = ()
     calm: ClassVar[str] = "No annotator has to be checked."
-    compared: ClassVar[str] = "label"
-    judged: ClassVar[str] = "reliability"
+    task_column: ClassVar[str] = "label"
+    annotator_column: ClassVar[str] = "reliability"
     by_alpha: ClassVar[bool] = True
     alpha: Alpha | None
     annotators: Columns
@@ -276,10 +288,10 @@ class KindPage(ABC):
 
     def columns(self, name: str) -> list[parts.Column]:
         """Columns of a table, or the facts."""
-        known = (column for column in parts.COLUMNS[self.kind, name] if column.key not in self.hidden)
+        known = (column for column in self.own_columns[name] if column.key not in self.hidden)
         return [replace(column, **self.overrides.get(column.key, {})) for column in known]
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Figures:
         """Further figures."""
         return {**self.overall, "krippendorff_alpha": None if self.alpha is None else asdict(self.alpha)}
 
@@ -307,8 +319,8 @@ class KindPage(ABC):
             facts=facts,
             tables=self.tables(),
             summary=self.summary(),
-            compared=self.compared,
-            judged=self.judged,
+            task_column=self.task_column,
+            annotator_column=self.annotator_column,
             **self.extras,
         )
 

@@ -3,16 +3,18 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.kinds.classes.scoring import SCORING
-from crowdzoo.kinds.compared import Compared, Scores
+from crowdzoo.kinds.measure import Measure, Scores, Sum
+from crowdzoo.kinds.scoring import Codes, Flags
 from crowdzoo.metrics import lost_classes
 from crowdzoo.training.held_out_annotations import log_likelihoods, scores
 
 
-class ComparedClasses(Compared):
+class ClassMeasure(Measure[Annotations, Aggregation]):
     """By accuracy; ties share a task. A row of answers has a task's class probabilities."""
 
     scoring = SCORING
@@ -22,7 +24,7 @@ class ComparedClasses(Compared):
         "majority-vote", "wawa", "one-coin", "dawid-skene", "hierarchical-dawid-skene", "glad", "mace", "robust",
     )  # fmt: skip
 
-    def checked(self, gold: Any) -> NDArray[Any]:
+    def check(self, gold: object) -> Codes:
         """Class codes, -1 where unknown."""
         codes, number = self.array_of(gold), self.annotations.num_classes
         if codes.dtype.kind not in "iu" or codes.max(initial=-1) >= number or codes.min(initial=-1) < -1:
@@ -32,20 +34,20 @@ class ComparedClasses(Compared):
             )
         return codes
 
-    def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+    def answers(self, result: Aggregation, tasks: Codes, rows: Flags | None) -> Scores:
         """Posteriors."""
         return np.asarray(result.posteriors[tasks])
 
-    def gold_targets(self, tasks: NDArray[Any]) -> Scores:
+    def gold_targets(self, tasks: Codes) -> Scores:
         """One-hot."""
         return np.eye(self.annotations.num_classes)[self.gold[tasks]]
 
-    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: Flags | None = None) -> Sum:
         """See `held_out_annotations.scores`."""
         likelihoods, counts = log_likelihoods(self.annotations, rows), self.num_hidden(rows)
         return lambda answers, tasks: (scores(answers, likelihoods[tasks]), counts[tasks])
 
-    def faults(self, answers: Scores, tasks: NDArray[Any]) -> list[str]:
+    def faults(self, answers: Scores, tasks: Codes) -> list[str]:
         """Classes that are never given."""
         names: Any = self.annotations.classes
         asked = np.zeros(self.num_tasks, bool)
@@ -53,6 +55,3 @@ class ComparedClasses(Compared):
         votes = self.annotations.labels[asked[self.annotations.task_ids]]
         lost = lost_classes(answers.argmax(axis=1), votes, len(names))
         return [f"never says {', '.join(str(names[code]) for code in lost)}"] if len(lost) else []
-
-
-COMPARED = ComparedClasses

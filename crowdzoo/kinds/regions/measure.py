@@ -1,21 +1,28 @@
 """How methods for regions are compared."""
 
+from __future__ import annotations
+
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage
-from crowdzoo.kinds.compared import Compared, Scores
-from crowdzoo.kinds.regions.kind import KIND
+from crowdzoo.kinds.measure import Measure, Scores, Sum
+from crowdzoo.kinds.regions.masks import class_names, predict_images
 from crowdzoo.kinds.regions.scoring import SCORING, intersection_over_union
-from crowdzoo.kinds.scoring import Sums
+from crowdzoo.kinds.scoring import Codes, Flags, Objects, Sums
+from crowdzoo.kinds.training import Encoder, encode
 from crowdzoo.training.digest import digest_of
-from crowdzoo.training.encode_rows import encode_rows
+
+if TYPE_CHECKING:
+    from crowdzoo.training.crowd_model import CrowdModel
+    from crowdzoo.training.pair_rows import Examples
 
 
-class ComparedRegions(Compared):
+class RegionMeasure(Measure[Annotations, RegionAggregation]):
     """By the Dice coefficient with gold, or with the answers that were hidden, of which an image may have several.
 
     A row of answers has the sum of an image's coefficients, their number, and the sum of intersections over unions.
@@ -29,17 +36,17 @@ class ComparedRegions(Compared):
     quick: ClassVar[tuple[str, ...]] = ("majority-vote", "staple", "objects")
     takes_base = False
 
-    def checked(self, gold: Any) -> NDArray[Any]:
+    def check(self, gold: object) -> Objects:
         """`MarkedImage` of each image, objects [N], None where unknown; their texts will do.
 
         Raises:
             DataError: it does not fit, or a text holds no regions.
         """
-        images = (image or None for image in super().checked(gold))
+        images = (image or None for image in super().check(gold))
         return np.array([MarkedImage.parse(image) if isinstance(image, str) else image for image in images], object)
 
     @property
-    def known(self) -> NDArray[np.bool_]:
+    def known(self) -> Flags:
         """Images with gold and answers."""
         return super().known & (self.annotations.redundancy > 0)
 
@@ -47,43 +54,40 @@ class ComparedRegions(Compared):
         """Of gold as text, empty where unknown."""
         return digest_of(np.array([str(image or "") for image in self.gold], object))
 
-    def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+    def answers(self, result: RegionAggregation, tasks: Codes, rows: Flags | None) -> Scores:
         """Sums of Dice coefficients, how many there are, and sums of intersections over unions."""
         return self._overlaps(result.marked[tasks], tasks, rows)
 
-    def gold_targets(self, tasks: NDArray[Any]) -> Any:
+    def gold_targets(self, tasks: Codes) -> Objects:
         """True regions, without classes that nobody marked."""
-        names = KIND.class_names(self.annotations)
+        names = class_names(self.annotations)
         known = ((image, (region for region in image.regions if region.label in names)) for image in self.gold[tasks])
         return np.array([replace(image, regions=tuple(regions)) for image, regions in known], object)
 
-    def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
+    def predict(self, model: CrowdModel, encoder: Encoder, x: Examples, tasks: Codes) -> Scores:
         """As `answers`, of masks in the size of their image; without gold with all answers to it."""
         crowd, wanted = self.annotations, np.isin(np.arange(self.num_tasks), tasks)
         codes = np.zeros(self.num_tasks, np.int64)
         codes[crowd.task_ids] = crowd.labels
         rows = wanted[crowd.task_ids] if self.gold is None else None
         like = crowd.values[codes[tasks]]
-        return self._overlaps(KIND.model_answers(model, encode_rows(x, wanted, encoder), crowd, like), tasks, rows)
+        return self._overlaps(predict_images(model, encode(x, wanted, encoder), crowd, like), tasks, rows)
 
-    def _overlaps(self, marked: NDArray[Any], tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+    def _overlaps(self, marked: Objects, tasks: Codes, rows: Flags | None) -> Scores:
         """See `answers`."""
         places, truth = self.references(tasks, rows)
         overlaps, ones = self.scoring.sums(truth, marked[places])
         columns = overlaps, ones, intersection_over_union(overlaps)
         return np.stack([np.bincount(places, column, len(tasks)) for column in columns], axis=1)
 
-    def sums(self, answers: Scores, tasks: NDArray[Any]) -> Sums:
+    def sums(self, answers: Scores, tasks: Codes) -> Sums:
         """Dice coefficients."""
         return answers[:, 0], answers[:, 1]
 
-    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: Flags | None = None) -> Sum:
         """Dice coefficients with hidden answers."""
         return self.sums
 
-    def further(self, answers: Scores, tasks: NDArray[Any]) -> dict[str, float]:
+    def further(self, answers: Scores, tasks: Codes) -> dict[str, float]:
         """Intersection over union."""
         return {"IoU": float(answers[:, 2].sum() / answers[:, 1].sum())}
-
-
-COMPARED = ComparedRegions

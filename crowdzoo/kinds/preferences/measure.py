@@ -1,21 +1,27 @@
 """How methods for preferences are compared."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdzoo.kinds.compared import Scores
+from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.measure import Measure, Scores, Sum
 from crowdzoo.kinds.preferences.scoring import ORDER_SCORING
-from crowdzoo.kinds.ratings.compared import ComparedRatings
-from crowdzoo.kinds.scoring import Sums
+from crowdzoo.kinds.scoring import Codes, Flags, Floats, Sums
+from crowdzoo.kinds.training import Encoder
 from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.held_out_annotations import scores
+
+if TYPE_CHECKING:
+    from crowdzoo.training.pair_rows import Examples
 
 CERTAIN = np.log(np.maximum(np.eye(3), 1e-300))  # an answer is what it is
 
 
-class ComparedPreferences(ComparedRatings):
+class PreferenceMeasure(Measure[Annotations, PreferenceAggregation]):
     """By the share of pairs of tasks whose order is that of gold; equal scores count as half.
 
     Gold is true scores. With it a row of answers has a task's score and its group: scores compare within one. Without
@@ -28,17 +34,21 @@ class ComparedPreferences(ComparedRatings):
     quick = ("bradley-terry", "noisy-bradley-terry", "crowd-bt", "annotator-bradley-terry")
     drawn = 2
 
-    def answers(self, result: Any, tasks: NDArray[Any], rows: NDArray[np.bool_] | None) -> Scores:
+    def check(self, gold: object) -> Floats:
+        """See `numbers_of`."""
+        return self.numbers_of(gold)
+
+    def answers(self, result: PreferenceAggregation, tasks: Codes, rows: Flags | None) -> Scores:
         """Scores; without gold how likely each annotator gives each answer."""
         if rows is None:
             return np.stack([result.scores, result.groups], axis=1)[tasks]
         probabilities = result.answer_probabilities(self.annotations.select_rows(rows))
         return np.pad(probabilities, [(0, 0), (0, 3 - probabilities.shape[1])])
 
-    def hidden_sums(self, rows: NDArray[np.bool_] | None = None) -> Any:
+    def hidden_sums(self, rows: Flags | None = None) -> Sum:
         """See `held_out_annotations.scores`; an annotation counts for both of its tasks."""
 
-        def summed(answers: Scores, tasks: NDArray[Any]) -> Sums:
+        def summed(answers: Scores, tasks: Codes) -> Sums:
             preferences = self.annotations.select_rows(self._between(tasks) if rows is None else rows)
             logs = scores(answers, CERTAIN[preferences.labels])
             both = np.concatenate([preferences.task_ids, preferences.right_ids])
@@ -47,15 +57,15 @@ class ComparedPreferences(ComparedRatings):
 
         return summed
 
-    def gold_targets(self, tasks: NDArray[Any]) -> Scores:
+    def gold_targets(self, tasks: Codes) -> Scores:
         """Left, right or equal for each pair, one-hot."""
         left, right = self.of_tasks(tasks).pairs()[0].T
         order = np.sign(self.gold[tasks][right] - self.gold[tasks][left])
         return np.stack([order < 0, order > 0, order == 0], axis=1).astype(float)
 
-    def predicted(self, model: Any, encoder: Any, x: Any, tasks: NDArray[Any]) -> Scores:
+    def predict(self, model: CrowdModel, encoder: Encoder, x: Examples, tasks: Codes) -> Scores:
         """Scores by the model's scorer; without gold the model's probabilities of pairs between these tasks."""
-        task_scores = super().predicted(CrowdModel(model.base.scorer), encoder, x, tasks)
+        task_scores = super().predict(CrowdModel(model.base.scorer), encoder, x, tasks)
         if self.gold is not None:
             return np.hstack([task_scores, np.full_like(task_scores, tasks[0])])
         preferences = self.annotations.select_rows(self._between(tasks))
@@ -63,9 +73,6 @@ class ComparedPreferences(ComparedRatings):
         layer = model.base.get_layer("pair_probabilities")
         return np.asarray(layer(np.stack(sides, axis=1).astype("float32")), float)
 
-    def _between(self, tasks: NDArray[Any]) -> NDArray[np.bool_]:
+    def _between(self, tasks: Codes) -> Flags:
         """Annotations of which both tasks are among these, bool [A]."""
         return np.isin(self.annotations.task_ids, tasks) & np.isin(self.annotations.right_ids, tasks)
-
-
-COMPARED = ComparedPreferences

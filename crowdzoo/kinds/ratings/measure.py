@@ -1,0 +1,38 @@
+"""How methods for ratings are compared."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.measure import Measure, Scores, Sum
+from crowdzoo.kinds.ratings.scoring import SCORING
+from crowdzoo.kinds.scoring import Codes, Flags, Floats
+from crowdzoo.training.held_out_ratings import rating_evidence, rating_scores
+
+
+class RatingMeasure(Measure[Annotations, RatingAggregation]):
+    """By the mean absolute error, negative, in the labels' unit. A row of answers has a task's rating."""
+
+    scoring = SCORING
+    title = "mean absolute error, negative"
+    baseline = "mean"
+    quick: ClassVar[tuple[str, ...]] = ("mean", "median", "rating-em")
+
+    def check(self, gold: object) -> Floats:
+        """See `numbers_of`."""
+        return self.numbers_of(gold)
+
+    def answers(self, result: RatingAggregation, tasks: Codes, rows: Flags | None) -> Scores:
+        """Estimates."""
+        return np.asarray(result.estimates[tasks, None])
+
+    def gold_targets(self, tasks: Codes) -> Scores:
+        """Gold itself."""
+        return np.asarray(self.gold[tasks])
+
+    def hidden_sums(self, rows: Flags | None = None) -> Sum:
+        """See `held_out_ratings.rating_scores`."""
+        evidence, counts = rating_evidence(self.annotations, rows), self.num_hidden(rows)
+        return lambda answers, tasks: (rating_scores(answers[:, 0], evidence.of(tasks)), counts[tasks])

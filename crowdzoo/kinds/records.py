@@ -1,0 +1,208 @@
+"""Records: labels of one kind as tf.Examples, and models that learn from these and are asked about them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import tensorflow as tf
+
+from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.vocabulary import is_among
+from crowdzoo.errors import DataError
+from crowdzoo.export.predict import load_predictor
+from crowdzoo.kinds.scoring import Flags, Scores, Scoring, scored_models
+from crowdzoo.reading.instances.instances import take_rows
+from crowdzoo.records.crowd_answers import CrowdAnswers
+from crowdzoo.records.example_dataset import read_batches
+from crowdzoo.records.example_files import DatasetInfo
+from crowdzoo.records.instance_examples import read_labelled_instances
+from crowdzoo.records.instance_features import parsed_instances
+from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
+from crowdzoo.records.training import Trained, train_on_instances
+from crowdzoo.training.checkpoint import Checkpoint
+from crowdzoo.training.settings import InstanceSettings, Settings
+
+Batch = Mapping[str, Any]  # of Examples, by the name of a feature
+Crowds = Mapping[str, Annotations]  # of the splits, and of `BOTH`
+Fit = Callable[[Any], Any]  # from annotations (or sentences) to the result of a method
+
+BATCH = 256  # most instances that are held in memory at a time
+
+
+@dataclass(frozen=True)
+class TrainingFiles:
+    """What a training in the pipeline reads.
+
+    Attributes:
+        patterns: of the files of train.
+        info: result of `read_dataset_info`.
+        checkpoint: where the state is kept after each epoch; None keeps nothing.
+        start: folder of the Trainer's model_run whose weights the training begins with; None begins with fresh ones.
+            For classes and ratings alone.
+    """
+
+    patterns: Sequence[str]
+    info: DatasetInfo
+    checkpoint: Checkpoint | None = None
+    start: str | None = None
+
+
+class Records(ABC):
+    """Labels of one kind as tf.Examples, and models that learn from these and are asked about them.
+
+    The methods here are those of kinds whose Examples are instances with annotations.
+    """
+
+    def read(self, options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
+        """Reads the files of a kind.
+
+        Args:
+            options: settings of AnnotationExampleGen.
+            rejects: path of the file of rejected rows.
+            folder: an empty one, where instances stand until their Examples are made.
+
+        Raises:
+            DataError: as the readers; or tasks without instances, or nothing to learn from.
+        """
+        return read_labelled_instances(options, rejects, folder)
+
+    def select(self, crowd: Annotations, names: list[str]) -> Annotations:
+        """The annotations that some Examples hold, by the names of these."""
+        return crowd.select_tasks(is_among(crowd.tasks, names))
+
+    def labelled(self, crowd: Annotations, examples: str, info: DatasetInfo) -> Annotations | CrowdSequences:
+        """What the aggregators fit, of annotations of both splits.
+
+        Args:
+            crowd: the annotations.
+            examples: folder of the Examples.
+            info: result of `read_dataset_info`.
+        """
+        return crowd
+
+    @abstractmethod
+    def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
+        """Fits a method of aggregation, and asks it about the tasks of both splits.
+
+        Args:
+            method: the method.
+            crowds: the annotations by split, and of `BOTH`.
+            fit: fits the method, on Beam where it has that form.
+            examples: folder of the Examples.
+        """
+
+    def train(self, settings: Settings, files: TrainingFiles) -> Trained:
+        """Trains a model; `settings` have epochs and batch size, see `train_on_instances`."""
+        return train_on_instances(
+            cast(InstanceSettings, settings), files.patterns, files.info, files.checkpoint, files.start
+        )
+
+    @abstractmethod
+    def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
+        """Scores of exported models, which are asked about the tasks of eval.
+
+        Args:
+            models: name -> folder of the SavedModel.
+            files: pattern of the files of eval, as CrowdAggregator writes them.
+            info: result of `read_dataset_info`.
+
+        Returns:
+            See `crowdzoo.kinds.scoring.scored_models`.
+
+        Raises:
+            DataError: no task of eval has a known label.
+            FileNotFoundError: no file fits.
+            ServingError: a model that does not load, or does not take these instances.
+            ValueError: answers that cannot be scored.
+        """
+
+
+def answered_batches(
+    models: Mapping[str, str],
+    files: str,
+    info: DatasetInfo,
+    output: str,
+    features: Mapping[str, object],
+    wanted: Callable[[Batch], Flags],
+    batch_size: int = BATCH,
+) -> Iterator[tuple[Batch, Flags, dict[str, np.ndarray]]]:
+    """Asks models about some of the tasks, batch after batch.
+
+    Args:
+        models: name -> folder of the SavedModel.
+        files: pattern of the files of eval.
+        info: result of `read_dataset_info`.
+        output: name of the output that is the answer.
+        features: further features that are read, as `tf.io.parse_example` takes them.
+        wanted: which tasks of a batch are asked about, bool [B].
+        batch_size: most instances in a batch.
+
+    Yields:
+        The batch, the tasks that were asked about, and the answers of each model to these; no batch without any.
+
+    Raises:
+        FileNotFoundError: no file fits.
+        ServingError: a model that does not load, or does not take these instances.
+    """
+    predictors = {name: load_predictor(folder) for name, folder in models.items()}
+    for batch in read_batches([files], info, "eval", batch_size, others=features):
+        rows = wanted(batch)
+        if rows.any():
+            instances = take_rows(parsed_instances(batch), rows)
+            yield batch, rows, {name: ask(instances, batch_size)[output] for name, ask in predictors.items()}
+
+
+def instance_scores(
+    scoring: Scoring,
+    models: Mapping[str, str],
+    files: str,
+    info: DatasetInfo,
+    output: str,
+    label: tf.DType,
+    converted: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda answers, gold: answers,
+    batch_size: int = BATCH,
+    parsed: Callable[[str], object] = str,
+) -> dict[str, Scores]:
+    """Scores of models of instances on the tasks whose label is known.
+
+    Args:
+        scoring: of the kind of label.
+        models: as for `answered_batches`.
+        files: likewise.
+        info: likewise.
+        output: likewise.
+        label: type of the feature `evaluation_label`.
+        converted: from answers and labels of a batch to answers as `scoring` takes them.
+        batch_size: as for `answered_batches`.
+        parsed: from a label that is text to gold as `scoring` takes it.
+
+    Returns:
+        See `scored_models`.
+
+    Raises:
+        DataError: no task of eval has a known label.
+    """
+    features = {
+        "evaluation_label": tf.io.FixedLenFeature([], label),
+        "evaluation_weight": tf.io.FixedLenFeature([], tf.float32),
+    }
+    gold, answers = [], dict[str, list[np.ndarray]]({name: [] for name in models})
+    batches = answered_batches(
+        models, files, info, output, features, lambda batch: batch["evaluation_weight"] > 0, batch_size
+    )
+    for batch, rows, batch_answers in batches:
+        labels = batch["evaluation_label"][rows]
+        if label == tf.string:
+            labels = np.array([parsed(text.decode()) for text in labels], object)
+        gold.append(labels)
+        for name, values in batch_answers.items():
+            answers[name].append(converted(values, labels))
+    if not gold:
+        raise DataError("evaluation: no task of eval has a label. Hold out annotated tasks, or tasks with gold.")
+    return scored_models(
+        scoring, models, np.concatenate(gold), {name: np.concatenate(parts) for name, parts in answers.items()}
+    )

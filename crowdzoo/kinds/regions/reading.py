@@ -1,0 +1,155 @@
+"""RegionReading: how regions of images, and true ones, are read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import numpy as np
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.regions import MarkedImage
+from crowdzoo.errors import DataError, DataWarning, short_repr
+from crowdzoo.kinds.reading import Reading
+from crowdzoo.kinds.regions.masks import categories
+from crowdzoo.kinds.scoring import Objects
+from crowdzoo.reading.instances.gold import check_shared, gold_by_task
+from crowdzoo.reading.platforms.export import platform_of, task_of_picture
+from crowdzoo.reading.platforms.export_file import ExportFile, export_files
+from crowdzoo.reading.platforms.png_masks import read_mask
+from crowdzoo.reading.tables.layout import Layout
+
+GOLD_OPTIONS = ("on_bad_rows", "rename")
+
+
+class RegionReading(Reading[Annotations, Objects]):
+    """Gold is `MarkedImage`, [N], None where it is unknown."""
+
+    def gold_of(
+        self,
+        crowd: Annotations,
+        path: Path | None,
+        layout: Layout | None = None,
+        on_bad_rows: str = "error",
+        rename: Mapping[str, str] | str | None = None,
+    ) -> Objects | None:
+        """True regions as `MarkedImage`, objects [N], None where the file does not know.
+
+        Args:
+            crowd: what annotators marked.
+            path: export of one annotator; a folder of PNG masks; or a table with the columns task and gold, as
+                `crowdzoo convert` writes it.
+            layout: of a table.
+            on_bad_rows: "reject" leaves images out that cannot be read; not of tables.
+            rename: classes that have another name there, as "1=cat" or a mapping.
+
+        Raises:
+            DataError: no regions, those of several annotators, other images, sizes or categories than the crowd's.
+        """
+        if path is None:
+            return None
+        if masks := export_files(path, (".png",)):
+            known = _masks(masks, on_bad_rows)
+        elif platform := platform_of(path):
+            gold = Annotations.read(path, kind=self.labels.name, platform=platform, on_bad_rows=on_bad_rows)
+            if gold.num_annotators != 1:
+                raise DataError(
+                    f"{path}: has the regions of {gold.num_annotators:,} annotators. Give one file of true ones."
+                )
+            known = _by_task(gold)
+        else:
+            known = _table(path, layout)
+        if rename:
+            renames = Layout.of({"rename": rename}, ("rename",)).rename
+            known = {task: image.rename(renames) for task, image in known.items()}
+        answers = _by_task(crowd)
+        known = _named_alike(path, known, {*map(str, crowd.tasks.tolist())})
+        check_shared(path, known, crowd.tasks)
+        strange = list[str]()
+        for task in sorted(known.keys() & answers.keys()):
+            if (size := known[task].size) != answers[task].size:
+                marked = [*answers[task].size]
+                strange.append(f"image {task!r} is of size {[*size]} there, and {marked} of the annotators.")
+                del known[task]
+        if strange and on_bad_rows == "error":
+            raise DataError(f"{path}: {strange[0]} Correct one of them, or leave it out: on_bad_rows='reject'.")
+        if strange and known.keys().isdisjoint(answers):
+            raise DataError(
+                f"{path}: no image has the size that annotators saw: {strange[0]} Give images of their size."
+            )
+        if strange:
+            text = f"{path}: images of another size that are left out of gold: {len(strange):,}, such as {strange[0]}"
+            warnings.warn(text, DataWarning, stacklevel=3)
+        _check_categories(path, categories(known.values()), categories(np.asarray(crowd.values)))
+        return np.array([known.get(str(task)) for task in crowd.tasks.tolist()], object)
+
+
+def _by_task(crowd: Annotations) -> dict[str, MarkedImage]:
+    """An answer to each task."""
+    images = np.asarray(crowd.values)[crowd.labels].tolist()
+    return dict(zip(map(str, crowd.tasks[crowd.task_ids].tolist()), images, strict=True))
+
+
+def _table(path: Path, layout: Layout | None) -> dict[str, MarkedImage]:
+    """Image -> its regions, of a table of gold."""
+    images = dict[str, MarkedImage]()
+    for task, text in gold_by_task(path, layout).items():
+        try:
+            if text:
+                images[task] = MarkedImage.parse(text)
+        except DataError as error:
+            raise DataError(f"{path}: image {task!r}: {error}") from None
+    return images
+
+
+def _masks(files: list[ExportFile], on_bad_rows: str) -> dict[str, MarkedImage]:
+    """Image -> its regions, of PNG masks."""
+    images = {}
+    for file in files:
+        try:
+            images[file.annotator] = MarkedImage.of(*read_mask(file)[:2])
+        except DataError as error:
+            if on_bad_rows == "error":
+                raise DataError(f"{file.name} {error} Or leave it out: on_bad_rows='reject'.") from None
+            warnings.warn(f"{file.name} is left out: it {error}", DataWarning, stacklevel=4)
+    return images
+
+
+def _check_categories(path: Path, names: set[str], others: set[str]) -> None:
+    """Refuses gold in `path` that shares no category with the annotators, and warns of those that they never marked."""
+    if strange := sorted(names - others) if others else []:
+        near = max(sorted(others), key=lambda name: SequenceMatcher(None, strange[0].lower(), name.lower()).ratio())
+        message = (
+            f"{path}: has the categories {short_repr(strange)}, and annotators have {short_repr(sorted(others))} "
+            f"alone. If they are the same, name them alike, such as rename={f'{strange[0]}={near}'!r}."
+        )
+        if names.isdisjoint(others):
+            raise DataError(message)
+        warnings.warn(message, DataWarning, stacklevel=3)
+
+
+def _named_alike(path: Path, known: dict[str, MarkedImage], tasks: set[str]) -> dict[str, MarkedImage]:
+    """Gold under the annotators' names of the images, which may be those without the folder and the ending.
+
+    Raises:
+        DataError: an image may be several others.
+
+    Warns:
+        DataWarning: names an image that has another name.
+    """
+    sides: list[dict[str, list[str]]] = [{}, {}]
+    for by_stem, names in zip(sides, (known.keys() - tasks, tasks - known.keys()), strict=True):
+        for name in sorted(names):
+            by_stem.setdefault(task_of_picture(name), []).append(name)
+    renamed = {}
+    for stem in sorted(sides[0].keys() & sides[1].keys()):
+        if len(both := sides[0][stem] + sides[1][stem]) > 2:
+            raise DataError(f"{path}: {short_repr(both)} may be one image. Name images as the annotators' files do.")
+        renamed[both[0]] = both[1]
+    if renamed:
+        first = "{!r} is {!r}".format(*next(iter(renamed.items())))
+        text = f"{path}: {len(renamed):,} images have their names without folder or ending: {first} of the annotators."
+        warnings.warn(text, DataWarning, stacklevel=4)
+    return {renamed.get(name, name): image for name, image in known.items()}

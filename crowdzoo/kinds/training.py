@@ -1,0 +1,342 @@
+"""Training: base models, deep methods, and what they learn from, for one kind of label."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, cast
+
+import numpy as np
+
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, InstanceKind
+from crowdzoo.data.label_kinds import LabelKind
+from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.kinds.aggregating import Aggregating, Result
+from crowdzoo.kinds.reading import Crowd, Gold, Reading
+from crowdzoo.kinds.scoring import Rows, Scoring
+from crowdzoo.plugins import Table
+from crowdzoo.reading.instances.export_instances import named_by_image
+from crowdzoo.reading.instances.instances import Instances, read_instances, take_rows
+from crowdzoo.reading.instances.readers import recognised
+from crowdzoo.reading.instances.tables import tables
+from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.training.bases import ADDED, BASES, is_own
+from crowdzoo.training.encode_rows import encode_rows
+from crowdzoo.training.methods import AGGREGATED, default_method, methods_of
+from crowdzoo.training.settings import InstanceSettings, Settings
+
+if TYPE_CHECKING:
+    from crowdzoo.networks.instance_encoder import InstanceEncoder
+    from crowdzoo.networks.token_encoder import TokenEncoder
+    from crowdzoo.training.crowd_model import CrowdModel
+    from crowdzoo.training.pair_rows import Examples
+
+Inputs: TypeAlias = "Mapping[str, str] | None"  # types of some columns, by name
+# What a base is trained on by method "aggregated": an array with a row per task, for sentences a list of arrays
+Targets: TypeAlias = "np.ndarray | Sequence[np.ndarray]"
+# From instances to a model's input; None where they are the input
+Encoder: TypeAlias = "InstanceEncoder | TokenEncoder | None"
+TrainedModel: TypeAlias = "tuple[CrowdModel, Encoder]"
+
+
+@dataclass(frozen=True)
+class TrainingSet(Generic[Crowd, Gold]):
+    """What a model is trained on, from files.
+
+    Attributes:
+        crowd: what `Reading.read` gave.
+        x: instances of all tasks, as `Training.train` takes them.
+        annotations: labels of all tasks; task code i is row i of x.
+        training: which tasks are trained on, bool [N]: those that somebody labelled and whose split is not "eval".
+        gold: what is known of the tasks, in the kind's own form; None where nothing is.
+        gold_pairs: true preferences between the tasks, by one annotator; None for other kinds, and where nothing is.
+        names: of the columns of feature vectors; None for a list column, and for other instances.
+        held_out: which tasks are of the split "eval", bool [N]; None where none are.
+    """
+
+    crowd: Crowd
+    x: Any
+    annotations: Annotations
+    training: np.ndarray
+    gold: Gold | None
+    names: tuple[str, ...] | None = None
+    held_out: np.ndarray | None = None
+    gold_pairs: Annotations | None = None
+
+    @property
+    def instances(self) -> Examples:
+        """Those that are trained on."""
+        return self.x if self.training.all() else take_rows(self.x, self.training)
+
+    @property
+    def trained_on(self) -> Crowd | Annotations:
+        """What `Reading.read` gave, of the tasks that are trained on."""
+        return self.crowd if self.training.all() else self.used
+
+    @property
+    def used(self) -> Annotations:
+        """Labels of the tasks that are trained on."""
+        if self.training.all():
+            return self.annotations
+        return self.annotations.select_tasks(np.flatnonzero(self.training))
+
+
+@dataclass(frozen=True)
+class Training(ABC, Generic[Crowd, Result, Gold]):
+    """How models learn from labels of one kind.
+
+    Args:
+        labels: the kind.
+        reading: of the labels.
+        aggregation: of the labels.
+        scoring: of answers.
+
+    Attributes:
+        fit_aggregated: the line of Python that trains on the `result` of an aggregation.
+    """
+
+    labels: LabelKind
+    reading: Reading[Crowd, Gold]
+    aggregation: Aggregating[Crowd, Result, Gold]
+    scoring: Scoring
+    fit_aggregated: ClassVar[str] = "CrowdModel(base).fit(x, result.posteriors)"
+
+    # === Base models ===
+
+    @property
+    def instance_kinds(self) -> tuple[InstanceKind, ...]:
+        """Kinds of instances that have a base model for these labels, the default first."""
+        return tuple(instances for instances in INSTANCE_KINDS if self.labels.name in instances.bases)
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """Names of base models, the default first."""
+        return tuple(instances.bases[self.labels.name] for instances in self.instance_kinds)
+
+    def instances_of(
+        self, instances: Path | None, inputs: Inputs = None, layout: Layout | None = None, base: str | None = None
+    ) -> InstanceKind:
+        """The kind of instances that a file is read as.
+
+        Args:
+            instances: file; None where the kind needs no such file.
+            inputs: types of some columns; see `crowdzoo.instances.recognised`.
+            layout: of the file.
+            base: name of the base model, or `module:function` of the user's own. None, and one of the user's own: the
+                file decides.
+
+        Raises:
+            ConfigError: the file is missing, the base is unknown, or there is no base model for these labels of such
+                instances.
+            DataError: a file that cannot be used.
+        """
+        if instances is None:
+            raise ConfigError("the file of instances is missing: crowdzoo train ANNOTATIONS INSTANCES --out FILE.keras")
+        if base is not None and not is_own(base):
+            kind = self.instances_for(base)
+            return tables(inputs) if kind == TABLES else kind
+        kind = recognised(instances, inputs, layout)
+        if self.labels.name not in kind.bases:
+            raise ConfigError(f"{instances}: holds {kind.name}, for which there is no model of {self.labels.title}.")
+        return kind
+
+    def instances_for(self, base: str) -> InstanceKind:
+        """The kind of instances that one of crowdzoo's own base models takes.
+
+        Raises:
+            ConfigError: no base of that name is for these labels.
+        """
+        for kind in self.instance_kinds:
+            if kind.bases[self.labels.name] == base:
+                return kind
+        text = unknown("base", base, [*self.bases, *ADDED])
+        raise ConfigError(f"{text} Or name a function of your own, FILE.py:FUNCTION.")
+
+    def settings(self, base: str, **given: Any) -> Settings:
+        """Settings of a training.
+
+        Args:
+            base: name of the base model.
+            **given: fields of `settings_class(base)`; `method` is the kind's own where it is not given.
+
+        Raises:
+            ConfigError: a setting that the base does not have, or a value out of its range.
+        """
+        known = {field.name for field in fields(self.settings_class(base))}
+        for name in given:
+            if name not in known and not is_own(base):  # which says itself what it takes
+                own = sorted(known - {field.name for field in fields(InstanceSettings)} | {"dropout"})
+                raise ConfigError(f"{name}: is not for base {base}, which has {', '.join(own)}.")
+        return BASES[base].make_settings(**{"kind": self.labels.name, **given})
+
+    def settings_class(self, base: str) -> type[Settings]:
+        """The class of the settings that a base model is trained with."""
+        return BASES[base].settings
+
+    # === Methods ===
+
+    @property
+    def default(self) -> str:
+        """Name of the default deep method."""
+        return default_method(self.labels.name)
+
+    def methods(self) -> Table:
+        """The deep methods; see `methods_of`."""
+        return methods_of(self.labels.name) if self.labels.trained else Table("layer", {}, lambda _: None)
+
+    def split_method(self, method: str) -> tuple[str, str | None]:
+        """Which deep method a name stands for, and which aggregation comes before it.
+
+        Args:
+            method: a deep method, or a method of aggregation, whose result the base is trained on.
+
+        Returns:
+            The deep method, and None; or "aggregated" and the method of aggregation.
+
+        Raises:
+            ConfigError: an unknown name, or no method learns from such labels.
+        """
+        if not self.labels.trained:
+            return self.default, None  # which raises
+        if method == AGGREGATED:
+            return AGGREGATED, self.aggregation.default
+        if method in self.methods():
+            return method, None
+        aggregations = self.aggregation.methods()
+        if method in aggregations:
+            return AGGREGATED, method
+        known = list(dict.fromkeys([*(name for name in self.methods() if name != AGGREGATED), *aggregations]))
+        raise ConfigError(unknown("method", method, known))
+
+    # === What is learned from ===
+
+    def read(
+        self,
+        annotations: Path,
+        instances: Path | None,
+        inputs: Inputs = None,
+        layout: Layout | None = None,
+        base: str | None = None,
+        **options: Any,
+    ) -> TrainingSet[Crowd, Gold]:
+        """Reads what a model is trained on.
+
+        Args:
+            annotations: file.
+            instances: file; None for sentences, which are in the file of annotations.
+            inputs: types of some columns; see `crowdzoo.instances.recognised`.
+            layout: of the file of instances.
+            base: see `instances_of`.
+            **options: any of `KindOptions.reading` and `KindOptions.training`.
+
+        Raises:
+            ConfigError: a file is missing that the kind needs, or is given in vain.
+            DataError: a file that cannot be used.
+        """
+        kind = self.instances_of(instances, inputs, layout, base)
+        assert instances is not None
+        table = read_instances(instances, kind, layout)
+        options = named_by_image(options, instances)
+        if table.kind == IMAGES:
+            plain = {name: value for name, value in options.items() if name != "rejects"}
+            with warnings.catch_warnings():  # the second reading warns, and writes the rejects
+                warnings.simplefilter("ignore")
+                table = table.named_like(_labels(self.reading.read(annotations, **plain)).tasks)
+        try:
+            crowd = self.reading.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of instances
+        except DataError as error:
+            if table.kind == IMAGES and "is not one of the tasks" in str(error):
+                missing = "The tasks are its images: copy those that are missing, or leave their annotations out."
+                error.args = (f"{error}\n  {instances}: {missing}",)
+            raise
+        labels = _labels(crowd)
+        gold = self.gold_column(table, labels, instances)
+        training = table.training & (labels.redundancy > 0)
+        if not training.any():
+            raise DataError(f"{instances}: every annotated task is of the split 'eval', so nothing is trained on.")
+        held_out = None if table.training.all() else ~table.training
+        return TrainingSet(crowd, table.values, labels, training, gold, table.names, held_out)
+
+    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Gold | None:
+        """What a table of instances knows of the tasks, in the kind's own form.
+
+        Args:
+            table: of the instances.
+            crowd: what annotators said.
+            path: of the table, for messages.
+        """
+        return None
+
+    def targets(self, result: Result, annotations: Annotations) -> Targets | None:
+        """What a base is trained on by method "aggregated", one row per task; None for a kind without deep methods."""
+        return None
+
+    def class_names(self, annotations: Annotations) -> Sequence[str] | np.ndarray | None:
+        """Class names, one per model output; None for ratings."""
+        return annotations.classes
+
+    def train(
+        self, settings: Settings, x: Examples, crowd: Crowd, targets: Targets | None = None, **how: Any
+    ) -> TrainedModel:
+        """Trains a model from arrays.
+
+        Args:
+            settings: of `settings`.
+            x: instances, row i is task code i.
+            crowd: labels, as `Reading.read` gives them.
+            targets: for method "aggregated"; see the method `targets`.
+            **how: Keras' `callbacks` and `verbose`.
+
+        Returns:
+            The model, and the encoder from instances to its input (None where they are the input).
+
+        Raises:
+            DataError: labels that do not fit the instances, or a training whose numbers became infinite.
+        """
+        from crowdzoo.training.instance_training import train
+
+        annotations = _labels(crowd)
+        if targets is None or self.labels.has_pairs:  # of pairs these say which
+            how |= {"annotations": annotations, "tasks": annotations.tasks}
+        if targets is not None:
+            how["label_distribution" if self.labels.has_classes else "ratings"] = targets
+        return train(cast(InstanceSettings, settings), x, **how)
+
+    # === Evaluation ===
+
+    def rows(self, model: CrowdModel, encoder: Encoder, data: TrainingSet[Crowd, Gold]) -> Rows:
+        """Rows of a table: how a trained model compares with gold of its training tasks, and of the others."""
+        rows: Rows = []
+        gold: Any = data.gold
+        for split, tasks in (("training", data.training), ("held-out", ~data.training)):
+            if gold is not None and (known := tasks & self.scoring.known(gold)).any():
+                inputs = encode(data.x, known, encoder)
+                answers = self.answers(model, inputs, data.annotations, gold[known])
+                rows += self.scoring.rows(gold[known], answers, split)
+        return rows
+
+    def answers(self, model: CrowdModel, x: Examples, annotations: Annotations, gold: np.ndarray) -> np.ndarray:
+        """Answers of a trained model, as `scoring` takes them.
+
+        Args:
+            model: the model.
+            x: its input, of n tasks.
+            annotations: what it was trained on.
+            gold: of these tasks, [n].
+        """
+        return np.asarray(model.predict(x, verbose=0))
+
+
+def encode(values: Examples, rows: np.ndarray, encoder: Encoder) -> Examples:
+    """Some instances as a model takes them, bool [N]; see `encode_rows`."""
+    encoded: Any = encode_rows(values, rows, cast("InstanceEncoder | None", encoder))  # sentences have another way
+    return encoded
+
+
+def _labels(crowd: Any) -> Annotations:
+    """The labels of what `Reading.read` gave."""
+    return getattr(crowd, "annotations", crowd)
