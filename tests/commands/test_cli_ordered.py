@@ -67,7 +67,7 @@ def test_accuracy_is_that_of_the_medians(answers, capsys):
 
 def test_what_was_said_of_other_labels_goes():
     answers = Annotations.from_arrays([0, 0], [0, 1], [0, 2], classes=range(3))
-    known = {"settled": np.ones(1), "further_answers": np.ones(1, int), "accepted": np.ones(1, bool)}
+    known = {"settled": np.ones(1), "answers_to_settle": np.ones(1, int), "accepted": np.ones(1, bool)}
     calibrated = replace(
         MajorityVote().fit(answers), accuracy_interval=(0.9, 0.8, 1.0), error_bound=(0.1, 0.95), **known
     )
