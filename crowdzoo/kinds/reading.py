@@ -69,7 +69,8 @@ class Reading(Generic[Crowd, Gold]):
         """
         table = Annotations.read(annotations, kind=self.labels.name, tasks=tasks, **options)
         fix = "leave it out" if options.get("platform") else "name their column, columns='timestamp=COLUMN'"
-        crowd: Any = _select(table, annotations, only, since, without, tasks is not None, fix)
+        keep_tasks = tasks is not None or options.get("all_tasks", False)
+        crowd: Any = _select(table, annotations, only, since, without, keep_tasks, fix)
         return crowd
 
     def gold_of(self, crowd: Crowd, path: Path | None, layout: Layout | None = None) -> Gold | None:

@@ -41,7 +41,7 @@ def inputs(here):
         ("method.name", "deep-em", "method: method 'deep-em' is not for kind preference"),
         ("data.low", 1, "data.low is not for base text-regressor, where data has dataset, annotations, "
          "instances, gold, classes, "),
-        ("data.platform", "mturk", "data.platform: crowdzoo does not read preferences"),
+        ("data.platform", "mturk", "data.platform: crowdzoo does not read preferences of Amazon Mechanical Turk"),
         ("evaluation.minimum_accuracy", 0.5, "evaluation.minimum_accuracy is not for"),
         ("data.dataset", "labelme", "'dataset' takes the place of 'annotations' and 'instances'"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,15 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.errors import DataError
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import FOR_CLASSES, Kind, KindOptions, Prediction
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Prediction
 from crowdzoo.kinds.preferences.scoring import ORDER_SCORING, SCORING
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Floats, Rows
 from crowdzoo.kinds.training import Encoder, Training, TrainingSet, encode
 from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.platforms.export import Export
+from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 
@@ -29,7 +32,16 @@ if TYPE_CHECKING:
     from crowdzoo.kinds.preferences.records import PreferenceRecords
     from crowdzoo.training.crowd_model import CrowdModel
 
-NO_EXPORT = "belongs to an export of a labelling platform; leave it out."
+
+class PreferenceReading(Reading[Annotations, Floats]):
+    """Reads pairs of tasks."""
+
+    def write_export(
+        self, crowd: Annotations, export: Export, folder: Path, columns: Mapping[str, str], keep: Collection[str] = ()
+    ) -> dict[str, str | None]:
+        """See `Reading.write_export`; preferences alone, as a task of the export is a pair of theirs."""
+        write_annotations(crowd, folder / "annotations.csv")
+        return {}
 
 
 class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Floats]):
@@ -147,18 +159,16 @@ def _records() -> PreferenceRecords:
 
 
 # Gold is true scores, or ranks from the worst, [N], NaN where they are unknown
-READING = Reading[Annotations, Floats](PREFERENCE, "preferences", read_gold_ratings)
+READING = PreferenceReading(PREFERENCE, "preferences", read_gold_ratings)
 AGGREGATING = PreferenceAggregating(PREFERENCE, "annotator-bradley-terry")
 PREFERENCES = Kind(
     labels=PREFERENCE,
     options=KindOptions(
-        ("classes", *ROW_OPTIONS, *LAYOUT_OPTIONS),
+        ("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS),
         refused={
             **FOR_CLASSES,
             "use_gold": "no method for preferences takes known scores; leave it out.",
-            "platform": "preferences are read from tables with the columns left, right, annotator, label.",
-            "field": NO_EXPORT,
-            "image": NO_EXPORT,
+            "image": "preferences are between two tasks, which --columns names; leave it out.",
             "wide": "a wide table has one task a row, and a preference has two.",
         },
         training=("gold",),
