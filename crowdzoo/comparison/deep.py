@@ -1,5 +1,7 @@
 """Deep methods on one base, compared."""
 
+from __future__ import annotations
+
 import contextlib
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
