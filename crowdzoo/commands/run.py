@@ -32,15 +32,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "replaced",
     }
     add_options(command, out, type=path)
-    command.set_defaults(translate=_as_settings)
     command.add_argument("--force", action="store_true", help="with --on: replace any file that --out names")
-
-
-def _as_settings(message: str) -> str:
-    """Imports what translates only where there is a message."""
-    from crowdzoo.pipelines.as_settings import as_settings
-
-    return as_settings(message)
 
 
 def run(arguments: argparse.Namespace) -> int:

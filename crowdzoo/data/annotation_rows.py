@@ -12,7 +12,7 @@ import numpy as np
 from crowdzoo.checks.constraints import Number
 from crowdzoo.data.label_kinds import LABEL_KINDS, LabelKind, label_kind
 from crowdzoo.data.numbers import check_ends, outside_scale, scale_reason
-from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr
+from crowdzoo.errors import SHOWN, BadRow, DataError, Setting, short_repr
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -268,7 +268,7 @@ class AnnotationRows:
             shown = ", ".join(map(short_repr, names))
             raise DataError(
                 f"{who} takes the order of the classes, and theirs is that of the alphabet: {shown}. Name all of them "
-                "in their own order: classes=LOWEST,...,HIGHEST."
+                f"in their own order: {Setting('classes', ['LOWEST', '...', 'HIGHEST'])}."
             )
 
     def check_no_repeats(self, who: str, unless: str = "") -> None:
@@ -284,7 +284,7 @@ class AnnotationRows:
         if self.repeats:
             raise DataError(
                 f"{who} takes one label by an annotator for a task, and some annotators gave several. Read the "
-                f"annotations with on_duplicate='first' or 'last'{f', or {unless}' if unless else ''}."
+                f"annotations with {Setting('on_duplicate', 'first')} or 'last'{f', or {unless}' if unless else ''}."
             )
 
     # === Selection ===

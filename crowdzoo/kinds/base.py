@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, InstanceKind
 from crowdzoo.data.label_kinds import LabelKind, label_kind
-from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.errors import ConfigError, DataError, Setting, unknown
 from crowdzoo.files.writing import csv_cell, write_numbers
 from crowdzoo.kinds.chosen import chosen
 from crowdzoo.kinds.scoring import Rows, Scoring
@@ -169,7 +169,8 @@ class Kind(ABC):
             DataError: a file that cannot be used.
         """
         found = Annotations.read(annotations, kind=self.name, tasks=tasks, **options)
-        fix = "leave it out" if options.get("platform") else "name their column, columns='timestamp=COLUMN'"
+        column = Setting("columns", {"timestamp": "COLUMN"})
+        fix = "leave it out" if options.get("platform") else f"name their column, {column}"
         return chosen(found, annotations, only, since, without, tasks is not None, fix)
 
     @abstractmethod
@@ -379,7 +380,7 @@ class Kind(ABC):
         for name in given:
             if name not in known and not is_own(base):  # which says itself what it takes
                 own = sorted(known - {field.name for field in fields(InstanceSettings)} | {"dropout"})
-                raise ConfigError(f"{name}: is not for base {base}, which has {', '.join(own)}.")
+                raise ConfigError(f"{Setting(name)}: is not for base {base}, which has {', '.join(own)}.")
         return BASES[base].make_settings(**{"kind": self.name, **given})
 
     def settings_class(self, base: str) -> type[Settings]:

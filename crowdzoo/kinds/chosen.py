@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import ConfigError, DataError, short_repr
+from crowdzoo.errors import DataError, Setting
+from crowdzoo.reading.tables.options import not_excluded
 
 
 def chosen(
@@ -38,24 +39,22 @@ def chosen(
     rows, names = np.ones(len(crowd), bool), list(map(str, crowd.annotators.tolist()))
     for option, named in (("only", only or ()), ("exclude", [name for name, *_ in without])):
         if unmet := [name for name in named if name not in names]:
-            raise ConfigError(
-                f"{option}: no annotation of {place} is by {short_repr(unmet[0])}. Write names as they stand there."
-            )
+            raise not_excluded(unmet[0], place, option)
     if only is not None:
         rows &= np.isin(crowd.annotator_ids, [names.index(name) for name in only])
     if since is not None:
         if crowd.timestamp is None:
-            raise DataError(f"{place}: has no timestamps, which --since needs: {fix}.")
+            raise DataError(f"{place}: has no timestamps, which {Setting('since')} needs: {fix}.")
         rows &= crowd.timestamp >= since
     for name, start, end in without:
         if crowd.timestamp is None:
-            raise DataError(f"{place}: has no timestamps, which a time in --exclude needs: {fix}.")
+            raise DataError(f"{place}: has no timestamps, which a time in {Setting('exclude')} needs: {fix}.")
         rows &= ~((crowd.annotator_ids == names.index(name)) & (crowd.timestamp >= start) & (crowd.timestamp < end))
     if rows.all():
         return crowd
     if not rows.any():
         options = {"only": only, "since": since, "exclude": without or None}
-        flags = [f"--{name}" for name, value in options.items() if value is not None]
+        flags = [str(Setting(name)) for name, value in options.items() if value is not None]
         left = "leaves" if len(flags) == 1 else "leave"
         latest = ""
         if crowd.timestamp is not None and since is not None and np.isfinite(last := np.nanmax(crowd.timestamp)):

@@ -170,7 +170,7 @@ def test_gold_is_renamed_as_the_answers_and_a_class_that_nobody_marked_is_said(f
     found = kind_of("region").training_set(files / "jobs", files / "photos", **given)
     assert {region.label for image in found.gold for region in image.regions} == {"cell"}
     save(tmp_path / "gold" / "03.png", np.full((H, W), 25))
-    with pytest.warns(DataWarning, match=r"\['25'\], and annotators have \['cell'\] alone.*rename='25=cell'"):
+    with pytest.warns(DataWarning, match=r"\['25'\], and annotators have \['cell'\] alone.*rename={'25': 'cell'}"):
         kind_of("region").training_set(files / "jobs", files / "photos", **given)
 
 

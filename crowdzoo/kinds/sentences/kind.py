@@ -17,7 +17,7 @@ from crowdzoo.data.drawn_spans import GOLD, outermost, side_by_side
 from crowdzoo.data.instance_kinds import SENTENCES, InstanceKind
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.data.tags import READ_AS, spans_of
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind
 from crowdzoo.kinds.scoring import Rows
@@ -168,7 +168,7 @@ class Sentences(Kind):
     def settings(self, base: str, **given: Any) -> TaggerSettings:
         """See `Kind.settings`."""
         for name in sorted(given.keys() - {field.name for field in fields(TaggerSettings)}):
-            raise ConfigError(f"{name.replace('_', '-')}: is not for sentences; leave it out.")
+            raise ConfigError(f"{Setting(name)}: is not for sentences; leave it out.")
         return TaggerSettings(**given)
 
     def settings_class(self, base: str) -> type[TaggerSettings]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.regions import MarkedImage
-from crowdzoo.errors import BadRow, ConfigError, DataError
+from crowdzoo.errors import BadRow, ConfigError, DataError, Setting
 from crowdzoo.files.text import is_utf8
 from crowdzoo.reading.tables.answer_rows import answer_rows, code_names
 from crowdzoo.reading.tables.layout import Layout
@@ -268,7 +268,7 @@ def _places(values: np.ndarray, column: str) -> tuple[pa.Array, np.ndarray]:
     except TypeError as error:
         raise DataError(f"'{column}' holds ids that cannot be hashed ({error}). Use strings or integers.") from None
     if any(isinstance(value, MarkedImage) for value in distinct):
-        raise DataError(f"'{column}' holds marked images. Read them with kind='region'.")
+        raise DataError(f"'{column}' holds marked images. Read them with {Setting('kind', 'region')}.")
     with contextlib.suppress(TypeError):  # ids that do not compare keep the order in which they came
         distinct.sort()
     place = {value: number for number, value in enumerate(distinct)}

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.annotations import VOCABULARIES, Annotations
-from crowdzoo.errors import BadRow, ConfigError, DataWarning
+from crowdzoo.errors import BadRow, ConfigError, DataWarning, Setting
 from crowdzoo.files.text import readable
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.platforms.record import Record
@@ -118,7 +118,7 @@ def read_annotations(
     """Reads a file by its suffix, or a platform's export: what `Annotations.read` is."""
     if platform is None:
         if image:
-            raise ConfigError("image belongs to an export of a labelling platform: name the platform as well.")
+            raise ConfigError(f"{Setting('image')} belongs to an export of a labelling platform: name it as well.")
         return _read(source_of(path, kind, replace(Layout.of(options), question=field)), options)
     layout, usual = Layout.of(options), Layout()
     of_tables = [name for name in LAYOUT_OPTIONS if name not in (*OF_LABELS, "encoding", "separator")]
