@@ -161,9 +161,17 @@ class ConfigError(CrowdzooError, ValueError):
     exit_code = 4
 
 
-def bad_setting(name: str, reason: str, value: object) -> ConfigError:
-    """The error on a value that a setting cannot have: "separator must be one character, got 'ab'."."""
-    return ConfigError(f"{Setting(name)} {reason}, got {short_repr(value)}.", setting=name, value=value)
+def bad_setting(name: str, reason: str, value: object, where: str = "") -> ConfigError:
+    """The error on a value that a setting cannot have: "separator must be one character, got 'ab'.".
+
+    Args:
+        name: of the setting.
+        reason: what its values are, such as "must be one character".
+        value: as it was given.
+        where: class or function that has the setting, which the message then begins with.
+    """
+    place = f"{where}: " if where else ""
+    return ConfigError(f"{place}{Setting(name)} {reason}, got {short_repr(value)}.", setting=name, value=value)
 
 
 class PipelineError(CrowdzooError, RuntimeError):

@@ -373,9 +373,7 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
             found[option] = _names(text, option)
     if periods := [match for name in found.get("exclude", ()) if (match := PERIOD.match(name))]:
         if "since" in kind.refused:
-            raise ConfigError(
-                f"--exclude {shorten(periods[0][0])}: {kind.title} have no timestamps; name the annotator."
-            )
+            raise ConfigError(f"--exclude {shorten(periods[0][0])}: {kind.title} have no timestamps; name annotators.")
         whole = [name for name in found.pop("exclude") if not PERIOD.match(name)]
         found |= {"exclude": whole} if whole else {}
         found["without"] = [(match[1], _end(match, 2, -math.inf), _end(match, 3, math.inf)) for match in periods]

@@ -329,9 +329,7 @@ class AnnotationRows:
             lookup = {name: code for code, name in enumerate(self.tasks.tolist())}
             unknown = [name for name in given.tolist() if name not in lookup]
             if unknown:
-                raise DataError(
-                    f"{len(unknown):,} of the {given.size:,} tasks are not there, e.g. {short_repr(unknown[0])}."
-                )
+                raise DataError(f"{len(unknown):,} of {given.size:,} tasks are missing, e.g. {short_repr(unknown[0])}.")
             codes = np.array([lookup[name] for name in given.tolist()], dtype=np.int64)
         names, counts = np.unique(codes, return_counts=True)
         if len(names) < len(codes):

@@ -72,6 +72,7 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
     return f"{read}, {len(instances):,} instances{opened}"
 
 
+@settings_as(as_key)
 def check_own_base(config: PipelineConfig) -> None:
     """Imports the function, makes the model for these data, and runs a batch through it.
 

@@ -101,9 +101,7 @@ def _resolved(path: str, base: Path) -> str:
 def _override(values: dict[str, Any], key: str, value: Any) -> None:
     *sections, last = key.split(".")
     if len(sections) > _DEEPEST_KEY:
-        raise ConfigError(
-            f"{shorten(key)}: has {len(sections) + 1:,} parts; no setting has more than {_DEEPEST_KEY + 1}."
-        )
+        raise ConfigError(f"{shorten(key)}: has {len(sections) + 1:,} parts; settings have at most {_DEEPEST_KEY + 1}.")
     inside = values
     for section in sections:
         if inside.get(section) is None:

@@ -311,9 +311,7 @@ class OutputConfig(Section):
             if not there.is_dir():
                 raise ConfigError(f"output.{name}: {folder} cannot be made: {there} is a file. Choose another folder.")
             if not os.access(there, os.W_OK | os.X_OK):
-                raise ConfigError(
-                    f"output.{name}: {there} may not be written. Choose another folder, or change its permissions."
-                )
+                raise ConfigError(f"output.{name}: {there} may not be written. Choose another folder.")
 
     @field_validator("root", "serving")
     @classmethod

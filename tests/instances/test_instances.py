@@ -78,7 +78,7 @@ def test_texts_are_read_beside_gold_and_split(tmp_path):
 def test_missing_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(DataError, match="does not exist"):
         read_instances(tmp_path / "nowhere.csv")
-    with pytest.raises(DataError, match=r"read from .parquet, .xlsx, .csv"):
+    with pytest.raises(DataError, match=r"instances are .parquet, .xlsx, .csv"):
         read_instances(write(tmp_path, "", "instances.ods"))
     with pytest.raises(DataError, match="not a whole Parquet file"):
         read_instances(write(tmp_path, "no parquet", "instances.parquet"))

@@ -206,7 +206,7 @@ def test_networks_for_masks_take_settings_and_no_base():
     said = Annotations.from_arrays([0], [0], [MarkedImage(4, 6)], kind="region")
     with pytest.raises(ConfigError, match="no network for feature vectors learns regions: run crowdzoo compare ANNO"):
         compare(said, ["a.png"])
-    with pytest.raises(ConfigError, match="base: regions are learned by a network that the settings name"):
+    with pytest.raises(ConfigError, match="base: the settings name the network for regions"):
         compare(said, ["a.png"], base=lambda context: None, settings=kind_of("region").settings("image-segmenter"))
 
 

@@ -280,7 +280,7 @@ def test_selected_tasks_are_renumbered_and_the_rest_of_the_vocabulary_stays(answ
     [
         ([3], "task code 3 is not one of 0 to 2"),
         ([-1], "task code -1 is not"),
-        (["a", "d"], "1 of the 2 tasks are not there, e.g. 'd'"),
+        (["a", "d"], "1 of 2 tasks are missing, e.g. 'd'"),
         ([0, 0], "task 'a' is selected more than once"),
         ([True, False], r"mask of tasks has shape \[3\]"),
     ],

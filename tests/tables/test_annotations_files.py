@@ -616,9 +616,7 @@ def test_bytes_that_are_not_utf8_are_named_in_parquet_too():
     table = {"task": ["a", "bXY", "c"], "annotator": ["x", "x", "x"], "label": ["k", "k", "k"]}
     content = Path(parquet_of(**table)).read_bytes()
     Path("a.parquet").write_bytes(content.replace(b"bXY", b"b\xff\xfe"))
-    assert "a.parquet, row 1, column 'task': 'b\\\\xff\\\\xfe' is not UTF-8. Write the file again." in message_of(
-        "a.parquet"
-    )
+    assert "a.parquet, row 1, column 'task': 'b\\\\xff\\\\xfe' is not UTF-8. Write the file" in message_of("a.parquet")
     read = Annotations.read("a.parquet", on_bad_rows="reject", rejects="r.csv")
     assert read.tasks.tolist() == ["a", "c"]
     assert [row["row"] for row in read_csv("r.csv")] == ["1"]

@@ -62,9 +62,7 @@ def test_the_command_line_says_them_with_its_option(capsys):
     words = ["quality", file_of("cat", "NA", "dog"), "--method", "none", "--bootstrap", "0"]
     assert cli.main(words) == 0
     printed = capsys.readouterr()
-    assert "a.jsonl: 'NA' counts as a class. If it means that there is no label, leave the rows out: --missing NA." in (
-        printed.err
-    )
+    assert "If it means that there is no label, leave the rows out: --missing NA." in printed.err
     assert "note: 'NA' counts as a class." in printed.out
 
 

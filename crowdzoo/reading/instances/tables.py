@@ -169,9 +169,7 @@ def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarra
             f"{shown_names(columns.values())}.{did_you_mean(missing[0], extra)}"
         )
     if extra:
-        raise DataError(
-            f"{table.name}: the model takes no column {extra[0]!r}, only {shown_names(types)}. Leave the column out."
-        )
+        raise DataError(f"{table.name}: the model takes {shown_names(types)}, not {extra[0]!r}. Leave the column out.")
     return _typed(table, {name: (columns[name], kind) for name, kind in types.items()})
 
 

@@ -186,9 +186,7 @@ def _table(frame: Any) -> pa.Table:
         except ImportError as error:  # before pyarrow 11
             raise DataError("this kind of frame needs pyarrow 11 or later; pass on its to_arrow().") from error
         return from_dataframe(frame)
-    raise DataError(
-        f"{type(frame).__name__} is no frame. Pass a pandas or polars frame, an Arrow table or a dictionary of columns."
-    )
+    raise DataError(f"{type(frame).__name__} is not a frame. Pass pandas, polars, Arrow or a dictionary of columns.")
 
 
 def _checked_text(values: pa.Array | np.ndarray, column: str, name: str) -> pa.Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdzoo.data.instance_kinds import TEXTS, instance_kind
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import ConfigError, Setting, short_repr, unknown
+from crowdzoo.errors import ConfigError, Setting, bad_setting, unknown
 from crowdzoo.training.bases.base import Base, BaseContext, Batches, Sizes
 from crowdzoo.training.bases.own_source import call_own, own_function
 from crowdzoo.training.settings import OwnSettings, Settings
@@ -155,7 +155,7 @@ class ObjectBase(OwnBase):
         else:
             model = self.made_by(own_context(settings, sizes))
         if not isinstance(model, keras.Model):
-            raise ConfigError(f"base: a keras.Model, or a function that makes one, is needed, got {short_repr(model)}.")
+            raise bad_setting("base", "must be a keras.Model, or a function that makes one", model)
         try_on_batch(model, "given", own_context(settings, sizes), str(sizes.num_classes))
         return model
 
