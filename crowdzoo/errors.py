@@ -52,22 +52,22 @@ class Setting(NamedTuple):
     """
 
     name: str
-    value: Any = ...
+    value: object = ...
 
     def __str__(self) -> str:
         return _form(self.name, self.value)
 
 
-def as_argument(name: str, value: Any) -> str:
+def as_argument(name: str, value: object) -> str:
     """A setting as an argument in Python; see `Setting`."""
     return name if value is ... else f"{name}={value!r}".removeprefix("=")
 
 
-_form: Callable[[str, Any], str] = as_argument
+_form: Callable[[str, object], str] = as_argument
 
 
 @contextlib.contextmanager
-def settings_as(form: Callable[[str, Any], str]) -> Iterator[None]:
+def settings_as(form: Callable[[str, object], str]) -> Iterator[None]:
     """Messages that are made meanwhile, in any thread, write settings in this form.
 
     Args:

@@ -70,7 +70,7 @@ def _parsed(text: str, name: str) -> Any:
         raise ConfigError(f"{name}: not valid YAML: an escape such as \\U00110000 is not a character.") from None
 
 
-def yaml_text(value: Any) -> str:
+def yaml_text(value: object) -> str:
     """A value as `read_value` reads it, in one line."""
     text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
     text = text.removesuffix("...\n").strip()

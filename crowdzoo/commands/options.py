@@ -380,7 +380,7 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
     return found | given(arguments, ["since"])
 
 
-def as_option(options: Mapping[str, str], name: str, value: Any) -> str:
+def as_option(options: Mapping[str, str], name: str, value: object) -> str:
     """A setting as an option of the command line; see `crowdzoo.errors.Setting`.
 
     Args:
@@ -396,9 +396,9 @@ def as_option(options: Mapping[str, str], name: str, value: Any) -> str:
     if isinstance(value, Mapping):
         value = ",".join(f"{key}={own}" for key, own in value.items())
     elif isinstance(value, list):
-        value = ",".join(csv_cell(each) if "," in each else each for each in value)
+        value = ",".join(csv_cell(each) if "," in str(each) else str(each) for each in value)
     elif name.endswith("separator"):
-        value = value.replace("\n", "\\n").replace("\t", "\\t")
+        value = str(value).replace("\n", "\\n").replace("\t", "\\t")
     return option_text(option, str(value))
 
 

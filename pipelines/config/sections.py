@@ -223,7 +223,7 @@ TrainingConfig = create_model(
 )
 
 
-def as_key(name: str, value: Any) -> str:
+def as_key(name: str, value: object) -> str:
     """A setting as a key of the file and its value, such as `data.header: false`; see `crowdzoo.errors.Setting`."""
     if name == "rejects":
         return "the pipeline"  # which always keeps them
