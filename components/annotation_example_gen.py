@@ -150,9 +150,7 @@ def _count_splits(tasks: LabelledTasks, path: str) -> dict[str, int]:
         if counts[name] == 0:
             raise DataError(f"{path}: no {tasks_needed} falls into the {name} split. {tasks.change_split}")
     if not np.any(held & (tasks.labelled | tasks.known)):
-        raise DataError(
-            f"{path}: no {tasks.unit} of the eval split has gold or annotations, so no model can be evaluated."
-        )
+        raise DataError(f"{path}: no {tasks.unit} of the eval split has gold or annotations: nothing to evaluate.")
     logging.info("Tasks in each split: %s", counts)
     return counts
 

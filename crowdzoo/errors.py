@@ -1,12 +1,13 @@
 """Errors that a user can fix: the command line prints them without a traceback."""
 
+import contextlib
 import difflib
 import re
 import reprlib
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = [
     "BadRow",
@@ -17,8 +18,12 @@ __all__ = [
     "DataWarning",
     "PipelineError",
     "ServingError",
+    "Setting",
+    "as_argument",
+    "bad_setting",
     "did_you_mean",
     "option_text",
+    "settings_as",
     "short_message",
     "short_repr",
     "shorten",
@@ -35,8 +40,55 @@ _QUOTED = re.compile(r"""(?<!\w)(['"])(?!\s)((?:(?!\1)[^\n]){81,})\1(?!\w)""")
 _WORD = re.compile(r"\S{201,}")
 
 
+class Setting(NamedTuple):
+    """A setting in a message, which each interface writes in its own form, so that a user can paste it.
+
+    `f"{Setting('on_bad_rows', 'reject')}"` is `on_bad_rows='reject'` in Python, `--on-bad-rows reject` on the command
+    line and `data.on_bad_rows: reject` for a pipeline's YAML file; see `settings_as`.
+
+    Attributes:
+        name: the argument in Python. Without a name, the value is written alone.
+        value: text, a number, a flag, None, a list or a mapping. Without a value, the name is written alone.
+    """
+
+    name: str
+    value: object = ...
+
+    def __str__(self) -> str:
+        return _form(self.name, self.value)
+
+
+def as_argument(name: str, value: object) -> str:
+    """A setting as an argument in Python; see `Setting`."""
+    return name if value is ... else f"{name}={value!r}".removeprefix("=")
+
+
+_form: Callable[[str, object], str] = as_argument
+
+
+@contextlib.contextmanager
+def settings_as(form: Callable[[str, object], str]) -> Iterator[None]:
+    """Messages that are made meanwhile, in any thread, write settings in this form.
+
+    Args:
+        form: writes a setting, of a name and a value as `Setting` has them.
+    """
+    global _form
+    earlier, _form = _form, form
+    try:
+        yield
+    finally:
+        _form = earlier
+
+
 class CrowdzooError(Exception):
     """Parent of every error that crowdzoo raises on purpose. Long values in its message are shortened.
+
+    Args:
+        message: what is wrong, and what to do.
+        setting: name of the setting that is refused, if the error is about one.
+        value: the value that is refused.
+        fix: a setting that the message advises.
 
     Attributes:
         exit_code: what the command `crowdzoo` exits with when it meets the error.
@@ -44,8 +96,9 @@ class CrowdzooError(Exception):
 
     exit_code = 1
 
-    def __init__(self, *parts: object):
-        super().__init__(*(short_message(part) if isinstance(part, str) else part for part in parts))
+    def __init__(self, message: str = "", *, setting: str | None = None, value: Any = None, fix: Setting | None = None):
+        super().__init__(short_message(message))
+        self.setting, self.value, self.fix = setting, value, fix
 
 
 @dataclass(eq=False, slots=True)
@@ -83,18 +136,19 @@ class DataError(CrowdzooError, ValueError):
         message: one sentence.
         rows: bad rows, first ones first; only the first ten are shown.
         total: how many bad rows there are in all, where `rows` holds only the first.
+        **about: `setting`, `value` and `fix`, see `CrowdzooError`.
     """
 
     exit_code = 3
 
-    def __init__(self, message: str, rows: Sequence[BadRow] = (), total: int | None = None):
+    def __init__(self, message: str, rows: Sequence[BadRow] = (), total: int | None = None, **about: Any):
         self.rows = tuple(rows)
         self.total = len(self.rows) if total is None else total
         lines = [message, *(f"  {row}" for row in self.rows[:SHOWN])]
         left = self.total - min(len(self.rows), SHOWN)
         if self.rows and left > 0:
             lines.append(f"  ... and {left:,} more")
-        super().__init__("\n".join(lines))
+        super().__init__("\n".join(lines), **about)
 
 
 class DataWarning(UserWarning):
@@ -105,6 +159,19 @@ class ConfigError(CrowdzooError, ValueError):
     """A setting that is missing, unknown or out of range."""
 
     exit_code = 4
+
+
+def bad_setting(name: str, reason: str, value: object, where: str = "") -> ConfigError:
+    """The error on a value that a setting cannot have: "separator must be one character, got 'ab'.".
+
+    Args:
+        name: of the setting.
+        reason: what its values are, such as "must be one character".
+        value: as it was given.
+        where: class or function that has the setting, which the message then begins with.
+    """
+    place = f"{where}: " if where else ""
+    return ConfigError(f"{place}{Setting(name)} {reason}, got {short_repr(value)}.", setting=name, value=value)
 
 
 class PipelineError(CrowdzooError, RuntimeError):
@@ -174,6 +241,8 @@ def shorten(text: str) -> str:
 
 def short_repr(value: object) -> str:
     """`repr(value)` for an error message, about 80 characters at most; a NumPy scalar as the number or text it is."""
+    if value is None or isinstance(value, bool):
+        return str(Setting("", value))  # null, true and false in YAML
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
         value = value.item()  # type: ignore[attr-defined]  # a NumPy scalar
     if isinstance(value, str):

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -59,12 +59,11 @@ def escaped_output() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def command_process(debug: bool, translate: Callable[[str], str]) -> Iterator[None]:
+def command_process(debug: bool) -> Iterator[None]:
     """Runs a command: warnings are one line each, SIGTERM raises.
 
     Args:
         debug: show all warnings with their places.
-        translate: from a warning's text to what is printed.
     """
     owner = os.getpid()
     reported: set[str] = set()
@@ -77,7 +76,7 @@ def command_process(debug: bool, translate: Callable[[str], str]) -> Iterator[No
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         """Shows each warning that is meant for users once, without the place in the code."""
-        text = translate(str(message))
+        text = str(message)
         if issubclass(category, UserWarning) and text not in reported:
             reported.add(text)
             say(f"warning: {text}")

@@ -18,8 +18,8 @@ import tensorflow as tf
 from crowdzoo import __version__
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.tfx_internals import run_kubeflow_executor
-from crowdzoo.errors import CrowdzooError
-from crowdzoo.pipelines.as_settings import as_settings
+from crowdzoo.errors import CrowdzooError, settings_as
+from crowdzoo.pipelines.config.sections import as_key
 
 # All that a container runs: what was compiled is compared with the image by its hash
 STEP_CODE = ("crowdzoo.pipelines.pipeline", "crowdzoo.pipelines.kubeflow_step")
@@ -57,9 +57,10 @@ def main(arguments: Sequence[str]) -> int:
     uris = _with_paths(call, inputs, dict(pair.split("=", 1) for pair in known.local_path))
     _with_settings(call, dict(pair.split("=", 1) for pair in known.setting))
     try:
-        run_kubeflow_executor(known.executor_class_path, json.dumps(call), json.dumps(inputs), beam_arguments)
+        with settings_as(as_key):
+            run_kubeflow_executor(known.executor_class_path, json.dumps(call), json.dumps(inputs), beam_arguments)
     except CrowdzooError as error:  # a message for users
-        print(f"{type(error).__name__}: {as_settings(str(error))}", file=sys.stderr)
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
     _put_back(call["outputs"]["outputFile"], uris)
     return 0

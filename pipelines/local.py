@@ -8,14 +8,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from crowdzoo.errors import CrowdzooError, PipelineError
+from crowdzoo.errors import CrowdzooError, PipelineError, settings_as
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.pipelines.config.sections import as_key
 from crowdzoo.pipelines.console import Console, error_message
 from crowdzoo.pipelines.metadata_file import check_metadata
 from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.process import Terminated
 
 
+@settings_as(as_key)
 def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
     """Runs the pipeline, using what earlier runs in the same folder have left complete.
 

@@ -1,5 +1,6 @@
 """YAML as the pipeline reads it: the core schema of YAML 1.2, no key twice, and nothing that grows beyond its file."""
 
+import json
 import os
 import re
 from typing import Any
@@ -72,6 +73,13 @@ def _parsed(text: str, name: str) -> Any:
         raise ConfigError(f"{name}: not valid YAML: an escape such as \\U00110000 is not a character.") from None
 
 
+def yaml_text(value: object) -> str:
+    """A value as `read_value` reads it, in one line."""
+    text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
+    text = text.removesuffix("...\n").strip()
+    return json.dumps(value, ensure_ascii=False) if "\n" in text else text
+
+
 class _Loader(yaml.SafeLoader):
     """PyYAML's parser with the core schema of YAML 1.2 (its section 10.3.2)."""
 
@@ -102,6 +110,12 @@ for _kind, _pattern, _first in (
     ),
 ):
     _Loader.add_implicit_resolver(_TAG + _kind, re.compile(_pattern), _first)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts quotes round what `_Loader` takes for something else than text."""
+
+    yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 
 
 class _Values:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from crowdzoo.errors import ServingError
+from crowdzoo.errors import ServingError, Setting
 from crowdzoo.files.served_model import served_name, stacked
 from crowdzoo.reading.instances.images import check_no_paths
 from crowdzoo.reading.instances.table import BESIDE
@@ -101,7 +101,7 @@ class Client:
         size = len(next(iter(arrays.values())))
         step = batch_size or size or 1
         if step < 1:
-            raise ServingError(f"batch_size: must be at least 1, got {batch_size}")
+            raise ServingError(f"{Setting('batch_size')}: must be at least 1, got {batch_size}")
         parts = [
             self._connection.predict(signature, {name: opened(array[i : i + step]) for name, array in arrays.items()},
                                      self._outputs(signature))

@@ -17,7 +17,7 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataReque
 from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest, ModelVersionStatus
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-from crowdzoo.errors import ServingError
+from crowdzoo.errors import ServingError, Setting
 from crowdzoo.files.served_model import as_text
 from crowdzoo.serving.rest_connection import LOOPBACK, described, no_answer
 
@@ -29,7 +29,7 @@ def _content(ca_file: str | os.PathLike[str]) -> bytes:
     try:
         return Path(ca_file).read_bytes()
     except OSError as error:
-        raise ServingError(f"ca_file {os.fspath(ca_file)}: cannot be read ({error.strerror})") from error
+        raise ServingError(f"{Setting('ca_file')} {os.fspath(ca_file)}: cannot be read ({error.strerror})") from error
 
 
 class GrpcConnection:

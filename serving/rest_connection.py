@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 
-from crowdzoo.errors import ServingError
+from crowdzoo.errors import ServingError, Setting
 
 # a proxy that is set for the network must not get what is meant for this machine
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -78,7 +78,8 @@ def _trusting(ca_file: str | os.PathLike[str]) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=os.fspath(ca_file))
     except OSError as error:
-        raise ServingError(f"ca_file {os.fspath(ca_file)}: no certificates in PEM format ({error})") from error
+        named = f"{Setting('ca_file')} {os.fspath(ca_file)}"
+        raise ServingError(f"{named}: no certificates in PEM format ({error})") from error
 
 
 def _array(column: Any, dtype: str) -> np.ndarray:

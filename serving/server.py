@@ -20,7 +20,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import grpc
 
-from crowdzoo.errors import DataError, ServingError
+from crowdzoo.errors import DataError, ServingError, Setting
 from crowdzoo.files.regular import check_regular
 from crowdzoo.serving.curl import curl_example
 from crowdzoo.serving.gate import Gate
@@ -95,7 +95,7 @@ class Server:
         file = None if config is None else ModelsFile(config)
         models = [ModelSettings(name, Path(str(model_dir)), labels or {})] if file is None else [*file.models.values()]
         if not poll_seconds > 0:
-            raise ServingError(f"poll_seconds: must be more than 0, got {poll_seconds}")
+            raise ServingError(f"{Setting('poll_seconds')}: must be more than 0, got {poll_seconds}")
         self._tls = _checked_tls(tls_certificate, tls_key)
         self.limits = limits or Limits()
         self.host = host
@@ -211,7 +211,7 @@ def _checked_tls(certificate: str | Path | None, key: str | Path | None) -> tupl
     if certificate is None and key is None:
         return ()
     if certificate is None or key is None:
-        raise ServingError("tls_certificate and tls_key: give both, or none")
+        raise ServingError(f"{Setting('tls_certificate')} and {Setting('tls_key')}: give both, or none")
     try:
         for path in (certificate, key):
             check_regular(path)
@@ -219,7 +219,7 @@ def _checked_tls(certificate: str | Path | None, key: str | Path | None) -> tupl
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_no_password)
     except (OSError, ValueError, DataError) as error:
         reason = getattr(error, "reason", None) or error
-        files = f"tls_certificate {certificate} and tls_key {key}"
+        files = f"{Setting('tls_certificate')} {certificate} and {Setting('tls_key')} {key}"
         raise ServingError(f"{files} are no certificate and its key in PEM format ({reason})") from error
     return Path(certificate), Path(key)
 
@@ -232,7 +232,8 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, OverflowError) as error:
-        raise ServingError(f"host: {host!r} with port {port} is no address of this machine: {error}") from error
+        what = f"{host!r} with port {port} is not an address of this machine"
+        raise ServingError(f"{Setting('host')}: {what}: {error}") from error
     family, kind, protocol, _, address = addresses[0]
     # asyncio sends without delay only where the listening socket names its protocol: not `socket.create_server`, whose
     # connections cost 40 ms a request

@@ -66,7 +66,7 @@ class Settings:
 
 def test_fields_of_a_dataclass_are_checked_and_become_python_values():
     assert type(Settings(np.int16(5)).size) is int
-    with pytest.raises(ConfigError, match=r"^Settings: size must be an integer from 1 to 10,000, got 0$"):
+    with pytest.raises(ConfigError, match=r"^Settings: size must be an integer from 1 to 10,000, got 0\.$"):
         Settings(0)
 
 
@@ -90,9 +90,9 @@ def test_arguments_of_a_function_are_checked_however_they_are_passed():
     assert make(np.int8(3), "a", sure=np.True_, more=1) == (3, ("a",), True, {"more": 1})
     assert type(make(size=np.int8(3))[0]) is int
     for refused in (lambda: make(0), lambda: make(size=0)):
-        with pytest.raises(ConfigError, match=r"^make: size must be an integer from 1 to 10,000, got 0$"):
+        with pytest.raises(ConfigError, match=r"^make: size must be an integer from 1 to 10,000, got 0\.$"):
             refused()
-    with pytest.raises(ConfigError, match=r"^make: sure must be True or False, got 1$"):
+    with pytest.raises(ConfigError, match=r"^make: sure must be True or False, got 1\.$"):
         make(1, sure=1)
 
 

@@ -1,6 +1,7 @@
 """Messages stay short, whatever value they quote."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,7 +12,10 @@ from crowdzoo.errors import (
     DataError,
     PipelineError,
     ServingError,
+    Setting,
+    bad_setting,
     did_you_mean,
+    settings_as,
     short_repr,
     unknown,
 )
@@ -67,5 +71,19 @@ def test_each_error_has_its_exit_code():
 
 
 def test_errors_can_be_sent_between_processes():
-    error = pickle.loads(pickle.dumps(DataError("bad", [BadRow("a.csv", 2, "label", LONG, "is bad.")])))
+    fix = Setting("on_bad_rows", "reject")
+    error = pickle.loads(pickle.dumps(DataError("bad", [BadRow("a.csv", 2, "label", LONG, "is bad.")], fix=fix)))
     assert str(error).startswith("bad\n  a.csv, row 2")
+    assert (error.rows[0].row, error.fix) == (2, fix)
+
+
+def test_messages_write_settings_as_the_interface_in_use_does():
+    def written():
+        return f"{Setting('header', False)}, {Setting('tol')}, {short_repr(None)}"
+
+    assert written() == "header=False, tol, None"
+    with settings_as(lambda name, value: f"<{name} {value}>"), ThreadPoolExecutor() as pool:
+        assert pool.submit(written).result() == "<header False>, <tol Ellipsis>, < None>"
+        error = bad_setting("tol", "must be a number", "x")
+    assert written() == "header=False, tol, None"
+    assert (str(error), error.setting, error.value) == ("<tol Ellipsis> must be a number, got 'x'.", "tol", "x")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from crowdzoo.checks.constraints import Checked
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import BadRow, ConfigError, DataError
+from crowdzoo.errors import BadRow, ConfigError, DataError, Setting
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
@@ -148,7 +148,8 @@ def warn_not_converged(title: str, max_iter: int, tol: float, change: float, uni
     """
     warnings.warn(
         f"{title} did not converge in {max_iter} iterations: the last still changed the result by {change:.1e} {unit} "
-        f"(tol={tol:g}). Posteriors may still move; raise max_iter, or tol if that is close enough.",
+        f"({Setting('tol', tol)}). Posteriors may still move; raise {Setting('max_iter')}, or {Setting('tol')} if that "
+        "is close enough.",
         ConvergenceWarning,
         stacklevel=stacklevel + 1,
     )

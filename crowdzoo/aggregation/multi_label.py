@@ -16,7 +16,7 @@ from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR, MultiLabelAg
 from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named, result_of
 from crowdzoo.checks.constraints import Checked, Choice, setting
 from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
-from crowdzoo.errors import ConfigError, DataError, short_repr
+from crowdzoo.errors import ConfigError, DataError, Setting, bad_setting, short_repr
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
@@ -55,11 +55,9 @@ class MultiLabel(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.none, str) or not self.none:
-            raise ConfigError(f"MultiLabel: none must be the name of a label, got {short_repr(self.none)}.")
+            raise bad_setting("none", "must be the name of a label", self.none, "MultiLabel")
         if not isinstance(self.settings, dict) or not all(isinstance(name, str) for name in self.settings):
-            raise ConfigError(
-                f"MultiLabel: settings must be a dictionary of the method's settings, got {short_repr(self.settings)}."
-            )
+            raise bad_setting("settings", "must be a dictionary of the method's settings", self.settings, "MultiLabel")
         aggregator_named(FOR_CLASSES, self.method, self.settings)
 
     def tables(self, annotations: Annotations) -> dict[Any, Annotations]:
@@ -98,7 +96,7 @@ class MultiLabel(Checked):
         if bad := [str(name) for name in named[is_label].tolist() if SEPARATOR in str(name)]:
             raise DataError(
                 f"MultiLabel: the label {bad[0]!r} has a {SEPARATOR} in it, which stands between labels in the result. "
-                "If it is several labels, split them with label_separator; if it is one, rename it."
+                f"If it is several labels, split them with {Setting('label_separator')}; if it is one, rename it."
             )
         number = max(annotations.num_annotators, 1)
         answers, answer_of = np.unique(annotations.task_ids * number + annotations.annotator_ids, return_inverse=True)

@@ -13,7 +13,7 @@ from crowdzoo.aggregation.regions.methods import REGION_METHODS
 from crowdzoo.aggregation.sentences.methods import SEQUENCE_METHODS
 from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 from crowdzoo.checks.constraints import Choice
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.plugins import Table
 
 # By kind of label, as the classes say it
@@ -62,7 +62,5 @@ def check_settings_of_default(methods: Mapping[str, type], default: str, names: 
         having = [method for method, of_method in methods.items() if name in signature(of_method).parameters]
         if having and default not in having:
             example = having[0] if "dawid-skene" not in having else "dawid-skene"
-            raise ConfigError(
-                f"{name} is not a setting of {default}, the default method: name a method that has it, for example "
-                f"{example}."
-            )
+            fix = f"name a method that has it, for example {example}"
+            raise ConfigError(f"{Setting(name)} is not a setting of {default}, the default method: {fix}.")

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
-from crowdzoo.errors import ConfigError, short_repr, unknown
+from crowdzoo.errors import ConfigError, bad_setting, short_repr, unknown
 
 LARGEST = 1e300
 LARGEST_INTEGER = 2**63 - 1
@@ -71,7 +71,7 @@ class Number:
             too_high = number >= self.most if self.below else number > min(self.most, self._largest)
             if not too_low and not too_high and number == number:  # a NaN is not itself
                 return number
-        raise ConfigError(_refusal(where, name, self, value))
+        raise bad_setting(name, f"must be {self}", value, where)
 
     @property
     def _largest(self) -> float:
@@ -87,7 +87,7 @@ class Number:
             text = f"{kind} {'above' if self.above else 'of at least'} {low}"
         else:
             text = kind if self.whole else "a finite number"
-        return f"{text}, or None" if self.optional else text
+        return f"{text}, or {short_repr(None)}" if self.optional else text
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,8 @@ class Choice:
         """See `Rule`."""
         if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
             return value
-        raise ConfigError(_after(where) + unknown(name, value, self.words))
+        place = f"{where}: " if where else ""
+        raise ConfigError(place + unknown(name, value, self.words), setting=name, value=value)
 
 
 @dataclass(frozen=True)
@@ -125,18 +126,11 @@ class Flag:
             return None
         if isinstance(value, (bool, np.bool_)):
             return bool(value)
-        raise ConfigError(_refusal(where, name, self, value))
+        raise bad_setting(name, f"must be {self}", value, where)
 
     def __str__(self) -> str:
-        return "True or False" + ", or None" * self.optional
-
-
-def _after(where: str) -> str:
-    return f"{where}: " if where else ""
-
-
-def _refusal(where: str, name: str, rule: Rule, value: object) -> str:
-    return f"{_after(where)}{name} must be {rule}, got {short_repr(value)}"
+        yes, no, none = map(short_repr, (True, False, None))
+        return f"{yes} or {no}" + f", or {none}" * self.optional
 
 
 COUNT = Number(1, 10_000, whole=True)  # of starts and the like, each of which costs a fit

@@ -6,16 +6,15 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import Any, NoReturn
 
 from crowdzoo import __version__
-from crowdzoo.commands.messages import as_options, options_of
-from crowdzoo.commands.options import hide_other_kinds
+from crowdzoo.commands.options import as_option, hide_other_kinds
 from crowdzoo.commands.outputs import check_outputs
-from crowdzoo.errors import CrowdzooError, did_you_mean, short_message, shorten
+from crowdzoo.errors import CrowdzooError, did_you_mean, settings_as, short_message, shorten
 from crowdzoo.process import (
     Terminated,
     command_process,
@@ -88,16 +87,15 @@ def _main(argv: Sequence[str] | None) -> int:
         raise
     debug = arguments.debug or bool(os.environ.get("CROWDZOO_DEBUG"))
     quiet_libraries()
-    translate = getattr(arguments, "translate", None) or partial(as_options, options=arguments.options)
-    with command_process(debug, translate):
-        code = copy_context().run(_run_command, arguments, debug, translate)  # how CSV is written
+    with command_process(debug), settings_as(partial(as_option, arguments.options)):
+        code = copy_context().run(_run_command, arguments, debug)  # how CSV is written
     if (reason := finish_output()) and code == 0:
         say(f"standard output: {reason}")
         return 1
     return code
 
 
-def _run_command(arguments: argparse.Namespace, debug: bool, translate: Callable[[str], str]) -> int:
+def _run_command(arguments: argparse.Namespace, debug: bool) -> int:
     """The command's exit code; its errors are printed."""
     try:
         check_outputs(arguments)
@@ -113,7 +111,7 @@ def _run_command(arguments: argparse.Namespace, debug: bool, translate: Callable
     except Exception as error:
         if debug:
             raise
-        say(translate(str(error)) if isinstance(error, CrowdzooError) else _reason(error))
+        say(str(error) if isinstance(error, CrowdzooError) else _reason(error))
         return getattr(error, "exit_code", 1)
 
 
@@ -165,7 +163,8 @@ class _Parser(argparse.ArgumentParser):
             module = importlib.import_module(f"crowdzoo.commands.{self.command}")
             self.command = None
             module.describe(self)
-            self.set_defaults(command_function=module.run, options=options_of(self))
+            options = {action.dest: action.option_strings[0] for action in self._actions if action.option_strings}
+            self.set_defaults(command_function=module.run, options=options)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """See argparse's."""

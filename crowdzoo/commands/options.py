@@ -15,9 +15,10 @@ from crowdzoo.checks.option_types import date, integer, number, path, setting_va
 from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import LABEL_KINDS
-from crowdzoo.errors import ConfigError, DataError, option_text, shorten
+from crowdzoo.errors import ConfigError, DataError, as_argument, option_text, shorten
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
+from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.row_checks import HEADER
@@ -421,16 +422,35 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
     return reading | given(arguments, ["since"])
 
 
+def as_option(options: Mapping[str, str], name: str, value: object) -> str:
+    """A setting as an option of the command line; see `crowdzoo.errors.Setting`.
+
+    Args:
+        options: options of the command, by argument in Python; other settings are written as in Python.
+        name: argument in Python.
+        value: its value; that of a flag is in the name of the option.
+    """
+    option = options.get("types" if name == "inputs" else name)
+    if option is None:
+        return as_argument(name, value)
+    if value is ... or isinstance(value, bool):
+        return option
+    if isinstance(value, Mapping):
+        value = ",".join(f"{key}={own}" for key, own in value.items())
+    elif isinstance(value, list):
+        value = ",".join(csv_cell(each) if "," in str(each) else str(each) for each in value)
+    elif name.endswith("separator"):
+        value = str(value).replace("\n", "\\n").replace("\t", "\\t")
+    return option_text(option, str(value))
+
+
 def source_of(arguments: argparse.Namespace, kind: Kind) -> str:
     """The file of annotations and the options of reading it, as a shell takes them, for commands that are advised."""
     words = [shlex.quote(str(arguments.annotations))]
     for name, value in given(arguments, (*kind.options.reading, "exclude", "only", "since")).items():
-        option = "--no-header" if name == "header" else f"--{name.replace('_', '-')}"
-        if isinstance(value, bool):
-            words.append(option)
-        elif value != "error" and name != "rejects":  # the default of --on-bad-rows and --on-duplicate
-            text = f"{datetime.fromtimestamp(value, timezone.utc):%Y-%m-%dT%H:%M:%S}" if name == "since" else str(value)
-            words.append(option_text(option, text))
+        if value != "error" and name != "rejects":  # the default of --on-bad-rows and --on-duplicate
+            value = f"{datetime.fromtimestamp(value, timezone.utc):%Y-%m-%dT%H:%M:%S}" if name == "since" else value
+            words.append(as_option(arguments.options, name, value))
     return " ".join(words)
 
 

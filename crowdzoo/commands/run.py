@@ -39,15 +39,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "there were too few tasks to decide"
     }
     add_options(command, fail, choices=("pushed",))
-    command.set_defaults(translate=_as_settings)
     command.add_argument("--force", action="store_true", help="with --on: replace any file that --out names")
-
-
-def _as_settings(message: str) -> str:
-    """Imports what translates only where there is a message."""
-    from crowdzoo.pipelines.as_settings import as_settings
-
-    return as_settings(message)
 
 
 def run(arguments: argparse.Namespace) -> int:

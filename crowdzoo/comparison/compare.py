@@ -187,9 +187,7 @@ def compare(
         from crowdzoo.comparison.deep import Trainings
 
         if scale:
-            raise ConfigError(
-                f"compare: with instances {', '.join(scale)}: give it as TrainingSettings(low=…, high=…)."
-            )
+            raise ConfigError(f"compare: with instances {', '.join(scale)}: give TrainingSettings(low=…, high=…).")
         setup = Trainings(kind, annotations, gold, instances, base, settings, tasks, held_out)
     chosen = setup.methods(methods)
     if setup.gold is None:

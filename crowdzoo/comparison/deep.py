@@ -75,9 +75,7 @@ class Trainings(Setup):
         if base is not None and not callable(base):
             raise ConfigError(f"compare: base must be a Keras model, or a function that makes one, got {base!r}.")
         if base is not None and not kind.measure.takes_base:
-            raise ConfigError(
-                f"compare: base: {kind.title} are learned by a network that the settings name: leave it out."
-            )
+            raise ConfigError(f"compare: base: the settings name the network for {kind.title}: leave it out.")
         self.base = None if base is None else ObjectBase(base)
         example_settings = replace(
             self.settings,
@@ -89,9 +87,7 @@ class Trainings(Setup):
         super().__init__(kind, crowd, gold, ends)
         self.deep = kind.training.methods()
         if self.settings.patience is not None:
-            raise ConfigError(
-                "compare: patience holds out annotations, and what learns from aggregated labels has none. Set epochs."
-            )
+            raise ConfigError("compare: patience holds out annotations, which aggregated labels lack. Set epochs.")
         self.labelled = self.annotations.redundancy > 0
         tested = self.labelled if self.gold is None else self.measure.known
         if held_out is None:

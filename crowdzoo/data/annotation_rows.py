@@ -12,7 +12,7 @@ import numpy as np
 from crowdzoo.checks.constraints import Number
 from crowdzoo.data.label_kinds import LABEL_KINDS, LabelKind, label_kind
 from crowdzoo.data.numbers import check_ends, outside_scale, scale_reason
-from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr
+from crowdzoo.errors import SHOWN, BadRow, DataError, Setting, short_repr
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -272,7 +272,7 @@ class AnnotationRows:
             listed = ", ".join(map(short_repr, names))
             raise DataError(
                 f"{who} takes the order of the classes, and theirs is that of the alphabet: {listed}. Name all of them "
-                "in their own order: classes=LOWEST,...,HIGHEST."
+                f"in their own order: {Setting('classes', ['LOWEST', '...', 'HIGHEST'])}."
             )
 
     def check_no_repeats(self, who: str, unless: str = "") -> None:
@@ -288,7 +288,7 @@ class AnnotationRows:
         if self.repeats:
             raise DataError(
                 f"{who} takes one label by an annotator for a task, and some annotators gave several. Read the "
-                f"annotations with on_duplicate='first' or 'last'{f', or {unless}' if unless else ''}."
+                f"annotations with {Setting('on_duplicate', 'first')} or 'last'{f', or {unless}' if unless else ''}."
             )
 
     # === Selection ===
@@ -333,9 +333,7 @@ class AnnotationRows:
             lookup = {name: code for code, name in enumerate(self.tasks.tolist())}
             unknown = [name for name in ids.tolist() if name not in lookup]
             if unknown:
-                raise DataError(
-                    f"{len(unknown):,} of the {ids.size:,} tasks are not there, e.g. {short_repr(unknown[0])}."
-                )
+                raise DataError(f"{len(unknown):,} of {ids.size:,} tasks are missing, e.g. {short_repr(unknown[0])}.")
             codes = np.array([lookup[name] for name in ids.tolist()], dtype=np.int64)
         names, counts = np.unique(codes, return_counts=True)
         if len(names) < len(codes):

@@ -85,9 +85,7 @@ class CrowdSequences:
                     f"{array.shape}, type {array.dtype}."
                 )
             if (array < 0).any() or (array >= self.annotations.num_classes).any():
-                raise DataError(
-                    f"gold of sentence {task} holds a code outside 0 to {self.annotations.num_classes - 1}."
-                )
+                raise DataError(f"gold of sentence {task} has a code outside 0 to {self.annotations.num_classes - 1}.")
             arrays.append(_read_only(array, np.int64))
         return arrays
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.checks.constraints import END
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, Setting
 
 # 01.03.2026 10:00: the day comes first wherever points separate
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?$")
@@ -79,12 +79,17 @@ def _not_finite(value: Any) -> str:
     """Why a rating is none, with a way out where a file may mean that there is no label."""
     if not isinstance(value, str) or value.lower() != "nan":
         return "is not a finite number."
-    return f"is not a finite number. If it means that there is no label, leave the rows out: missing={value!r}."
+    return f"is not a finite number. {_no_label(value)}"
+
+
+def _no_label(text: str) -> str:
+    return f"If it means that there is no label, leave the rows out: {Setting('missing', [text])}."
 
 
 def no_number(noun: str, value: Any) -> str:
     """Why a text is no number, with a way out where the decimal mark is all that is wrong."""
-    way_out = " For numbers with a decimal comma give decimal=','." if _DECIMAL_COMMA.match(str(value)) else ""
+    comma = f" For numbers with a decimal comma give {Setting('decimal', ',')}."
+    way_out = comma if _DECIMAL_COMMA.match(str(value)) else ""
     return f"is not {noun}.{way_out}"
 
 
@@ -92,9 +97,10 @@ def _no_rating(value: Any) -> str:
     """Why a text is not a rating, and the fix for words of a scale and for words that mean a missing rating."""
     text = str(value).strip()
     if text.casefold() in ("na", "n/a", "none", "null", "#n/a"):
-        return f"is not a number. If it means that there is no label, leave the rows out: missing={text!r}."
+        return f"is not a number. {_no_label(text)}"
     is_word = len(text) < 40 and any(map(str.isalpha, text)) and not {*",=\n\r'\""} & {*text}
-    way_out = f" If it is a word of a scale, give each word its number: rename='{text}=NUMBER'." if is_word else ""
+    rename = Setting("rename", {text: "NUMBER"})
+    way_out = f" If it is a word of a scale, give each word its number: {rename}." if is_word else ""
     return no_number("a number", value) + way_out
 
 
@@ -167,7 +173,8 @@ def check_ends(low: float | None, high: float | None) -> None:
     """
     low, high = END.checked("", "low", low), END.checked("", "high", high)
     if low is not None and high is not None and not low < high:
-        raise ConfigError(f"low must be below high, got low={low!r}, high={high!r}")
+        text = f"must be below {Setting('high')}, got {Setting('low', low)}, {Setting('high', high)}"
+        raise ConfigError(f"{Setting('low')} {text}", setting="low", value=low)
 
 
 def outside_scale(ratings: np.ndarray, low: float | None, high: float | None) -> np.ndarray:

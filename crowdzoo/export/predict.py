@@ -108,9 +108,7 @@ def _arrays(
     else:
         inputs = {"instances": instances}
     if {*inputs} != {*specs}:
-        raise ServingError(
-            f"{folder}: the model takes {', '.join(sorted(specs))}, the instances have {', '.join(map(str, inputs))}"
-        )
+        raise ServingError(f"{folder}: the model takes {', '.join(sorted(specs))}, got {', '.join(map(str, inputs))}")
     return {name: _array(folder, name, inputs[name], specs[name]) for name in sorted(specs)}
 
 

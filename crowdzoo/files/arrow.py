@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from crowdzoo.errors import CrowdzooError, DataError
+from crowdzoo.errors import CrowdzooError, DataError, Setting
 from crowdzoo.files.json import MAX_DEPTH, read_json
 from crowdzoo.files.regular import check_regular
 
@@ -244,7 +244,8 @@ def read_dataset_folder(path: str | os.PathLike[str]) -> pa.Table | dict[str, pa
 
 def _read_split(folder: Path) -> pa.Table:
     if not os.path.isfile(folder / "state.json"):
-        named = "a file in it, a folder by Dataset.save_to_disk, or its platform, such as platform='png-masks'"
+        platform = Setting("platform", "png-masks")
+        named = f"a file in it, a folder by Dataset.save_to_disk, or its platform, such as {platform}"
         raise DataError(f"{folder} is a folder. Name {named}.")
     parts = []
     for name in _part_names(folder / "state.json", "_data_files"):

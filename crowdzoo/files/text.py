@@ -2,7 +2,7 @@
 
 import os
 
-from crowdzoo.errors import ConfigError, DataError, shorten
+from crowdzoo.errors import ConfigError, DataError, Setting, shorten
 from crowdzoo.files.regular import check_regular
 
 LONGEST_LINE = 64 << 20  # bytes of a line that a reader takes
@@ -22,6 +22,17 @@ def is_utf8(value: str) -> bool:
 def is_text(value: str) -> bool:
     """Whether a text file can hold a string: UTF-8 without a NUL."""
     return "\0" not in value and is_utf8(value)
+
+
+def not_utf8(content: bytes = b"") -> str:
+    """What is wrong with a value that is not UTF-8."""
+    try:
+        content.decode("utf-8")
+        byte = ""
+    except UnicodeDecodeError as error:
+        byte = f" (byte 0x{content[error.start]:02X})"
+    fix = f"Save the file as UTF-8, or give its encoding, such as {Setting('encoding', 'latin-1')}."
+    return f"is not UTF-8{byte}. {fix}"
 
 
 def readable(value: str | bytes) -> str:

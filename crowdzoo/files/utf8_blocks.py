@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, Setting
 
 _HEAD = 1 << 20  # bytes in which the first line's end is looked for
 # what a file begins with -> its encoding; UTF-32 before UTF-16, which begins alike
@@ -64,7 +64,7 @@ def _decoded(first: bytes, blocks: Iterator[bytes], name: str, encoding: str) ->
             place = start - len(waiting) + getattr(error, "start", 0)
             raise DataError(
                 f"{name}: byte {place:,} is not {encoding} ({getattr(error, 'reason', error)}). Give the encoding of "
-                "the file, such as encoding='utf-8' or encoding='latin-1'."
+                f"the file, such as {Setting('encoding', 'utf-8')} or {Setting('encoding', 'latin-1')}."
             ) from None
         if text:
             yield text.encode("utf-8", "surrogatepass")

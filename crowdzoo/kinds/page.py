@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.page_parts import (
     Columns,
@@ -137,7 +137,7 @@ class KindPage(ABC):
         """Raise an error for settings that do not apply to this kind."""
         for name in ("models", "predictions", "gold"):
             if getattr(self.settings, name) is not None:
-                raise ConfigError(f"{name}: a page compares them for classes only, one a task; leave them out.")
+                raise ConfigError(f"{Setting(name)}: a page compares it for classes only, one a task; leave it out.")
         if self.settings.metric not in (None, *self.metrics):
             raise ConfigError(f"metric {self.settings.metric}: {self.not_metric}")
         check_same(self.table, self.aggregation, ("tasks", "annotators"))

@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind
-from crowdzoo.errors import ConfigError, DataError, short_repr
+from crowdzoo.errors import DataError, Setting
 from crowdzoo.kinds.scoring import Rows
 from crowdzoo.reading.instances.export_instances import write_export_instances
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.options import not_excluded
 
 Crowd = TypeVar("Crowd", bound=Annotations | CrowdSequences)  # what the aggregators of a kind fit
 Gold = TypeVar("Gold")  # what is known of the tasks, in a kind's own form
@@ -68,7 +69,8 @@ class Reading(Generic[Crowd, Gold]):
             DataError: a file that cannot be used.
         """
         table = Annotations.read(annotations, kind=self.labels.name, tasks=tasks, **options)
-        fix = "leave it out" if options.get("platform") else "name their column, columns='timestamp=COLUMN'"
+        column = Setting("columns", {"timestamp": "COLUMN"})
+        fix = "leave it out" if options.get("platform") else f"name their column, {column}"
         keep_tasks = tasks is not None or options.get("all_tasks", False)
         crowd: Any = _select(table, annotations, only, since, without, keep_tasks, fix)
         return crowd
@@ -143,24 +145,22 @@ def _select(
     rows, names = np.ones(len(crowd), bool), list(map(str, crowd.annotators.tolist()))
     for option, named in (("only", only or ()), ("exclude", [name for name, *_ in without])):
         if unmet := [name for name in named if name not in names]:
-            raise ConfigError(
-                f"{option}: no annotation of {place} is by {short_repr(unmet[0])}. Write names as they stand there."
-            )
+            raise not_excluded(unmet[0], place, option)
     if only is not None:
         rows &= np.isin(crowd.annotator_ids, [names.index(name) for name in only])
     if since is not None:
         if crowd.timestamp is None:
-            raise DataError(f"{place}: has no timestamps, which --since needs: {fix}.")
+            raise DataError(f"{place}: has no timestamps, which {Setting('since')} needs: {fix}.")
         rows &= crowd.timestamp >= since
     for name, start, end in without:
         if crowd.timestamp is None:
-            raise DataError(f"{place}: has no timestamps, which a time in --exclude needs: {fix}.")
+            raise DataError(f"{place}: has no timestamps, which a time in {Setting('exclude')} needs: {fix}.")
         rows &= ~((crowd.annotator_ids == names.index(name)) & (crowd.timestamp >= start) & (crowd.timestamp < end))
     if rows.all():
         return crowd
     if not rows.any():
         options = {"only": only, "since": since, "exclude": without or None}
-        flags = [f"--{name}" for name, value in options.items() if value is not None]
+        flags = [str(Setting(name)) for name, value in options.items() if value is not None]
         left = "leaves" if len(flags) == 1 else "leave"
         latest = ""
         if crowd.timestamp is not None and since is not None and np.isfinite(last := np.nanmax(crowd.timestamp)):

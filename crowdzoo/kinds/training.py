@@ -14,7 +14,7 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, InstanceKind
 from crowdzoo.data.label_kinds import LabelKind
-from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.errors import ConfigError, DataError, Setting, unknown
 from crowdzoo.kinds.aggregating import Aggregating, Result
 from crowdzoo.kinds.reading import Crowd, Gold, Reading
 from crowdzoo.kinds.scoring import Rows, Scoring
@@ -170,7 +170,7 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         for name in given:
             if name not in known and not is_own(base):  # which says itself what it takes
                 own = sorted(known - {field.name for field in fields(InstanceSettings)} | {"dropout"})
-                raise ConfigError(f"{name}: is not for base {base}, which has {', '.join(own)}.")
+                raise ConfigError(f"{Setting(name)}: is not for base {base}, which has {', '.join(own)}.")
         return BASES[base].make_settings(**{"kind": self.labels.name, **given})
 
     def settings_class(self, base: str) -> type[Settings]:

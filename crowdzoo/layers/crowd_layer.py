@@ -435,9 +435,7 @@ class CrowdLayer(keras.layers.Layer):
         if shape[-1] is None:
             raise ValueError(f"{name}: the number of classes (last axis of the input) must be known")
         if self.built and self._num_classes is not None and shape[-1] != self._num_classes:
-            raise ValueError(
-                f"{name}: built for {self._num_classes} classes (last axis of the input), got {tuple(shape)}"
-            )
+            raise ValueError(f"{name}: built for {self._num_classes} classes (last axis of inputs), got {tuple(shape)}")
         return int(shape[-1])
 
     def _check_features(self, shape: tuple[int | None, ...] | None) -> tuple[int | None, ...]:

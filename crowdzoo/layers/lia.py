@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
-from crowdzoo.errors import ConfigError, short_repr
+from crowdzoo.errors import bad_setting
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import EPOCHS, HIDDEN, PHASE, STRENGTH, UNITS, feature_table
 from crowdzoo.losses import MaskedCrowdEvidence
@@ -324,9 +324,7 @@ def _activation(activation: Any) -> Any:
     try:
         keras.activations.get(activation)
     except (ValueError, TypeError) as error:
-        raise ConfigError(
-            f"LIA: activation must be one that Keras knows, such as 'selu', got {short_repr(activation)}"
-        ) from error
+        raise bad_setting("activation", "must be one that Keras knows, such as 'selu'", activation, "LIA") from error
     return activation
 
 

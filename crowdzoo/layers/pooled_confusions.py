@@ -219,9 +219,7 @@ class PooledConfusions(CrowdLayer):
         """
         self._check_built()
         if np.shape(counts) != (self.num_annotators,):
-            raise ValueError(
-                f"PooledConfusions: counts must have shape [{self.num_annotators}], got {np.shape(counts)}"
-            )
+            raise ValueError(f"PooledConfusions: counts have shape [{self.num_annotators}], got {np.shape(counts)}")
         self.counts.assign(np.asarray(counts, "float32"))
 
     def annotator_accuracies(self) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdzoo.checks.constraints import Choice, Number
-from crowdzoo.errors import ConfigError, short_repr
+from crowdzoo.errors import ConfigError, bad_setting
 
 CODES = 2**31 - 1  # codes are int32
 ANNOTATORS = Number(1, CODES, whole=True)
@@ -39,7 +39,7 @@ class _Hidden:
     def checked(self, where: str, name: str, value: object) -> tuple[int, ...]:
         """See `crowdzoo.checks.constraints.Rule`."""
         if not isinstance(value, (list, tuple)):
-            raise ConfigError(f"{where}: {name} must be a list of units, such as [128], got {short_repr(value)}")
+            raise bad_setting(name, "must be a list of units, such as [128]", value, where)
         return tuple(UNITS.checked(where, name, units) for units in value)
 
 

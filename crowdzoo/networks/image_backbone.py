@@ -5,7 +5,7 @@ from pathlib import Path
 
 import keras
 
-from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.errors import ConfigError, DataError, Setting, unknown
 from crowdzoo.files.regular import check_regular
 from crowdzoo.saving import load_model
 
@@ -43,7 +43,8 @@ def load_backbone(backbone: str, weights: str | Path | None = None, *, height: i
     """
     if backbone.endswith(".keras"):
         if weights is not None:
-            raise ConfigError(f"the backbone {backbone} has its weights in it; leave out backbone_weights.")
+            unused = Setting("backbone_weights")
+            raise ConfigError(f"the backbone {backbone} has its weights in it; leave out {unused}.")
         return load_model(backbone, compile=False)
     networks = {
         name: function for name, function in sorted(vars(keras.applications).items()) if inspect.isfunction(function)

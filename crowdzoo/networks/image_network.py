@@ -10,7 +10,7 @@ from keras import ops
 
 from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, bad_setting
 from crowdzoo.layers.mirror_and_shift import MirrorAndShift
 from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, HIDDEN, PIXEL_SCALES, UNIT
 from crowdzoo.networks.heads import class_head, rating_head
@@ -62,7 +62,7 @@ class ImageNetwork(keras.Model):
         **kwargs: Any,
     ):
         if not filters:
-            raise ConfigError(f"{type(self).__name__}: filters must be a list of at least one number, got {filters!r}")
+            raise bad_setting("filters", "must be a list of at least one number", filters, type(self).__name__)
         inputs = keras.Input((height, width, 3), name="instances")
         outputs = inputs
         if augment:
@@ -77,9 +77,7 @@ class ImageNetwork(keras.Model):
             except ValueError as error:
                 raise ConfigError(f"the backbone does not take images [B, {height}, {width}, 3]: {error}") from error
             if not hasattr(outputs, "shape") or len(outputs.shape) not in (2, 4):
-                raise ConfigError(
-                    "a backbone gives features [B, D] or maps [B, H, W, D] of an image; this one does not"
-                )
+                raise ConfigError("a backbone gives features [B, D] or maps [B, H, W, D] of an image; this does not")
         if len(outputs.shape) == 4:
             outputs = keras.layers.GlobalAveragePooling2D(name="pool")(outputs)
         # by this name crowd layers find the features of an instance

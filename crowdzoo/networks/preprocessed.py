@@ -49,9 +49,7 @@ class Preprocessed(keras.Model):
         dtype = "string" if shape is None else "float32"
         self.inputs = [keras.KerasTensor((None, *(shape or ())), dtype, name="instances")]
         if self.preprocessor is None:
-            raise ConfigError(
-                f"Preprocessed: {type(base).__name__} has no preprocessor. Give one: Preprocessed(base, preprocessor)."
-            )
+            raise ConfigError(f"{type(base).__name__} has no preprocessor. Give one: Preprocessed(base, preprocessor).")
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         """What the base gives for raw instances."""

@@ -64,9 +64,7 @@ class RewardModel(keras.Model):
                 "a sequential model with a keras.Input"
             ) from error
         if tuple(output.shape) != (None, 1):
-            raise ConfigError(
-                f"RewardModel: the scorer must give one score an instance, [batch, 1], got {tuple(output.shape)}"
-            )
+            raise ConfigError(f"RewardModel: scores must have the shape [batch, 1], got {tuple(output.shape)}")
 
         def make_inputs(side: str) -> Tensor:
             def make_input(tensor: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, Setting
 from crowdzoo.quality.columns import name_column
 from crowdzoo.quality.model_agreement import codes_of
 
@@ -103,7 +103,7 @@ def alternative_annotator_test(
         raise DataError(f"the alternative annotator test is for classes, got kind {annotations.kind}.")
     annotations.check_no_repeats("The alternative annotator test")
     if not models:
-        raise ConfigError("models: name one annotator or more that is a model.")
+        raise ConfigError(f"{Setting('models')}: name one annotator or more that is a model.")
     codes = codes_of(annotations, models)
     by_model = np.isin(annotations.annotator_ids, codes)
     if by_model.all():

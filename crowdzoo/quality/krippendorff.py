@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.checks.constraints import SEED, Choice, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import require_annotations
-from crowdzoo.errors import ConfigError, DataError, short_repr
+from crowdzoo.errors import ConfigError, DataError, Setting, short_repr
 from crowdzoo.quality.ratings import Ratings, pairable_ratings, ratings_of
 
 METRICS = ("nominal", "ordinal", "interval", "ratio")
@@ -256,7 +256,7 @@ def _with_values(ratings: Ratings, annotations: Annotations, metric: str, number
         if used.sum() > MAX_VALUES:
             raise DataError(
                 f"Ratio distances of {used.sum():,} different numbers are too many: at most {MAX_VALUES:,}. Round the "
-                f"numbers, or take metric='interval' (of their logarithms, where none is 0)."
+                f"numbers, or take {Setting('metric', 'interval')} (of their logarithms, where none is 0)."
             )
     codes = (np.cumsum(used) - 1).astype(np.int32)[codes]
     return Ratings(ratings.starts, ratings.annotator_ids, codes, int(used.sum()), ascending[used])
@@ -276,7 +276,7 @@ def _class_values(annotations: Annotations, metric: str, numbers: ArrayLike | No
     if not np.issubdtype(classes.dtype, np.integer):
         raise DataError(
             f"Distances of metric {metric!r} need numbers, and the classes are names such as {short_repr(classes[0])}: "
-            f"take metric='nominal' or 'ordinal', or in Python give values=[...], one number a class."
+            f"take {Setting('metric', 'nominal')} or 'ordinal', or in Python give values=[...], one number a class."
         )
     return classes.astype(np.float64)
 

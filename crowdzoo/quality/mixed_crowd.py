@@ -12,7 +12,7 @@ from crowdzoo.aggregation import Aggregation, OneCoinDawidSkene, VotesWarning
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, Setting
 from crowdzoo.quality.error_correlation import ErrorCorrelation
 from crowdzoo.quality.model_agreement import codes_of
 
@@ -118,7 +118,7 @@ def people_and_models(
     """
     check_classification(annotations, "people_and_models")
     is_model = np.zeros(annotations.num_annotators, bool)
-    is_model[codes_of(annotations, models, "models: ")] = True
+    is_model[codes_of(annotations, models, f"{Setting('models')}: ")] = True
     by_model = is_model[annotations.annotator_ids]
     people, machines = annotations.select_rows(~by_model), annotations.select_rows(by_model)
     if not len(people):

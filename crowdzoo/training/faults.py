@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, Setting
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.metrics import lost_classes
 from crowdzoo.training.data import TrainingData
@@ -18,8 +18,6 @@ JUDGED = 5  # epochs after which a model that never predicts a class is reported
 LOOKED_AT = 1024  # training examples whose predictions are looked at
 OTHERS = 0.01  # share of targets of other classes from which on one class for all is a fault
 MOVES = 0.01  # deviation of a regressor's answers, as a share of the ratings', below which they are one value
-
-_WAY_OUT = "Train with a smaller batch_size, more epochs, or another learning_rate."
 
 
 class NotLearnedWarning(UserWarning):
@@ -38,8 +36,8 @@ class StopAtNaN(keras.callbacks.Callback):
         loss = (logs or {}).get("loss")
         if loss is not None and not np.isfinite(float(loss)):
             raise DataError(
-                f"training: the loss of epoch {epoch + 1} is {float(loss)}. Lower learning_rate (to a tenth), and look "
-                "for extreme values in the features and ratings."
+                f"training: the loss of epoch {epoch + 1} is {float(loss)}. Lower {Setting('learning_rate')} (to a "
+                "tenth), and look for extreme values in the features and ratings."
             )
 
 
@@ -55,7 +53,7 @@ def check_weights(model: keras.Model) -> None:
             count = int((~np.isfinite(np.asarray(values, "float64"))).sum())
             raise DataError(
                 f"{count:,} of the {values.size:,} numbers of weight {weight.path!r} are NaN or infinite, so the model "
-                "cannot answer. Train it again with a lower learning_rate."
+                f"cannot answer. Train it again with a lower {Setting('learning_rate')}."
             )
 
 
@@ -140,13 +138,13 @@ def warn_if_classes_are_lost(
     """
     of_tokens = layer.label_kind.has_tokens
     what = "tokens" if of_tokens else "tasks"
-    votes_first = "" if layer.num_majority_epochs else _votes_first(layer)
+    votes_first, advice = "" if layer.num_majority_epochs else _votes_first(layer), _advice()
     if (predicted == predicted[:1]).all():
         answers = _one_class(predicted, votes, classes, what)
         fault = f"{answers}: it has learned nothing beyond that" if answers else ""
         if of_tokens:  # most are O, which is easily all that is learned without the votes
             votes_first = _votes_first(layer)
-        way_out = f"{votes_first} Or t{_WAY_OUT[1:]}" if votes_first else _WAY_OUT
+        way_out = f"{votes_first} Or t{advice[1:]}" if votes_first else advice
     else:
         lost = lost_classes(predicted, votes, layer.num_classes or 0)
         names = ", ".join(repr(str(code if classes is None else classes[code])) for code in lost)
@@ -154,7 +152,7 @@ def warn_if_classes_are_lost(
         seen = f"none of the {len(predicted):,} training {what} looked at"
         votes_for = f"{share:.1%} of their votes are for {'it' if len(lost) == 1 else 'them'}"
         fault = f"{names} to {seen}, while {votes_for}" if len(lost) else ""
-        way_out = votes_first or _WAY_OUT
+        way_out = votes_first or advice
     if fault:
         warnings.warn(f"The trained model gives {fault}. {way_out}", NotLearnedWarning, stacklevel=4)
 
@@ -210,7 +208,12 @@ def warn_if_one_score(scores: np.ndarray, labels: np.ndarray) -> None:
         )
 
 
+def _advice() -> str:
+    size, epochs, rate = map(Setting, ("batch_size", "epochs", "learning_rate"))
+    return f"Train with a smaller {size}, more {epochs}, or another {rate}."
+
+
 def _warn(answers: str) -> None:
     """Warns the caller of the public function, who trained the model."""
-    text = f"The trained model gives {answers}: it has learned nothing beyond that. {_WAY_OUT}"
+    text = f"The trained model gives {answers}: it has learned nothing beyond that. {_advice()}"
     warnings.warn(text, NotLearnedWarning, stacklevel=4)

@@ -51,9 +51,7 @@ def crowd_arrays(
             f"{list_names(np.array(y.columns))}. Name it: task='NAME'."
         )
     elif tasks is not None:
-        raise DataError(
-            "tasks= is for Annotations and frames; an array of labels has a row for each row of x: leave it out."
-        )
+        raise DataError("tasks= is for Annotations and frames; an array has a row for each row of x: leave it out.")
     elif crowd.label_kind.has_pixels:
         return _masks(model, x, y)
     elif padded:
@@ -165,9 +163,7 @@ def _from_padded(crowd: CrowdLayer, ids: Any, labels: Any) -> Annotations:
     tokens = labels.shape[1:2] if kind.has_positions else ()
     if ids.ndim != 2 or labels.shape != (*ids.shape[:1], *tokens, *ids.shape[1:]):
         written = f"{kind.shape[:-1]}, M]"
-        raise DataError(
-            f"annotators must have shape [tasks, M] and labels {written}, got {ids.shape} and {labels.shape}"
-        )
+        raise DataError(f"annotators must have shape [tasks, M], labels {written}, got {ids.shape} and {labels.shape}")
     cells = np.nonzero(kind.observed(labels))
     task, values = cells[0], labels[cells]
     annotator = ids[task, cells[-1]]
@@ -236,9 +232,7 @@ def _check_classes(crowd: CrowdLayer, annotations: Annotations) -> None:
 def target_arrays(model: keras.Model, x: Examples, y: Labels, sample_weight: ArrayLike | None) -> tuple:
     """Arrays to train a base alone on; class codes become one-hot where the loss takes distributions."""
     if isinstance(y, Annotations):
-        raise DataError(
-            "this model has no crowd layer: aggregate the annotations first and give their posteriors [N, K]"
-        )
+        raise DataError("this model has no crowd layer: aggregate the annotations and give their posteriors [N, K]")
     x, y = keras.tree.map_structure(np.asarray, instances_of(x)), np.asarray(y)
     _build_on(model, x)
     x = token_ids(model, x)

@@ -52,13 +52,9 @@ def gold_targets(y: ArrayLike, kind: str, num_classes: int, num_annotators: int)
     else:
         gold = np.where(np.isfinite(array), array, -1).astype("int32")
         if (gold != np.where(np.isfinite(array), array, -1)).any() or gold.min(initial=0) < -1:
-            raise DataError(
-                f"gold must be class codes 0 to {num_classes - 1}, -1 where unknown, of shape {facts.shape}"
-            )
+            raise DataError(f"gold must be class codes 0 to {num_classes - 1}, -1 if unknown, of shape {facts.shape}")
         if gold.max(initial=0) >= num_classes:
-            raise DataError(
-                f"gold has the class code {gold.max()}, the model has {num_classes} classes, 0 to {num_classes - 1}"
-            )
+            raise DataError(f"gold has the class code {gold.max()}, the model has classes 0 to {num_classes - 1}")
     if not facts.observed(gold).any():
         raise DataError("gold says nothing: the truth of no task is known")
     return gold

@@ -145,16 +145,12 @@ class HeldOutAnnotations(_HeldOut):
 
     def __init__(self, x: Any, annotations: Annotations, tasks: Any):
         if not annotations.label_kind.one_class:
-            raise DataError(
-                f"HeldOutAnnotations: scores models of classes, got annotations of kind {annotations.kind}."
-            )
+            raise DataError(f"HeldOutAnnotations: scores models of classes, got kind {annotations.kind}.")
         place = {task: code for code, task in enumerate(annotations.tasks.tolist())}
         tasks = np.asarray(tasks).tolist()
         for task in tasks:
             if task not in place:
-                raise DataError(
-                    f"HeldOutAnnotations: task {short_repr(task)} is not in the annotations. Give all of them."
-                )
+                raise DataError(f"HeldOutAnnotations: task {short_repr(task)} is not in the annotations. Give all.")
         rows = np.array([place[task] for task in tasks], int)
         number = int(annotations.redundancy[rows].sum())
         if not number:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, Setting
 from crowdzoo.networks.decodable import naming_undecodable
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.networks.reward_model import RewardModel
@@ -216,5 +216,6 @@ def _targets(settings: InstanceSettings, annotations: Any, label_distribution: A
     if of_pairs:  # the base gives one score
         return targets, Sizes(num_annotators, num_annotations=len(annotations))
     if num_classes < 2:
-        raise DataError("all labels are of one class, so there is nothing to learn; name all the classes (classes=)")
+        names = Setting("classes", ["A", "B"])
+        raise DataError(f"all labels are of one class, so there is nothing to learn; name all the classes ({names})")
     return targets, Sizes(num_annotators, num_classes)

@@ -107,9 +107,7 @@ def annotations_from_frame(y: Labels, kind: str, task: str | None = None, *, lin
     """
     if not _is_frame(y):
         if task is not None:
-            raise DataError(
-                f"task= names a column of a frame of annotations, and y is {type(y).__name__}: leave it out."
-            )
+            raise DataError(f"task= names a column of a frame of labels, and y is {type(y).__name__}: leave it out.")
         return y
     layout = Layout.of({"columns": None if task is None else {"task": task}})
     header = [str(name) for name in y.columns]

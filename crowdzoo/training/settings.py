@@ -18,7 +18,7 @@ from crowdzoo.data.instance_kinds import (
 )
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.numbers import check_ends
-from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.errors import ConfigError, Setting, unknown
 from crowdzoo.layers.ranges import (
     BATCH,
     DROPOUT,
@@ -116,8 +116,8 @@ class Settings(Checked, ABC):
             )
         if self.devices > 1 and self.gradient_accumulation_steps > 1:
             raise ConfigError(
-                "training: Keras accumulates gradients on one device only. Set gradient_accumulation_steps to 1, or "
-                "devices to 1."
+                "training: Keras accumulates gradients on one device only. Set "
+                f"{Setting('gradient_accumulation_steps', 1)}, or {Setting('devices', 1)}."
             )
 
 
@@ -251,7 +251,7 @@ class ImageSettings(InstanceSettings):
         if self.backbone is None:
             backbone_settings = {"backbone_weights": self.backbone_weights, "pixel_scale": self.pixel_scale}
             for name in (name for name, value in backbone_settings.items() if value is not None):
-                raise ConfigError(f"training: {name} belongs to a backbone, and none is given")
+                raise ConfigError(f"training: {Setting(name)} belongs to a backbone, and none is given")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from crowdzoo.errors import ConfigError, DataError, DataWarning, short_repr, unk
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import check_regular
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.pipelines.config.sections import placed
 from crowdzoo.reading.instances.images import image_paths, read_image_table
 from crowdzoo.reading.instances.readers import reader_of
 from crowdzoo.reading.instances.table import read_table
@@ -63,8 +64,8 @@ def _problems(section: str, check: Callable[..., Any], *args: Any, **named: Any)
     try:
         check(*args, **named)
     except ConfigError as error:
-        text = str(error).removeprefix("training: ")
-        return [f"{section}: {text}" if text.endswith((".", "?")) else f"{section}: {text}."]
+        text = placed(f"{section}: ", str(error).removeprefix("training: "))
+        return [text if text.endswith((".", "?")) else f"{text}."]
     return []
 
 
@@ -121,7 +122,7 @@ def _data_problems(config: PipelineConfig) -> list[str]:
         except DataError as error:  # names the file itself
             problems.append(f"data.{key}: {error}")
         except ConfigError as error:
-            problems.append(f"data.{'platform' if data.platform else key}: {error}")
+            problems.append(placed(f"data.{'platform' if data.platform else key}: ", str(error)))
     return problems
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from crowdzoo import datasets
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, TABLES, VECTORS
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, settings_as
 from crowdzoo.pipelines.config.checks import reading_rules
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.pipelines.config.sections import as_key
 from crowdzoo.reading.instances.export_instances import named_by_image
 from crowdzoo.reading.instances.gold import read_gold_pairs
 from crowdzoo.reading.instances.images import sampled_images
@@ -26,6 +27,7 @@ SAMPLE_BYTES = 32 << 20  # a file of instances or sentences up to this is read w
 SAMPLE_IMAGES = 32  # so many are opened for a sample
 
 
+@settings_as(as_key)
 def check_data(config: PipelineConfig, whole: bool = False) -> str:
     """Reads the input files as the pipeline will, without TensorFlow.
 
@@ -70,6 +72,7 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
     return f"{read}, {len(instances):,} instances{opened}"
 
 
+@settings_as(as_key)
 def check_own_base(config: PipelineConfig) -> None:
     """Imports the function, makes the model for these data, and runs a batch through it.
 

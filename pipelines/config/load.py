@@ -6,18 +6,20 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from crowdzoo.errors import ConfigError, shorten
+from crowdzoo.errors import ConfigError, settings_as, shorten
 from crowdzoo.files.paths import scheme_of
 from crowdzoo.pipelines.config.checks import outside_problems, setting_problems
 from crowdzoo.pipelines.config.kubeflow_checks import kubeflow_problems, vertex_problems
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig, backbone_files
 from crowdzoo.pipelines.config.problems import config_error, sentences
+from crowdzoo.pipelines.config.sections import as_key
 from crowdzoo.pipelines.yaml_files import read_yaml
 
 _PATHS = {"data": ("annotations", "instances", "gold"), "output": ("root", "serving")}
 _DEEPEST_KEY = 10
 
 
+@settings_as(as_key)
 def load_config(
     path: str | Path, overrides: Mapping[str, Any] | None = None, *, on: Literal["kubeflow", "vertex"] | None = None
 ) -> PipelineConfig:
@@ -99,9 +101,7 @@ def _resolved(path: str, base: Path) -> str:
 def _override(values: dict[str, Any], key: str, value: Any) -> None:
     *sections, last = key.split(".")
     if len(sections) > _DEEPEST_KEY:
-        raise ConfigError(
-            f"{shorten(key)}: has {len(sections) + 1:,} parts; no setting has more than {_DEEPEST_KEY + 1}."
-        )
+        raise ConfigError(f"{shorten(key)}: has {len(sections) + 1:,} parts; settings have at most {_DEEPEST_KEY + 1}.")
     inside = values
     for section in sections:
         if inside.get(section) is None:

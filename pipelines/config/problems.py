@@ -1,6 +1,5 @@
 """What pydantic finds wrong with a configuration, as sentences."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -9,8 +8,8 @@ from pydantic import ValidationError
 
 from crowdzoo.errors import SHOWN, ConfigError, did_you_mean, short_repr, unknown
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.pipelines.config.sections import placed
 
-_PYTHON = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|\b(?:True|False|None)\b")  # in quotes they are the user's
 _WANTED = {
     "model_type": "a section (lines of 'key: value', indented)",
     "tuple_type": "a list in square brackets, with commas between",
@@ -21,19 +20,12 @@ _WANTED = {
 
 def config_error(path: Path, problems: Sequence[str]) -> ConfigError:
     """One error of all problems; ten are shown, the rest counted."""
-    problems = [_as_yaml(problem) for problem in problems]
     if len(problems) == 1:
         return ConfigError(f"{path}, {problems[0]}")
     lines = [f"{path}: {len(problems)} settings cannot be used.", *(f"  {problem}" for problem in problems[:SHOWN])]
     if len(problems) > SHOWN:
         lines.append(f"  ... and {len(problems) - SHOWN:,} more")
     return ConfigError("\n".join(lines))
-
-
-def _as_yaml(problem: str) -> str:
-    """A message with `true`, `false` and `null` as YAML writes them, in the place of Python's words."""
-    words = {"True": "true", "False": "false", "None": "null"}
-    return _PYTHON.sub(lambda found: words.get(found[0], found[0]), problem)
 
 
 def sentences(error: ValidationError) -> list[str]:
@@ -55,7 +47,7 @@ def _sentence(problem: Mapping[str, Any]) -> str:
     if wrong == "value_error":
         reason = str(context["error"])
         if not reason.startswith("must "):  # a whole message, which names keys and values itself
-            return place + reason + ("" if reason.endswith(("?", ".")) else ".")
+            return placed(place, reason) + ("" if reason.endswith(("?", ".")) else ".")
     elif wrong == "literal_error":
         choices = [choice.strip(" '") for choice in context["expected"].replace(" or ", ", ").split(",")]
         reason, hint = f"must be one of {', '.join(choices)}", did_you_mean(value, choices)

@@ -1,6 +1,7 @@
 """The sections of a configuration."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from crowdzoo.pipelines.config.values import (
     Rating,
     keys_of,
 )
+from crowdzoo.pipelines.yaml_files import yaml_text
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.settings import (
     ImageSettings,
@@ -221,6 +223,20 @@ TrainingConfig = create_model(
 )
 
 
+def as_key(name: str, value: object) -> str:
+    """A setting as a key of the file and its value, such as `data.header: false`; see `crowdzoo.errors.Setting`."""
+    if name == "rejects":
+        return "the pipeline"  # which always keeps them
+    sections: dict[str, type[Section]] = {"data": DataConfig, "model": ModelConfig, "training": TrainingConfig}
+    section = next((f"{title}." for title, section in sections.items() if name in section.model_fields), "")
+    return section + name if value is ... else f"{section}{name}: {yaml_text(value)}".removeprefix(": ")
+
+
+def placed(place: str, problem: str) -> str:
+    """A problem with its place ("data: ") before it, if it does not begin with a key itself."""
+    return problem if re.match(r"(data|model|training)\.", problem) else place + problem
+
+
 class EvaluationConfig(Section):
     """When a model is good enough to be pushed.
 
@@ -310,9 +326,7 @@ class OutputConfig(Section):
             if not there.is_dir():
                 raise ConfigError(f"output.{name}: {folder} cannot be made: {there} is a file. Choose another folder.")
             if not os.access(there, os.W_OK | os.X_OK):
-                raise ConfigError(
-                    f"output.{name}: {there} may not be written. Choose another folder, or change its permissions."
-                )
+                raise ConfigError(f"output.{name}: {there} may not be written. Choose another folder.")
 
     @field_validator("root", "serving")
     @classmethod

@@ -144,7 +144,7 @@ def test_files_that_are_no_lists_in_order_are_refused(tmp_path, rows, message):
 
 def test_a_file_of_pairs_is_no_file_of_lists(tmp_path):
     (tmp_path / "a.csv").write_text("left,right,annotator,label\na,b,x,left\n")
-    with pytest.raises(DataError, match=r"a\.csv: holds pairs .*leave rankings out, on the command line --rankings"):
+    with pytest.raises(DataError, match=r"a\.csv: holds pairs .*leave out rankings"):
         read_rankings(tmp_path / "a.csv")
 
 

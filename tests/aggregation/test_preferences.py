@@ -317,6 +317,4 @@ def test_the_command_reads_aggregates_and_writes(tmp_path, capsys):
     assert main([*words, "--calibrate", "--out", str(tmp_path / "x")]) == 4
     assert "--calibrate: calibration is for classes; leave it out." in capsys.readouterr().err
     assert main([*words[:2], "--out", str(tmp_path / "x")]) == DataError.exit_code
-    assert (
-        "looks like preferences (left, right), which are aggregated with --kind preference." in capsys.readouterr().err
-    )
+    assert "(left, right), which are aggregated with --kind preference." in capsys.readouterr().err

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +20,8 @@ import crowdzoo
 from crowdzoo import Annotations
 from crowdzoo.aggregation import MultiLabel
 from crowdzoo.commands import main as cli
-from crowdzoo.commands.messages import as_options
-from crowdzoo.errors import CrowdzooError
+from crowdzoo.commands.options import as_option
+from crowdzoo.errors import CrowdzooError, as_argument
 from crowdzoo.quality import krippendorff_alpha
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
 
@@ -100,7 +101,7 @@ CASES = {
         "rater,i1,i2,i3\nann,x,y,x\nbob,x,x,y\n",
         ["wide", "columns"],
         "each other column a task",
-        fill={"columns='task='": "", "--columns task= ": "", "annotator=NAME": "annotator=rater"},
+        fill={"columns={'task': ''}": "", "--columns task= ": "", "annotator=NAME": "annotator=rater"},
     ),
     "a wide table with a row for each annotator": Advice(
         "rater,i1,i2\nann,x,y\nbob,x,x\n",
@@ -108,7 +109,7 @@ CASES = {
         "each other column a task",
         words="aggregate --method majority-vote --wide",
         python={"wide": True},
-        fill={"columns='task='": "", "--columns task= ": "", "annotator=NAME": "annotator=rater"},
+        fill={"columns={'task': ''}": "", "--columns task= ": "", "annotator=NAME": "annotator=rater"},
     ),
     "a wide table with other columns": Advice(
         "no,Title,ann,bob\n1,t,x,y\n",
@@ -168,7 +169,7 @@ CASES = {
         "the alphabet",
         words="quality --method none --bootstrap 0 --metric ordinal",
         use=lambda found: krippendorff_alpha(found, "ordinal"),
-        fill={"LOWEST,...,HIGHEST": "low,medium,high"},
+        fill={"LOWEST,...,HIGHEST": "low,medium,high", "'LOWEST', '...', 'HIGHEST'": "'low', 'medium', 'high'"},
     ),
     "a rating that is none": Advice(
         HEAD + "1,a,2\n1,b,nan\n",
@@ -246,7 +247,7 @@ def write(case, folder):
 
 def filled(text, fill):
     for word, name in fill.items():
-        text = text.replace(word, name)
+        text = text.replace(word, name).replace(word.replace("=", "': '"), name.replace("=", "': '"))  # of a mapping
     return text
 
 
@@ -265,8 +266,11 @@ def in_a_shell(words):
 
 
 def argument_in(message, name):
-    found = re.search(rf"""\b{name}=('(?:[^'\\]|\\.)*'|"[^"]*"|[\w,]+)""", message)
-    return found and (ast.literal_eval(found[1]) if found[1][0] in "\"'" or found[1] in ("True", "False") else found[1])
+    _, _, text = message.partition(f"{name}=")
+    for end in range(1, len(text)):
+        with suppress(SyntaxError, ValueError):
+            return ast.literal_eval(text[:end])
+    return None
 
 
 @pytest.mark.filterwarnings("default")
@@ -320,7 +324,7 @@ def test_the_arguments_that_a_message_advises_work(name, tmp_path, here):
         value = argument_in(filled(said, case.fill), option)
         value = argument_in(filled(message, case.fill), option) if value is None else value
         assert value is not None, (option, message)
-        options[option] = value.split(",") if option == "classes" else value
+        options[option] = value
         code, said = read(options)
         message += said
     assert code == 0, said
@@ -332,12 +336,8 @@ def test_every_option_that_a_message_advises_is_in_the_table():
     for place in ("tables", "platforms"):
         for path in (Path(crowdzoo.__file__).parent / "reading" / place).glob("*.py"):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-                text = "".join(
-                    each.value if isinstance(each, ast.Constant) and isinstance(each.value, str) else "{}"
-                    for each in parts
-                )
-                advised |= {name for name in OPTIONS if re.search(rf"\b{name}=['{{A-Z]|\b{name}=(True|False)", text)}
+                if isinstance(node, ast.Call) and ast.unparse(node.func) == "Setting" and len(node.args) > 1:
+                    advised |= {ast.unparse(node.args[0]).strip("'")} & {*OPTIONS}
     followed = {name for case in CASES.values() for name in case.follow}
     assert advised <= followed | {"columns"}
     assert followed <= {*OPTIONS}
@@ -371,18 +371,24 @@ def test_the_separator_that_is_a_line_break_can_be_pasted_into_a_shell(tmp_path,
     assert [*pd.read_csv("labels.csv").filter(regex="^probability_")] == ["probability_born in", "probability_lives in"]
 
 
-def test_a_value_is_quoted_for_a_shell_in_every_form_that_messages_have():
-    options = {"columns": "--columns", "task": "--kind", "missing": "--missing", "label_separator": "--label-separator"}
-    for text, words in {
-        "columns='task=a b'": ["--columns", "task=a b"],
-        'columns="task=it\'s"': ["--columns", "task=it's"],
-        "columns='label=is_*'": ["--columns", "label=is_*"],
-        "columns='task=task=1,label=NAME'": ["--columns", "task=task=1,label=NAME"],
-        "missing='-1,NA'": ["--missing=-1,NA"],
-        "missing='$(ls)'": ["--missing", "$(ls)"],
-        r"label_separator='\n'": ["--label-separator", r"\n"],
-        "label_separator='|'": ["--label-separator", "|"],
-    }.items():
-        assert in_a_shell(as_options(f"Say so: {text}", options).removeprefix("Say so: ")) == words
-    options = {"on_duplicate": "--on-duplicate"}
-    assert as_options("on_duplicate='first' or 'last'.", options) == "--on-duplicate first or last."
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("columns", {"task": "a b"}, ["--columns", "task=a b"]),
+        ("columns", {"task": "it's"}, ["--columns", "task=it's"]),
+        ("columns", {"task": "task=1", "label": "is_*"}, ["--columns", "task=task=1,label=is_*"]),
+        ("classes", ["A", "B"], ["--classes", "A,B"]),
+        ("missing", ["-1", "NA"], ["--missing=-1,NA"]),
+        ("missing", ["$(ls)"], ["--missing", "$(ls)"]),
+        ("label_separator", "\n", ["--label-separator", r"\n"]),
+        ("label_separator", "|", ["--label-separator", "|"]),
+        ("header", False, ["--no-header"]),
+        ("inputs", {"x": "text"}, ["--inputs", "x=text"]),
+        ("max_iter", ..., ["--max-iter"]),
+    ],
+)
+def test_a_setting_is_written_as_an_option_for_a_shell(name, value, words):
+    options = {"header": "--no-header", "types": "--inputs"}
+    options |= {each: f"--{each.replace('_', '-')}" for each in ("columns", "classes", "missing", "label_separator")}
+    assert in_a_shell(as_option({**options, "max_iter": "--max-iter"}, name, value)) == words
+    assert as_option({}, name, value) == as_argument(name, value)

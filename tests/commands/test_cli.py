@@ -98,10 +98,7 @@ def test_aggregate_refuses_settings_that_the_method_lacks_and_filled_folders(fil
         (("--rejects", "r.csv"), "give both"),
         (("--set", "prior"), "--set takes NAME=VALUE, such as prior=0.1, got 'prior'"),
         (("--method", "dawid-skene", "--set", "piror=1"), "unknown setting of dawid-skene 'piror'"),
-        (
-            ("--tol", "1"),
-            "tol is not a setting of robust, the default method: name a method that has it",
-        ),
+        (("--tol", "1"), "--tol is not a setting of robust, the default method: name a method that has it"),
         (("--set", "seed=1"), "--set seed: use the option --seed."),
         (("--set", "self=1"), "--set self: unknown setting."),
         (

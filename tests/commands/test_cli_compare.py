@@ -57,9 +57,7 @@ def test_without_gold_the_table_says_what_it_cannot_tell(folder, capsys, monkeyp
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert run("compare", "answers.csv", "--methods", "wawa", "--out", "runs") == 0
-    assert (
-        "The terminal is too narrow for behind the best, seconds: see runs/comparison.csv." in capsys.readouterr().out
-    )
+    assert "The terminal is too narrow for behind the best, seconds: see" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -115,6 +115,7 @@ def test_a_command_replaces_what_it_wrote_and_with_force_other_files(capsys):
         (["train", "a.csv", "a.csv", "--out", "m.keras", "--hidden", "9" * 30], 4, "whole numbers of 1 to 65,536"),
         (["run", "x.yaml", "--set", "name=" + "[" * 10_000], 4, "not valid YAML"),
         (["run", "x.yaml", "--set", "name={1: 2}"], 4, "not valid YAML"),
+        (["serve", "m", "--tls-key", "k"], 6, "--tls-certificate and --tls-key: give both"),
         (["serve", "m", "--poll-seconds", "-1"], 2, "is not a finite number from 0.01 to"),
     ],
 )  # fmt: skip

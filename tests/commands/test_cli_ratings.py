@@ -86,7 +86,7 @@ def test_an_aggregation_trains_on_its_estimates(files, tmp_path, monkeypatch, me
         (("t1", "zoe", "inf"), (), 3, "bad.csv, row 242, column 'label': 'inf' is not a finite number"),
         (("t1", "zoe", "nan"), (), 3, "bad.csv, row 242, column 'label': 'nan' is not a finite number"),
         (("t1", "zoe", "much"), (), 3, "bad.csv, row 242, column 'label': 'much' is not a number"),
-        (None, ("--low", 5, "--high", 1), 4, "below high"),
+        (None, ("--low", 5, "--high", 1), 4, "--low must be below --high"),
         (None, ("--classes", "a,b"), 4, "--classes a,b: ratings have no classes"),
         (None, ("--method", "dawid-skene"), 4, "dawid-skene"),
         (None, ("--method", "medain"), 4, "Did you mean 'median'?"),

@@ -116,7 +116,7 @@ def test_taggers_learn_from_sentences_that_are_not_hidden(monkeypatch):
     assert by_method(found)["score"].to_dict() == {"majority-vote": 1, "gold": 1, "deep-em": 0}
     with pytest.raises(ConfigError, match="leave out instances and tasks"):
         compare(crowd, ["a text"])
-    with pytest.raises(ConfigError, match="sentences are learned by a network that the settings name: leave it out"):
+    with pytest.raises(ConfigError, match="the settings name the network for sentences: leave it out"):
         compare(crowd, settings=TaggerSettings(), base=keras.Sequential())
 
 

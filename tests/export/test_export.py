@@ -287,7 +287,7 @@ def test_several_inputs_are_served_by_their_keras_names(structure, tmp_path):
     }  # fmt: skip
     for wrong, message in (
         (named["left"], "give the inputs by name, as the model takes them: left, right"),
-        ({"left": named["left"]}, "the model takes left, right, the instances have left"),
+        ({"left": named["left"]}, "the model takes left, right, got left"),
         ({**named, "right": named["right"][:2]}, "different numbers of rows: {'left': 3, 'right': 2}"),
         ({**named, "right": named["right"][:, :2]}, r"right has shape \[3, 2\]"),
     ):

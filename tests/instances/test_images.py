@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from pictures import encoded
 from PIL import Image
+from refusals import bad_row
 
 from crowdzoo.errors import DataError
 from crowdzoo.instances import IMAGES, read_instances
@@ -227,10 +228,10 @@ def test_a_bad_image_is_named_by_the_column_of_the_file(tmp_path, inputs):
     (tmp_path / "a.csv").write_text("task,photo,age\nx,a.jpg,3\n")
     layout = Layout.of_second("image=photo", {}) if inputs is None else None
     kind = IMAGES if inputs is None else tables(inputs)
-    with pytest.raises(DataError, match=r"row 2, column 'photo': 'a\.jpg' is cut off or damaged"):
+    with pytest.raises(DataError, check=bad_row(2, "photo", "a.jpg")):
         read_instances(tmp_path / "a.csv", kind, layout)
     (tmp_path / "a.csv").write_text("task,photo,age\nx,,3\n")
-    with pytest.raises(DataError, match=r"row 2, column 'photo': '' is empty"):
+    with pytest.raises(DataError, check=bad_row(2, "photo", "")):
         read_instances(tmp_path / "a.csv", kind, layout)
 
 

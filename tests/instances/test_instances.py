@@ -5,6 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import bad_row
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -68,7 +69,7 @@ def test_texts_are_read_beside_gold_and_split(tmp_path):
     assert (found.tasks.tolist(), found.gold.tolist(), found.split.tolist()) == (
         ["007", "2"], ["3.5", ""], ["train", "eval"]
     )  # fmt: skip
-    with pytest.raises(DataError, match=r"row 3, column 'text': ' ' is empty\. Give a text"):
+    with pytest.raises(DataError, check=bad_row(3, "text", " ")):
         read_instances(write(tmp_path, "task,text\n1,a\n2, \n"), TEXTS)
     with pytest.raises(DataError, match=r"has no column 'text'; its columns are \['task', 'a'\]"):
         read_instances(write(tmp_path, "task,a\n1,2\n"), TEXTS)
@@ -77,7 +78,7 @@ def test_texts_are_read_beside_gold_and_split(tmp_path):
 def test_missing_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(DataError, match="does not exist"):
         read_instances(tmp_path / "nowhere.csv")
-    with pytest.raises(DataError, match=r"read from .parquet, .xlsx, .csv"):
+    with pytest.raises(DataError, match=r"instances are .parquet, .xlsx, .csv"):
         read_instances(write(tmp_path, "", "instances.ods"))
     with pytest.raises(DataError, match="not a whole Parquet file"):
         read_instances(write(tmp_path, "no parquet", "instances.parquet"))

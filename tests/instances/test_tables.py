@@ -101,9 +101,7 @@ def test_lists_of_numbers_beside_other_columns_are_vectors(tmp_path):
 
 def test_free_text_and_ids_are_noticed_and_named(tmp_path):
     rows = "".join(f"{row},word {row % 40},{row % 19}x\n" for row in range(60))
-    with pytest.raises(
-        DataError, match=r"column 'comment' has 40 different values in 60 rows: leave.*inputs: \{comment: text\}"
-    ):
+    with pytest.raises(DataError, match=r"has 40 different values in 60 rows: leave.*inputs=\{'comment': 'text'\}"):
         columns_of(csv(tmp_path, "task,comment,size\n" + rows))
     found = columns_of(csv(tmp_path, "task,comment,size\n" + rows), comment="category")
     assert len(set(found["comment"])) == 40
@@ -145,7 +143,7 @@ def test_columns_of_a_trained_model_are_matched_by_their_served_names(tmp_path):
     np.testing.assert_array_equal(found["age__years_"], [np.nan, np.nan])
     with pytest.raises(DataError, match=r"has no column 'city', which the model takes.*Did you mean 'City'"):
         typed_columns(table_of(csv(tmp_path, "task,age (years),City\n1,2,a\n")), types)
-    with pytest.raises(DataError, match=r"takes no column 'shoe', only \['city', 'age__years_'\]\. Leave the column"):
+    with pytest.raises(DataError, match=r"takes \['city', 'age__years_'\], not 'shoe'\. Leave the column"):
         typed_columns(table_of(csv(tmp_path, "task,age__years_,city,shoe\n1,2,a,3\n")), types)
     empty = parquet(tmp_path, task=[1], age__years_=pa.nulls(1), city=pa.nulls(1))
     assert typed_columns(table_of(empty), types)["city"].tolist() == [""]
@@ -179,7 +177,7 @@ def test_columns_in_memory_are_read_as_those_of_a_file():
 def test_a_gap_beyond_the_rows_by_which_a_file_is_recognised_is_refused_with_the_way_to_a_table(tmp_path):
     path = tmp_path / "i.csv"
     path.write_text("task,f0,f1\n" + "".join(f"{row},1,2\n" for row in range(1000)) + "last,1,\n")
-    with pytest.raises(DataError, match=r"row 1002, column 'f1'.* inputs f1=number"):
+    with pytest.raises(DataError, match=r"row 1002, column 'f1'.* inputs={'f1': 'number'}"):
         read_instances(path)
     found = read_instances(path, tables({"f1": "number"}))
     assert np.isnan(found.values["f1"][-1])
@@ -188,7 +186,7 @@ def test_a_gap_beyond_the_rows_by_which_a_file_is_recognised_is_refused_with_the
 def test_a_column_that_may_be_the_truth_is_said_before_a_model_learns_from_it(tmp_path):
     path = tmp_path / "i.csv"
     path.write_text("task,f0,label\n1,2,cat\n2,3,dog\n")
-    with pytest.warns(DataWarning, match="instance_columns=.gold=label"):
+    with pytest.warns(DataWarning, match="instance_columns={'gold': 'label'}"):
         read_instances(path)
     found = read_instances(path, layout=Layout.of_second({"gold": "label"}, {}))
     assert found.gold.tolist() == ["cat", "dog"]

@@ -102,7 +102,7 @@ def test_the_column_of_texts_has_usual_names(tmp_path, name):
 
 def test_texts_that_are_read_as_classes_are_warned_of():
     texts = [f"this is text {number}" for number in range(30)]
-    with pytest.warns(DataWarning, match="30 classes look like texts .*--kind free-text"):
+    with pytest.warns(DataWarning, match="30 classes look like texts .*use kind='free-text'"):
         Annotations.from_arrays(range(30), ["ann"] * 30, texts)
     crowd = Annotations.from_arrays(range(30), ["ann"] * 30, texts, kind="free-text")
     assert crowd.classes is None

@@ -169,7 +169,7 @@ def test_gold_is_renamed_as_the_answers_and_a_class_that_nobody_marked_is_said(f
     found = kind_of("region").training.read(files / "jobs", files / "photos", **given)
     assert {region.label for image in found.gold for region in image.regions} == {"cell"}
     save(tmp_path / "gold" / "03.png", np.full((H, W), 25))
-    with pytest.warns(DataWarning, match=r"\['25'\], and annotators have \['cell'\] alone.*rename='25=cell'"):
+    with pytest.warns(DataWarning, match=r"\['25'\], and annotators have \['cell'\] alone.*rename={'25': 'cell'}"):
         kind_of("region").training.read(files / "jobs", files / "photos", **given)
 
 
@@ -205,10 +205,9 @@ def test_networks_for_masks_take_settings_and_no_base():
     said = Annotations.from_arrays([0], [0], [MarkedImage(4, 6)], kind="region")
     with pytest.raises(ConfigError, match="no network for feature vectors learns regions: run crowdzoo compare ANNO"):
         compare(said, ["a.png"])
-    with pytest.raises(ConfigError, match="base: regions are learned by a network that the settings name"):
-        compare(
-            said, ["a.png"], base=lambda context: None, settings=kind_of("region").training.settings("image-segmenter")
-        )
+    settings = kind_of("region").training.settings("image-segmenter")
+    with pytest.raises(ConfigError, match="base: the settings name the network for regions"):
+        compare(said, ["a.png"], base=lambda context: None, settings=settings)
 
 
 # === Pipeline ===

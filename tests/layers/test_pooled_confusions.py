@@ -147,7 +147,7 @@ def test_padding_and_a_batch_of_nothing_else_cost_nothing(form, per_class):
 
 def test_counts_of_another_shape_and_accuracies_of_the_full_form_are_refused():
     layer = made("full")
-    with pytest.raises(ValueError, match=r"counts must have shape \[5\], got \(4,\)"):
+    with pytest.raises(ValueError, match=r"counts have shape \[5\], got \(4,\)"):
         layer.set_counts(np.ones(4))
     with pytest.raises(ValueError, match="use annotator_confusions"):
         layer.annotator_accuracies()

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from refusals import about
 from slow_cases import quick
 from small_layers import softmax
 
@@ -255,9 +256,9 @@ def test_the_loss_of_the_weights_sums_over_the_tokens_of_a_sentence():
 
 @pytest.mark.parametrize("layer", [ConfusionMatrices, DeepEM])
 def test_an_unknown_kind_is_named_with_those_there_are(layer):
-    with pytest.raises(ValueError, match=r"unknown kind 'sequences'"):
+    with pytest.raises(ValueError, check=about("kind", "sequences")):
         layer(2, kind="sequences")
-    with pytest.raises(ValueError, match=r"DoctorNet: unknown kind 'regression'"):
+    with pytest.raises(ValueError, check=about("kind", "regression")):
         DoctorNet(2, K, kind="regression")
 
 

@@ -160,7 +160,7 @@ def test_a_keras_model_is_the_base_and_stays_as_it_was(eager):
     ("base", "message"),
     [
         (keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, activation="softmax")]), "3 classes: end it in"),
-        (lambda context: "model", "a keras.Model, or a function that makes one, is needed, got 'model'"),
+        (lambda context: "model", "must be a keras.Model, or a function that makes one, got 'model'"),
     ],
 )
 def test_a_base_that_does_not_fit_is_refused(base, message, eager):

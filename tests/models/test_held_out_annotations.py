@@ -63,7 +63,7 @@ def test_what_the_score_needs_is_said():
     with pytest.raises(DataError, match="none of these tasks is annotated"):
         HeldOutAnnotations(x, nobody, tasks=[1])
     ratings = Annotations.from_dense(np.array([[0.5]]), kind="regression")
-    with pytest.raises(DataError, match="scores models of classes, got annotations of kind regression"):
+    with pytest.raises(DataError, match="scores models of classes, got kind regression"):
         HeldOutAnnotations(x, ratings, tasks=[0])
 
 

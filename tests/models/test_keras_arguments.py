@@ -142,9 +142,9 @@ def test_validation_split_holds_the_last_rows_out():
         (lambda m: a_model(DeepEM(R), activation="sigmoid").fit(X, ANNOTATIONS), ConfigError, "not probabilities"),
         (lambda m: m.fit(X, GOLD), DataError, r"shape \(40,\) are one a task, .*\[N, R\]\. .*CrowdModel\(base\)\.fit"),
         (lambda m: m.fit(X, ANNOTATIONS, validation_data=(X, GOLD[1:])), DataError, "40 instances, but 39 targets"),
-        (lambda m: m.evaluate(X, GOLD + 1), DataError, "class code 3, the model has 3 classes, 0 to 2"),
-        (lambda m: m.evaluate(X, GOLD + 0.5), DataError, "gold must be class codes 0 to 2, -1 where unknown"),
-        (lambda m: m.evaluate(X, GOLD - 5), DataError, "gold must be class codes 0 to 2, -1 where unknown"),
+        (lambda m: m.evaluate(X, GOLD + 1), DataError, "class code 3, the model has classes 0 to 2"),
+        (lambda m: m.evaluate(X, GOLD + 0.5), DataError, "gold must be class codes 0 to 2, -1 if unknown"),
+        (lambda m: m.evaluate(X, GOLD - 5), DataError, "gold must be class codes 0 to 2, -1 if unknown"),
         (lambda m: m.evaluate(X, np.full(N, -1)), DataError, "the truth of no task is known"),
         (
             lambda m: m.evaluate(X, np.full(N, "cat")),

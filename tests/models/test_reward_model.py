@@ -79,7 +79,7 @@ def test_what_is_no_network_of_scores_is_refused():
     with pytest.raises(ConfigError, match="the scorer Own does not say what it takes"):
         RewardModel(Own())
     two = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    with pytest.raises(ConfigError, match=r"one score an instance, \[batch, 1\], got \(None, 2\)"):
+    with pytest.raises(ConfigError, match=r"the shape \[batch, 1\], got \(None, 2\)"):
         RewardModel(two)
 
 

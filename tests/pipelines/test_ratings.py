@@ -1,6 +1,7 @@
 """Task regression: its configuration."""
 
 import pytest
+from refusals import bad_row
 
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.pipelines.config.load import load_config
@@ -33,7 +34,7 @@ def test_a_rating_outside_of_the_scale_stops_the_run_and_is_named(inputs):
     with open(inputs / "ratings.csv", "a") as file:
         file.write("t1,zoe,10.5\n")
     config = load_config(inputs / "stars.yaml", {"output.root": str(inputs / "out")})
-    with pytest.raises(DataError, match=r"ratings.csv, row 182, column 'label': 10.5 is outside of the scale 0 to 10"):
+    with pytest.raises(DataError, check=bad_row(182, "label", 10.5)):
         run(config, quiet=True)
 
 
@@ -52,7 +53,7 @@ def test_defaults_suit_the_task(inputs):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("data.low", 12, "stars.yaml, data: low must be below high, got low=12.0, high=10.0."),
+        ("data.low", 12, "stars.yaml, data.low must be below data.high, got data.low: 12.0, data.high: 10.0."),
         ("data.high", "ten", "data.high: must be a number from -1e30 to 1e30, got 'ten'"),
         ("data.classes", ["a", "b"], "data.classes is not for kind regression, where data has dataset, annotations, "
          "instances, low, high, on_bad_rows, on_duplicate, exclude, platform, field, image, columns, "),

@@ -187,5 +187,5 @@ def test_ids_that_a_reader_would_take_for_one_are_not_written(tmp_path, capsys):
     assert (
         cli.main(["convert", str(tmp_path / "ann.jsonl"), "--platform", "doccano", "--out", str(tmp_path / "out")]) == 3
     )
-    assert "' 2' and '2' would be one name when the file is read. Rename one." in capsys.readouterr().err
+    assert "' 2' and '2' would be read as one name. Rename one." in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

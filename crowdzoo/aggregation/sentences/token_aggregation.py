@@ -18,7 +18,7 @@ from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregat
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.checks.constraints import Choice, setting
 from crowdzoo.data.tags import SCHEMES, TagSet
-from crowdzoo.errors import ConfigError, short_repr
+from crowdzoo.errors import bad_setting
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
@@ -61,10 +61,8 @@ class TokenAggregation(Aggregator):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.settings, dict) or not all(isinstance(name, str) for name in self.settings):
-            raise ConfigError(
-                "TokenAggregation: settings must be a dictionary of the method's settings, "
-                f"got {short_repr(self.settings)}."
-            )
+            reason = "must be a dictionary of the method's settings"
+            raise bad_setting("settings", reason, self.settings, "TokenAggregation")
         self.of_tokens  # noqa: B018  (checks method and settings)
 
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:

@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage
-from crowdzoo.errors import DataError, DataWarning, short_repr
+from crowdzoo.errors import DataError, DataWarning, Setting, short_repr
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.regions.masks import categories
 from crowdzoo.kinds.scoring import Objects
@@ -74,7 +74,8 @@ class RegionReading(Reading[Annotations, Objects]):
                 strange.append(f"image {task!r} is of size {[*size]} there, and {marked} of the annotators.")
                 del known[task]
         if strange and on_bad_rows == "error":
-            raise DataError(f"{path}: {strange[0]} Correct one of them, or leave it out: on_bad_rows='reject'.")
+            fix = Setting("on_bad_rows", "reject")
+            raise DataError(f"{path}: {strange[0]} Correct one of them, or leave it out: {fix}.", fix=fix)
         if strange and known.keys().isdisjoint(answers):
             raise DataError(
                 f"{path}: no image has the size that annotators saw: {strange[0]} Give images of their size."
@@ -112,7 +113,8 @@ def _masks(files: list[ExportFile], on_bad_rows: str) -> dict[str, MarkedImage]:
             images[file.annotator] = MarkedImage.of(*read_mask(file)[:2])
         except DataError as error:
             if on_bad_rows == "error":
-                raise DataError(f"{file.name} {error} Or leave it out: on_bad_rows='reject'.") from None
+                fix = Setting("on_bad_rows", "reject")
+                raise DataError(f"{file.name} {error} Or leave it out: {fix}.", fix=fix) from None
             warnings.warn(f"{file.name} is left out: it {error}", DataWarning, stacklevel=4)
     return images
 
@@ -123,7 +125,7 @@ def _check_categories(path: Path, names: set[str], others: set[str]) -> None:
         near = max(sorted(others), key=lambda name: SequenceMatcher(None, strange[0].lower(), name.lower()).ratio())
         message = (
             f"{path}: has the categories {short_repr(strange)}, and annotators have {short_repr(sorted(others))} "
-            f"alone. If they are the same, name them alike, such as rename={f'{strange[0]}={near}'!r}."
+            f"alone. If they are the same, name them alike, such as {Setting('rename', {strange[0]: near})}."
         )
         if names.isdisjoint(others):
             raise DataError(message)

@@ -19,7 +19,7 @@ from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.data.label_kinds import SEQUENCE
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.data.tags import READ_AS, spans_of
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
@@ -130,7 +130,7 @@ class SpanTraining(Training[CrowdSequences, "SequenceAggregation", Tags]):
     def settings(self, base: str, **given: Any) -> TaggerSettings:
         """See `Training.settings`."""
         for name in sorted(given.keys() - {field.name for field in fields(TaggerSettings)}):
-            raise ConfigError(f"{name.replace('_', '-')}: is not for sentences; leave it out.")
+            raise ConfigError(f"{Setting(name)}: is not for sentences; leave it out.")
         return TaggerSettings(**given)
 
     def settings_class(self, base: str) -> type[TaggerSettings]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from crowdzoo.errors import BadRow, ConfigError, DataError, did_you_mean
+from crowdzoo.errors import BadRow, ConfigError, DataError, Setting, did_you_mean
 from crowdzoo.files.text import is_text, shown
 from crowdzoo.files.writing import write_rows
 from crowdzoo.reading.platforms.export import Export, is_picture
@@ -55,7 +55,7 @@ def write_export_instances(
         if own not in columns_in_file:
             listed = ", ".join(f"'{column}'" for column in columns_in_file) or "none"
             hint = did_you_mean(own, columns_in_file)
-            raise ConfigError(f"{option}={own!r} is no column of the export; there are: {listed}.{hint}")
+            raise ConfigError(f"{Setting(option, own)} is no column of the export; there are: {listed}.{hint}")
     names = _names(columns_in_file, tasks, {own: name for name, own in (columns or {}).items()}, keep)
     written = {own: name for own, name in names.items() if name is not None}
     header = ["task", *written.values(), *(["gold"] if gold else [])]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.instance_kinds import IMAGES
-from crowdzoo.errors import DataError, ServingError, short_repr
+from crowdzoo.errors import DataError, ServingError, Setting, short_repr
 from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, check_ending, read_table, shown_names
 from crowdzoo.reading.instances.upright_image import FORMATS, MAX_MEGAPIXELS, read_image
 from crowdzoo.reading.tables.layout import Layout
@@ -25,7 +25,6 @@ _URL = (
     "is a URL. Download the images, and give the paths of the files; beside an export of a labelling platform give "
     "their folder, as in crowdzoo train EXPORT FOLDER --platform NAME."
 )
-_OUTSIDE = "leads out of the table's folder. Move the image into it, or allow such paths: outside_images=True."
 MOST_PASSED = 50_000  # files that are looked through for an image in a hundred
 
 
@@ -86,7 +85,8 @@ def image_paths(table: Table) -> np.ndarray:
         root = os.path.realpath(home.parent)
         real = [root if "\0" in name else os.path.realpath(path) for name, path in zip(names, paths, strict=True)]
         outside = [place for place, path in enumerate(real) if os.path.commonpath((root, path)) != root]
-        table.complain(outside, "image", names, _OUTSIDE)
+        fix = f"Move the image into it, or allow such paths: {Setting('outside_images', True)}."
+        table.complain(outside, "image", names, f"leads out of the table's folder. {fix}")
     return paths
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import IMAGES, TEXTS, InstanceKind
 from crowdzoo.data.vocabulary import is_among, name_texts
-from crowdzoo.errors import SHOWN, DataError, DataWarning
+from crowdzoo.errors import SHOWN, DataError, DataWarning, Setting
 from crowdzoo.reading.instances.gold import parse_classes, parse_ratings
 from crowdzoo.reading.instances.readers import reader_of, recognised
 from crowdzoo.reading.instances.table import Table, read_table, shown_names, task_names
@@ -205,7 +205,7 @@ def read_instances(
     values, names = reader.values(table)
     learned = [name for name in (values if isinstance(values, dict) else names or ()) if may_be_gold(name)]
     if gold is None and learned:
-        option = f"instance_columns={f'gold={learned[0]}'!r}"
+        option = Setting("instance_columns", {"gold": learned[0]})
         text = (
             f"{path}: column '{learned[0]}' is taken for what a model learns from. If it is the truth, give {option}."
         )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.data.rankings import Rankings, find_problems
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, Setting
 from crowdzoo.reading.instances.table import check_has, read_table
 from crowdzoo.reading.tables.layout import Layout
 
@@ -30,10 +30,8 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
 
     def check(name: str, header: Sequence[str]) -> None:
         if {"left", "right"} <= {*header} and "rank" not in header:
-            raise DataError(
-                f"{name}: holds pairs (left, right), not lists in order (task, rank): leave rankings out, on the "
-                "command line --rankings."
-            )
+            unused = Setting("rankings")
+            raise DataError(f"{name}: holds pairs (left, right), not lists in order (task, rank): leave out {unused}.")
         check_has(name, header, ("annotator", "task", "rank"))
 
     table = read_table(path, COLUMNS, check, layout, ("annotator", "task"))

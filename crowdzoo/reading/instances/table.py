@@ -413,9 +413,7 @@ def check_ending(path: Path) -> None:
     """Refuses a file that is not regular, or whose name has another ending."""
     check_regular(path)
     if path.suffix not in (".parquet", WORKBOOK) and not plain_name(path).endswith((".csv", ".tsv")):
-        raise DataError(
-            f"{path}: instances are read from .parquet, .xlsx, .csv or .tsv files; text also in .gz or .zip."
-        )
+        raise DataError(f"{path}: instances are .parquet, .xlsx, .csv or .tsv files; text also in .gz or .zip.")
 
 
 def check_has(name: str, header: Sequence[str], needed: Sequence[str]) -> None:

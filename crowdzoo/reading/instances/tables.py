@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.instance_kinds import CATEGORY, IMAGE, NUMBER, TABLES, TEXT, VECTOR
-from crowdzoo.errors import DataError, DataWarning, did_you_mean
+from crowdzoo.errors import DataError, DataWarning, Setting, did_you_mean
 from crowdzoo.files.served_model import served_name
 from crowdzoo.reading.instances.images import checked_images
 from crowdzoo.reading.instances.table import (
@@ -169,9 +169,7 @@ def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarra
             f"{shown_names(columns.values())}.{did_you_mean(missing[0], extra)}"
         )
     if extra:
-        raise DataError(
-            f"{table.name}: the model takes no column {extra[0]!r}, only {shown_names(types)}. Leave the column out."
-        )
+        raise DataError(f"{table.name}: the model takes {shown_names(types)}, not {extra[0]!r}. Leave the column out.")
     return _typed(table, {name: (columns[name], kind) for name, kind in types.items()})
 
 
@@ -281,7 +279,7 @@ def _column(table: Table, name: str, kind: str) -> np.ndarray:
         numbers, unreadable = _parsed(table, name)
         reason = (
             "is not a number, but most values of this column are. Correct it, leave it empty where it is missing, or "
-            f"declare the column as categories: inputs: {{{name}: {CATEGORY}}}."
+            f"declare the column as categories: {Setting('inputs', {name: CATEGORY})}."
         )
         table.complain(np.flatnonzero(unreadable), name, table.names(name), reason)
     elif is_number(column.type):
@@ -319,7 +317,7 @@ def _check_categories(table: Table, name: str) -> None:
     if len(different) >= _MANY_VALUES and len(different) > _MANY_ROWS * known:
         raise DataError(
             f"{table.name}: column {name!r} has {len(different):,} different values in {known:,} rows: leave it "
-            f"out, or use it as a text, inputs: {{{name}: {TEXT}}}. If they are categories, say {CATEGORY} there."
+            f"out, or use it as a text, {Setting('inputs', {name: TEXT})}. For categories, say {CATEGORY} there."
         )
 
 
@@ -335,7 +333,7 @@ def _are_numbers(table: Table, name: str) -> bool:
 def _check_decimal(table: Table, name: str) -> None:
     """Refuses numbers with a decimal comma, which would be taken for categories."""
     if table.decimal == "." and _are_numbers(dataclasses.replace(table, decimal=","), name):
-        reason = "is not a number. For numbers with a decimal comma give decimal=','."
+        reason = f"is not a number. For numbers with a decimal comma give {Setting('decimal', ',')}."
 
         def check(part: Table) -> None:
             part.complain(np.flatnonzero(_parsed(part, name)[1]), name, part.names(name), reason)

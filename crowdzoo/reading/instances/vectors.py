@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.data.numbers import parse_numbers
-from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean
+from crowdzoo.errors import SHOWN, BadRow, DataError, Setting, did_you_mean
 from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, shown_names
 
 __all__ = ["VECTORS"]
@@ -83,7 +83,8 @@ def _check_finite(table: Table, matrix: np.ndarray, names: Sequence[str]) -> Non
             value = float(matrix[row, column])
             reason = "is not a finite number of 32 bits. Give a number, or leave the task out."
             if np.isnan(value):
-                reason += f" To learn from missing values, declare the column: inputs {names[column]}=number."
+                number = Setting("inputs", {names[column]: "number"})
+                reason += f" To learn from missing values, declare the column: {number}."
             rows.append(BadRow(table.name, int(table.rows[row]), names[column], value, reason))
         raise DataError("Some features cannot be used.", rows, len(bad))
 

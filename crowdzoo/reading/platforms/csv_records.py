@@ -7,11 +7,10 @@ from itertools import chain
 from typing import IO
 
 from crowdzoo.errors import BadRow, DataError, shorten
-from crowdzoo.files.text import LONGEST_LINE, is_text, readable
+from crowdzoo.files.text import LONGEST_LINE, is_text, not_utf8, readable
 from crowdzoo.reading.platforms.export_file import ExportFile
 
 _SEPARATORS = ",\t;"
-_NOT_UTF8 = "is not UTF-8 text. Save the file as UTF-8, or give its encoding, such as encoding='latin-1'."
 
 
 def csv_records(file: ExportFile) -> Iterator[tuple[int, dict[str, str] | BadRow]]:
@@ -57,7 +56,7 @@ def _lines(file: ExportFile, stream: IO[bytes]) -> Iterator[str]:
 def _header(file: ExportFile, row: list[str]) -> list[str]:
     header = [name.strip() for name in row]
     if not is_text("".join(header)):
-        raise DataError(f"{file.name}, row 1: the header {_NOT_UTF8}")
+        raise DataError(f"{file.name}, row 1: the header {not_utf8()}")
     twice, times = Counter(header).most_common(1)[0]
     if times > 1:
         raise DataError(f"{file.name}: column '{twice}' is there {times} times. Keep one.")
@@ -70,7 +69,7 @@ def _row(file: ExportFile, line: int, header: list[str], row: list[str]) -> dict
         reason = f"has {len(row)} value{'s' * (len(row) != 1)} where the header has {len(header)}."
         return BadRow(file.name, line, None, row_text, reason)
     if not is_text("".join(row)):
-        return BadRow(file.name, line, None, row_text, _NOT_UTF8)
+        return BadRow(file.name, line, None, row_text, not_utf8())
     cells = [value.strip() for value in row]
     if cells == header:  # of files that were joined
         return BadRow(file.name, line, None, row_text, "repeats the names of the columns. Remove the line.")

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import SHOWN, BadRow, ConfigError, CrowdzooError, DataError, did_you_mean, short_repr, unknown
+from crowdzoo.errors import SHOWN, BadRow, ConfigError, DataError, Setting, did_you_mean, short_repr, unknown
 from crowdzoo.files.text import shown
 from crowdzoo.plugins import Table
 from crowdzoo.reading.platforms.argilla import ARGILLA
@@ -116,7 +116,7 @@ class Export:
         is_csv, is_text = self.platform.records is csv_records, self.platform.suffixes[0] not in _ENDINGS
         for name, value, fits in (("encoding", encoding, is_text), ("separator", separator, is_csv)):
             if value is not None and not fits:
-                raise ConfigError(f"{name}: exports of {self.platform.title} have none. Leave it out.")
+                raise ConfigError(f"{Setting(name)}: exports of {self.platform.title} have none. Leave it out.")
         files = export_files(path, self.platform.suffixes)
         self.files = [replace(file, encoding=encoding, separator=separator) for file in files]
         if not self.files:
@@ -158,7 +158,8 @@ class Export:
         if several := [name for name, ids in self._images.items() if len(ids) > 1]:
             ids = " and ".join(sorted(self._images[several[0]])[:2])
             text = f"different images have one name, such as {several[0]!r} with the ids {ids}"
-            advice = "Tasks are named after both. If they are one image, name tasks after its file: image='image'."
+            named = Setting("image", "image")
+            advice = f"Tasks are named after both. If they are one image, name tasks after its file: {named}."
             warnings.warn(f"{self.name}: {text}. {advice}", UserWarning, stacklevel=2)
         if bad and not sorts:
             raise DataError(f"{self.name}: no entry can be read.", bad)
@@ -183,15 +184,16 @@ class Export:
         chosen = {sorts.get(name, "") for name in ([*sorts] if self._field is None else [self._field])}
         if chosen == {"ranking"} and not self.pairs:
             rows = "" if self.platform.pairs else " Write a row for each pair of a ranking (docs/platforms.md)."
-            raise DataError(f"{self.name}: the answers are rankings.{rows} Read them with kind='preference'.")
+            kind = Setting("kind", "preference")
+            raise DataError(f"{self.name}: the answers are rankings.{rows} Read them with {kind}.")
         if self._field is not None and self._field in sorts:
             if self._reads(sort := sorts[self._field]):
                 return self._field
             what = _ANSWERS.get(sort, f"something else than {self._wanted}")
-            raise ConfigError(f"{self.name}: field={self._field!r} is answered with {what}.")
+            raise ConfigError(f"{self.name}: {Setting('field', self._field)} is answered with {what}.")
         if self._field is not None:
             raise ConfigError(
-                f"{self.name}: field={self._field!r} is no question of this export; there are: {listed}."
+                f"{self.name}: {Setting('field', self._field)} is no question of this export; there are: {listed}."
                 f"{did_you_mean(self._field, sorts)}"
             )
         for sort in self._sorts:
@@ -200,15 +202,16 @@ class Export:
                 return names[0]
             if names:
                 shown_names = ", ".join(f"'{name}'" for name in names)
-                items = " If they are items of a task: field='{}'.".format(re.sub(r"\d+$", "*", names[0]))
+                pattern = re.sub(r"\d+$", "*", names[0])
+                items = f" If they are items of a task: {Setting('field', pattern)}." if "*" in pattern else ""
                 raise ConfigError(
-                    f"{self.name}: answers several questions: {shown_names}. Choose one, such as field={names[0]!r}."
-                    f"{items if '*' in items else ''}"
+                    f"{self.name}: answers several questions: {shown_names}. Choose one, such as "
+                    f"{Setting('field', names[0])}.{items}"
                 )
         hints = [f"'{name}' ({_ANSWERS[sort]})" if sort in _ANSWERS else f"'{name}'" for name, sort in sorts.items()]
         listed = ", ".join(hints) or "none"
         if self.platform.regions and not hints:
-            listed += ". Its regions are read with kind='region'"
+            listed += f". Its regions are read with {Setting('kind', 'region')}"
         what = f"has no question that is answered with {self._wanted}; the questions are: {listed}."
         raise DataError(f"{self.name}: {what}")
 
@@ -249,8 +252,8 @@ class Export:
             ]
             if not matching:
                 raise ConfigError(
-                    f"{self.name}: image={self._image!r} is no column of what annotators saw; there are: {listed}."
-                    f"{did_you_mean(self._image, values)}"
+                    f"{self.name}: {Setting('image', self._image)} is no column of what annotators saw; there are: "
+                    f"{listed}.{did_you_mean(self._image, values)}"
                 )
             return matching[0]
         pictures = [name for name, links in values.items() if not links]
@@ -260,7 +263,7 @@ class Export:
         example = (pictures or [*values, "image"])[0]
         raise ConfigError(
             f"{self.name}: which column names the image of a task? What annotators saw has the columns {listed}. Give "
-            f"it, such as image={example!r}."
+            f"it, such as {Setting('image', example)}."
         )
 
     def records(self) -> Iterator[Record | BadRow]:
@@ -336,7 +339,7 @@ class Export:
         """The end of a message: of which platform a file is, or what to choose."""
         for other in PLATFORMS.values():
             if other is not self.platform and _looks_like(file, other):
-                return f"It looks like an export of {other.title}: write platform={other.name!r}."
+                return f"It looks like an export of {other.title}: write {Setting('platform', other.name)}."
         return self.platform.menu
 
 
@@ -360,7 +363,7 @@ def _bad_row(file: ExportFile, number: int, bad: BadValue) -> BadRow:
 def _looks_like(file: ExportFile, platform: Platform) -> bool:
     try:
         entry: Any = next((entry for _, entry in platform.records(file) if not isinstance(entry, BadRow)), None)
-    except CrowdzooError:  # of another format, a folder
+    except (ConfigError, DataError):  # of another format, a folder
         return False
     return entry is not None and platform.is_own(entry)
 

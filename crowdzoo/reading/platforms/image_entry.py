@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from crowdzoo.errors import Setting
 from crowdzoo.reading.platforms.record import Marked, Record, id_text, label_text
 
 LABEL = "label"
@@ -32,7 +33,7 @@ def read_image(entry: Mapping[str, Any], question: str, spans: bool, file_annota
     record.left_out = ["boxes, polygons and other shapes"] * entry["shapes"]
     if question == LABEL:
         names = [f"{tag[LABEL]}.{name}" for tag in entry["tags"] for name in tag["attributes"] if name not in _USUAL]
-        record.left_out += [f"attributes of tags, which are read with field={name!r}" for name in names]
+        record.left_out += [f"attributes of tags, which are read with {Setting('field', name)}" for name in names]
     for who in entry["marked"]:
         labels = dict.fromkeys(_label(tag, question) for tag in entry["tags"] if tag.get("annotator", who) == who)
         record.add(who or file_annotator, [label for label in labels if label is not None], empty)

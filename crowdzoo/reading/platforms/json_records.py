@@ -49,9 +49,7 @@ def _line(file: ExportFile, stream: IO[bytes], number: int) -> bytes:
 def _whole(file: ExportFile, content: bytes, skipped: int) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     """The entries of a file that is one JSON value."""
     if len(content) >= MOST_BYTES:
-        raise DataError(
-            f"{file.name}: holds more than {MOST_BYTES >> 30} GiB of JSON. Export it in parts, into one folder."
-        )
+        raise DataError(f"{file.name}: more than {MOST_BYTES >> 30} GiB of JSON. Export it in parts, into one folder.")
     try:
         value = parse_json(content, constants=True)
     except JsonError as error:

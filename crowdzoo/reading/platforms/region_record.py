@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdzoo.data.regions import MarkedImage
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, Setting
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Record
 
@@ -29,8 +29,9 @@ def region_record(
         ConfigError: the platform has no regions.
     """
     if platform.regions is None:
-        fix = "Write them as a table (docs/platforms.md has code), or as files of COCO, for platform='coco'."
-        raise ConfigError(f"crowdzoo does not read regions of {platform.title}. {fix}")
+        fix = "Write them as a table (docs/platforms.md has code), or as files of COCO, for"
+        coco = Setting("platform", "coco")
+        raise ConfigError(f"crowdzoo does not read regions of {platform.title}. {fix} {coco}.", fix=coco)
     record, size, marked = platform.regions(entry, question)
     for name, regions, *seconds in marked:
         who = annotator if name == "" else name

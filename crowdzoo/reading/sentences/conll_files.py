@@ -16,7 +16,7 @@ from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.tags import OUTSIDE, READ_AS, TagSet, allowed_tags, mended, tag_problem, tag_problems
 from crowdzoo.data.vocabulary import names_array
-from crowdzoo.errors import BadRow, DataError, did_you_mean, shorten
+from crowdzoo.errors import BadRow, DataError, Setting, did_you_mean, shorten
 from crowdzoo.files.text import is_text
 from crowdzoo.reading.sentences.text_lines import TextFile, integers_if_all, write_lines
 
@@ -190,9 +190,8 @@ def _folder(folder: Path, *options: Any) -> list[_Conll]:
         readers.append(reader)
         _check_same_sentences(readers[0], reader)
     if not readers:
-        raise DataError(
-            f"{folder} holds no files. If its folders are a platform's export, such as brat's: --platform brat."
-        )
+        fix = f"If its folders are a platform's export, such as brat's: {Setting('platform', 'brat')}."
+        raise DataError(f"{folder} holds no files. {fix}")
     return readers
 
 
@@ -267,7 +266,8 @@ class _Conll:
             raise DataError(f"{self.file.name} has no sentences.")
         if self.last_only and not self.answers and not self.file.num_bad:
             raise DataError(f"{self.file.name} has no true tags: its last column holds {MISSING} alone.")
-        self.file.stop_if_bad(hint=_WAY * self.breaks_scheme)
+        mend = f"read with {Setting('on_bad_tags', 'mend')} (corrects the letters and keeps the spans)"
+        self.file.stop_if_bad(hint=f" Fix tags that break the scheme, or {mend}." * self.breaks_scheme)
         return self
 
     def _check_width(self, number: int, line: str, width: int) -> None:
@@ -351,9 +351,6 @@ class _Conll:
         """The answers in codes of the classes."""
         place = tag_set.codes(self.vocabulary)
         return [(task, annotator, place[codes]) for task, annotator, codes in self.answers]
-
-
-_WAY = " Fix tags that break the scheme, or read with on_bad_tags='mend' (corrects the letters and keeps the spans)."
 
 
 _IN_OTHER_SCHEME = {"L": "E", "E": "L", "U": "S", "S": "U", "BILOU": "IOBES", "IOBES": "BILOU"}

@@ -10,7 +10,7 @@ import numpy as np
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.drawn_spans import GOLD
 from crowdzoo.data.tags import READ_AS, TagSet
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.reading.sentences.conll_files import read_conll
 from crowdzoo.reading.sentences.span_files import read_spans
 from crowdzoo.reading.tables.options import not_excluded
@@ -51,15 +51,17 @@ def read_sentences(
     """
     for name, value in (("field", field), ("encoding", encoding)):
         if value is not None and platform is None:
-            raise ConfigError(f"{name} belongs to an export of a labelling platform: name the platform as well.")
+            raise ConfigError(f"{Setting(name)} belongs to an export of a labelling platform: name it as well.")
     if platform is None and Path(Path(path).name.removesuffix(".gz")).suffix != ".jsonl":
         if strange := next((name for name, value in rows.items() if value not in (None, "error")), None):
-            raise ConfigError(f"{strange} is for spans; nothing of files of columns can be left out. Correct the file.")
+            reason = "is for spans; nothing of files of columns can be left out. Correct the file."
+            raise ConfigError(f"{Setting(strange)} {reason}", setting=strange)
         sequences = read_conll(path, gold=gold, scheme=scheme, classes=classes, on_bad_tags=on_bad_tags)
         return _without(sequences, exclude or (), path)
     if gold is not None:
         end = "Of an export make such a file: `crowdzoo convert EXPORT --kind sequence --platform NAME --out DIR`."
-        raise ConfigError(f'gold: spans have their gold in the same file, {path}, in lines with "gold": true. {end}')
+        there = f'spans have their gold in the same file, {path}, in lines with "gold": true.'
+        raise ConfigError(f"{Setting('gold')}: {there} {end}", setting="gold", value=gold)
     scheme = READ_AS.get(scheme, scheme)
     types = classes and TagSet(classes, scheme).types
     sequences = read_spans(

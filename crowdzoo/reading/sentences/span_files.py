@@ -17,7 +17,7 @@ from crowdzoo.data.drawn_spans import GOLD, DrawnSpan, outermost
 from crowdzoo.data.tags import TagSet, allowed_tags, check_scheme, tags_of, type_problem
 from crowdzoo.data.tokens import split_tokens
 from crowdzoo.data.vocabulary import names_array
-from crowdzoo.errors import BadRow, DataError, did_you_mean
+from crowdzoo.errors import BadRow, DataError, Setting, did_you_mean
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_text
 from crowdzoo.reading.sentences.span_sentences import LineError, Sentence, aligned, check_keys, is_token
@@ -156,7 +156,7 @@ class _Spans:
                     is_first = False
                 except LineError as problem:
                     self.file.note(number, *problem.args)
-        self.file.stop_if_bad(hint=" Fix the file, or skip bad lines with on_bad_rows='reject'.")
+        self.file.stop_if_bad(hint=f" Fix the file, or skip bad lines with {Setting('on_bad_rows', 'reject')}.")
         if not self.sentences:
             raise DataError(f"{name} has no sentences.")
         if self.tasks is not None and [str(name) for name in self.tasks] != list(self.sentences):
@@ -200,7 +200,8 @@ class _Spans:
         if annotator in sentence.lines:
             before = f"labelled task {task!r} before, in line {sentence.lines[annotator]}"
             if self.on_duplicate == "error":
-                raise LineError("annotator", annotator, f"{before}. Keep one, or pass on_duplicate='first' or 'last'.")
+                fix = f"Keep one, or pass {Setting('on_duplicate', 'first')} or 'last'."
+                raise LineError("annotator", annotator, f"{before}. {fix}")
             reason = f"{before}; the {self.on_duplicate} one is kept."
             self.repeated.append(BadRow(self.file.name, number, "annotator", annotator, reason))
             if self.on_duplicate == "last":
@@ -354,7 +355,7 @@ class _Spans:
         answers = {**gold, **self.answers}
         types = {label for spans in answers.values() for label, _ in spans}
         if unmet := [name for name in self.layer or () if name not in types]:
-            reason = f"nobody marked a span of layer={unmet[0]!r}. Correct it, or leave it out."
+            reason = f"nobody marked a span of {Setting('layer', unmet[0])}. Correct it, or leave it out."
             raise DataError(f"{self.file.name}: {reason}")
         allowed = allowed_tags(types if self.types is None else self.types, self.scheme)
         tag_set = TagSet(self.classes or allowed, self.scheme)
@@ -397,7 +398,7 @@ class _Spans:
         warnings.warn(
             f"{self.file.name}: of {spans:,} spans, {spans - flat:,} lie inside longer ones or overlap them, and tags "
             f"lack these; {pieces:,} are in pieces, and tags fill their gaps. The method span-votes and the agreement "
-            "of annotators take spans as they are, and all else tags. layer='LABEL' reads one label alone.",
+            f"of annotators take spans as they are, and all else tags. {Setting('layer', 'LABEL')} reads one label.",
             UserWarning,
             stacklevel=4,
         )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.drawn_spans import DrawnSpan
 from crowdzoo.data.tokens import token_edges
-from crowdzoo.errors import did_you_mean, shorten
+from crowdzoo.errors import Setting, did_you_mean, shorten
 from crowdzoo.files.text import is_text, shown
 
 
@@ -51,7 +51,8 @@ class Sentence:
         for (start, end), token in zip(self.offsets.tolist(), self.tokens, strict=True):
             if start < value < end:
                 where = f"inside the token {token!r} (characters {start} to {end})"
-                return f"is {where}. Move it to the token's edge, or set on_bad_tags='mend' to mark the whole token."
+                fix = f"set {Setting('on_bad_tags', 'mend')} to mark the whole token"
+                return f"is {where}. Move it to the token's edge, or {fix}."
         side, where = (0, "begins") if name == "start" else (1, "ends")
         nearest = self.offsets[np.abs(self.offsets[:, side] - value).argmin(), side]
         return f"is no place where a token {where}. Did you mean {nearest}?"

@@ -93,9 +93,7 @@ class _Reader:
         if int(header[2]) != self.size:
             if self.size == 1:
                 return False  # a word that is a number, and its one number
-            raise DataError(
-                f"{self.file.name}: its vectors have {header[2]} numbers by its first line, not {self.size}."
-            )
+            raise DataError(f"{self.file.name}: vectors have {header[2]} numbers by its first line, not {self.size}.")
         self.count = int(header[1])
         return True
 

@@ -29,9 +29,7 @@ def write_annotations(annotations: Annotations, path: str | Path) -> Path:
         read: dict[str, str] = {}
         for name in () if names is None else map(str, names.tolist()):
             if read.setdefault(name.strip(), name) != name:
-                raise DataError(
-                    f"{path}: {read[name.strip()]!r} and {name!r} would be one name when the file is read. Rename one."
-                )
+                raise DataError(f"{path}: {read[name.strip()]!r} and {name!r} would be read as one name. Rename one.")
     columns = {
         "task": annotations.tasks[annotations.task_ids],
         "annotator": annotations.annotators[annotations.annotator_ids],

@@ -14,16 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.data.numbers import parse_numbers, without_zeros
-from crowdzoo.errors import BadRow, DataError, DataWarning, short_repr, unknown
+from crowdzoo.errors import BadRow, DataError, DataWarning, Setting, short_repr, unknown
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.sources import LABEL_OF, PART_OF, Batch, Source
 
 SEPARATORS = ("|", ";", ",", "\n")  # of several labels in a cell
-NO_ONE = (
-    "is blank or 0, and so are the columns of all other labels. Leave such rows out by missing={!r}, or name the "
-    "answer: no_label='none'."
-)
 JOINT = " | "  # between the columns that name a task
 YES = ("1", "1.0", "true", "yes", "x", "y", "on", "\N{CHECK MARK}", "ja", "oui")  # in the column of a label
 NO = ("", "0", "0.0", "false", "no", "n", "off", "nein", "non")
@@ -82,12 +78,16 @@ def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
         everybody = [who for people, _ in parts for who in {*people}]
         if len({*everybody}) < len(everybody):
             who, label = several[0]
-            typed = "\\n" if mark == "\n" else mark
             raise DataError(
                 f"{source.name}: the annotator {short_repr(who)} looks like several, and {short_repr(label)} like a "
-                f"label of each. Split both: annotator_separator='{typed}'. If it is one, name all the classes, "
-                "as in classes=A,B."
+                f"label of each. Split both: {Setting('annotator_separator', mark)}. If it is one, name all the "
+                f"classes, as in {Setting('classes', ['A', 'B'])}."
             )
+
+
+def _no_one(text: str) -> str:
+    fix = f"Leave such rows out by {Setting('missing', [text])}, or name the answer: {Setting('no_label', 'none')}."
+    return f"is blank or 0, and so are the columns of all other labels. {fix}"
 
 
 def _parts(text: str, mark: str) -> list[str]:
@@ -153,7 +153,8 @@ class CellSource(Source):
                 self._fill(batch)
             yield batch
         if unmet := [name for name in self.layout.rename if name not in self._renamed]:
-            warnings.warn(f"{self.name}: rename: no label is {short_repr(unmet[0])}.", DataWarning, stacklevel=6)
+            text = f"{self.name}: {Setting('rename')}: no label is {short_repr(unmet[0])}."
+            warnings.warn(text, DataWarning, stacklevel=6)
 
     def _present(self, values: pa.Array) -> np.ndarray:
         """Where a cell holds no mark of a missing label, bool [n]. The mark -1 is also written -1.0."""
@@ -243,7 +244,7 @@ class CellSource(Source):
             for answer in flat
         ]
         if odd := [choice for answer in flat for choice in answer if isinstance(choice, (dict, list))]:
-            text = f"field={self.layout.question!r}: answers such as {short_repr(odd[0])} are not labels."
+            text = f"{Setting('field', self.layout.question)}: answers such as {short_repr(odd[0])} are not labels."
             raise DataError(f"{self.name}: {text} Choose a question that is answered with labels.")
         lists = [
             sorted(map(str, choice)) if isinstance(answer, list) else choice[0]
@@ -312,7 +313,7 @@ class CellSource(Source):
         })  # fmt: skip
         if not self.layout.missing and self.layout.no_label is None:
             none = ~is_yes.any(axis=0) & ~wrong
-            first = [(self.found[names[0]], text, NO_ONE.format(text)) for text in cells[names[0]].to_pylist()]
+            first = [(self.found[names[0]], text, _no_one(text)) for text in cells[names[0]].to_pylist()]
             self._refuse(batch, {row: first[row] for row in np.flatnonzero(none).tolist()})
             wrong |= none
         row, place = np.nonzero((np.vstack([is_yes, ~is_yes.any(axis=0)]) & ~wrong).T)

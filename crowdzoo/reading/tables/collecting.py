@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.data.annotations import VOCABULARIES
-from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, short_repr
+from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, Setting, short_repr
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.reading.tables.cells import CellSource, json_answers, listed, made_of_others
 from crowdzoo.reading.tables.layout import OPTIONAL
@@ -35,7 +35,6 @@ LOOKED_AT = 100  # classes of which one may be an object of JSON
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
 SEVERAL_HOLD = "where several may hold for a task, give --multi-label to crowdzoo aggregate or report."
-_WAY_OUT = "Fix the file, or skip bad rows with on_bad_rows='reject' (rejects=FILE keeps them)."
 _ALL_BAD = "Is it the right file, and do its columns and its names mean what they are taken for?"
 
 
@@ -157,7 +156,7 @@ class Collector(RowChecks):
     def _tell_left_out(self, num_left_out: int, num_kept: int) -> None:
         """Says which columns and how many rows were left out; refuses a source where all of them were."""
         for column, why in self.unread.items():
-            option = f"{self.source.layout.option}='{column}='"
+            option = Setting(self.source.layout.option, {column: ""})
             text = f"{self.source.name}: column '{self._column(column)}' is left out: {why} Give {option} to say so."
             warnings.warn(text, DataWarning, stacklevel=6)
         if self.num_void:
@@ -177,7 +176,7 @@ class Collector(RowChecks):
         number, long = len(classes), sum(len(str(name).split()) >= LONG for name in classes.tolist())
         if number >= DISTINCT and 2 * min(long / number, number / counts.sum()) > 1:
             look = f"{number:,} classes look like texts that annotators wrote, such as {short_repr(classes[0])}"
-            self._tell([f"{look}. If they are, use kind 'free-text' (--kind free-text)."])
+            self._tell([f"{look}. If they are, use {Setting('kind', 'free-text')}."])
         else:
             self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label))
 
@@ -229,8 +228,8 @@ class Collector(RowChecks):
             label = short_repr(next(name for name, form in answers.items() if form))
             raise DataError(
                 f"{source.name}: labels such as {label} hold answers as JSON objects, to the questions "
-                f"{short_repr(questions)}. Choose one: field={questions[0]!r}. If they are classes, name all of them, "
-                "as in classes=A,B."
+                f"{short_repr(questions)}. Choose one: {Setting('field', questions[0])}. If they are classes, name all "
+                f"of them, as in {Setting('classes', ['A', 'B'])}."
             )
         if source.layout.label_separator or len(names) > MOST_CLASSES:
             return
@@ -239,11 +238,11 @@ class Collector(RowChecks):
         if composed or lists:
             name, mark = (lists[0], ",") if lists else composed or ("", "")
             what = "a list" if listed(name) is not None else "made of other labels"
-            typed = "\\n" if mark == "\n" else mark
+            split, first = Setting("label_separator", mark), Setting("on_duplicate", "first")
             raise DataError(
-                f"{self.source.name}: the label {short_repr(name)} is {what}. If a cell may hold "
-                f"several, split them with label_separator='{typed}'; on_duplicate='first' or 'last' then says which "
-                f"of them counts; {SEVERAL_HOLD} If it is one class, name all of them, as in classes=A,B."
+                f"{self.source.name}: the label {short_repr(name)} is {what}. If a cell may hold several, split them "
+                f"with {split}; {first} or 'last' then says which of them counts; {SEVERAL_HOLD} If it is one class, "
+                f"name all of them, as in {Setting('classes', ['A', 'B'])}."
             )
 
     def _check_wide(self, who: np.ndarray, annotators: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> None:
@@ -310,9 +309,10 @@ class Collector(RowChecks):
             if "position" in self.rows:
                 what = f"position {self.rows['position'][rows[number]]} of {what}"
             if policy == "error":
-                way_out = "Remove one, or pass on_duplicate='first' or 'last'."
+                way_out = f"Remove one, or pass {Setting('on_duplicate', 'first')} or 'last'."
                 if len(tasks) > 1:
-                    way_out = f"{way_out[:-1]}; on_duplicate='all' where it is another comparison, as of another text."
+                    other_text = "where it is another comparison, as of another text."
+                    way_out = f"{way_out[:-1]}; {Setting('on_duplicate', 'all')} {other_text}"
                 if self.source.layout.label_separator or self.source.layout.several("label"):
                     way_out = f"{way_out[:-1]}; {SEVERAL_HOLD}"
                 reason = f"has {did} {what} before, in row {other[number]}. {way_out}"
@@ -422,10 +422,11 @@ class Collector(RowChecks):
                 self.shown.append(self._bad_row(problem, number))
         if num_bad and self.rules.on_bad_rows == "error":
             self.shown.sort(key=lambda problem: problem.row or 0)
-            rows, way_out = f"{num_bad:,} bad row{'s' * (num_bad != 1)}", _WAY_OUT
+            fix, rows = Setting("on_bad_rows", "reject"), f"{num_bad:,} bad row{'s' * (num_bad != 1)}"
+            way_out = f"Fix the file, or skip bad rows with {fix} ({Setting('rejects', 'FILE')} keeps them)."
             if num_bad > 1 and not self.keep.any():  # to skip them would leave nothing
                 rows, way_out = f"all {num_bad:,} rows are bad", _ALL_BAD
-            raise DataError(f"{self.source.name}: {rows}. {way_out}", self.shown, num_bad)
+            raise DataError(f"{self.source.name}: {rows}. {way_out}", self.shown, num_bad, fix=fix)
 
     def _bad_row(self, problem: Late, number: int) -> BadRow:
         column, value, reason = problem.describe(number)

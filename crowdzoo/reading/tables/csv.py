@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdzoo.errors import BadRow, DataError, shorten
+from crowdzoo.errors import BadRow, DataError, Setting, shorten
 from crowdzoo.files.arrow import parse_csv
-from crowdzoo.files.text import is_utf8, readable
+from crowdzoo.files.text import is_utf8, not_utf8, readable
 from crowdzoo.reading.tables.layout import OPTIONAL, Layout
 from crowdzoo.reading.tables.naming import usual_columns
 from crowdzoo.reading.tables.sources import NUL, Batch, TextSource
@@ -63,7 +63,7 @@ class CsvSource(TextSource):
             byte = f"byte 0x{head[error.start]:02X} at {error.start:,}"
             raise DataError(
                 f"{self.name}, row {line}: the header is not UTF-8 ({byte}); save as UTF-8, or give the encoding, such "
-                "as encoding='latin-1'."
+                f"as {Setting('encoding', 'latin-1')}."
             ) from None
         if "\r" in text.rstrip("\r"):
             raise DataError(f"{self.name}, row {line}: lines end in a carriage return alone; save with \\n line ends.")
@@ -101,7 +101,7 @@ class CsvSource(TextSource):
             numbers = ",".join(self.layout.columns.values()).replace("*", "").split(",")
             highest = max(int(number or 0) for number in numbers)
         except ValueError:
-            example = f"{self.layout.option}='task=1,annotator=2,label=3'"
+            example = Setting(self.layout.option, {"task": "1", "annotator": "2", "label": "3"})
             raise DataError(f"{self.name}: columns of a file without a header are numbers, as in {example}.") from None
         wide = [mark for mark, values in headers.items() if len(values) >= max(highest, 2)]
         self.delimiter = wide[0] if wide else self.delimiter
@@ -216,16 +216,6 @@ class CsvSource(TextSource):
                 content = fields[place].encode("utf-8", "surrogateescape")
                 return BadRow(self.name, line, self.header[place], readable(content), not_utf8(content))
         return [fields[place] for place in self.places]
-
-
-def not_utf8(content: bytes) -> str:
-    """What is wrong with a value that is not UTF-8."""
-    try:
-        content.decode("utf-8")
-        byte = ""
-    except UnicodeDecodeError as error:
-        byte = f" (byte 0x{content[error.start]:02X})"
-    return f"is not UTF-8{byte}. Save the file as UTF-8, or give its encoding, such as encoding='latin-1'."
 
 
 def _too_long(limit: int) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.regions import MarkedImage
-from crowdzoo.errors import BadRow, ConfigError, DataError
+from crowdzoo.errors import BadRow, ConfigError, DataError, Setting
 from crowdzoo.files.text import is_utf8
 from crowdzoo.reading.tables.answer_rows import answer_rows, code_names
 from crowdzoo.reading.tables.layout import Layout
@@ -186,9 +186,7 @@ def _table(frame: Any) -> pa.Table:
         except ImportError as error:  # before pyarrow 11
             raise DataError("this kind of frame needs pyarrow 11 or later; pass on its to_arrow().") from error
         return from_dataframe(frame)
-    raise DataError(
-        f"{type(frame).__name__} is no frame. Pass a pandas or polars frame, an Arrow table or a dictionary of columns."
-    )
+    raise DataError(f"{type(frame).__name__} is not a frame. Pass pandas, polars, Arrow or a dictionary of columns.")
 
 
 def _checked_text(values: pa.Array | np.ndarray, column: str, name: str) -> pa.Array:
@@ -268,7 +266,7 @@ def _places(values: np.ndarray, column: str) -> tuple[pa.Array, np.ndarray]:
     except TypeError as error:
         raise DataError(f"'{column}' holds ids that cannot be hashed ({error}). Use strings or integers.") from None
     if any(isinstance(value, MarkedImage) for value in distinct):
-        raise DataError(f"'{column}' holds marked images. Read them with kind='region'.")
+        raise DataError(f"'{column}' holds marked images. Read them with {Setting('kind', 'region')}.")
     with contextlib.suppress(TypeError):  # ids that do not compare keep the order in which they came
         distinct.sort()
     place = {value: number for number, value in enumerate(distinct)}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from crowdzoo.errors import ConfigError, did_you_mean, short_repr, unknown
+from crowdzoo.errors import ConfigError, Setting, bad_setting, did_you_mean, short_repr, unknown
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import is_utf8
 from crowdzoo.files.workbooks import WORKBOOK
@@ -75,7 +75,7 @@ class Layout:
         chosen = {name: options[name] for name in LAYOUT_OPTIONS if options.get(name) is not None}
         for name, value in chosen.items():
             if isinstance(value, str) and not is_utf8(value):
-                raise ConfigError(f"{name}: {short_repr(value)} is no UTF-8, and stands in no cell.")
+                raise bad_setting(name, "must be UTF-8, as cells are", value)
         if "columns" in chosen:
             chosen["columns"] = _columns(chosen["columns"], known, option)
         if "separator" in chosen:
@@ -83,7 +83,7 @@ class Layout:
         if "encoding" in chosen:
             chosen["encoding"] = _encoding(chosen["encoding"])
         if chosen.get("decimal", ".") not in (".", ","):
-            raise ConfigError(f"decimal must be '.' or ',', got {short_repr(chosen['decimal'])}.")
+            raise bad_setting("decimal", "must be '.' or ','", chosen["decimal"])
         if "missing" in chosen:
             chosen["missing"] = _marks(chosen["missing"])
         for name in ("label_separator", "annotator_separator"):
@@ -92,15 +92,17 @@ class Layout:
         if "rename" in chosen:
             chosen["rename"] = _renamed(chosen["rename"])
         if not isinstance(chosen.get("no_label", "-"), str) or not chosen.get("no_label", "-").strip():
-            raise ConfigError(f"no_label must be the name of a label, got {short_repr(chosen['no_label'])}.")
+            raise bad_setting("no_label", "must be the name of a label", chosen["no_label"])
         layout = cls(**chosen, option=option)
         if layout.wide and (strange := sorted(layout.columns.keys() - {"task", "annotator"})):
-            raise ConfigError(f"{option}: a wide table has columns task and annotator, and no {strange[0]}.")
+            raise ConfigError(f"{Setting(option)}: a wide table has columns task and annotator, and no {strange[0]}.")
         if layout.wide and layout.annotator_separator:
-            raise ConfigError("annotator_separator: in a wide table every column is one annotator; leave it out.")
+            unused = Setting("annotator_separator")
+            raise ConfigError(f"{unused}: in a wide table every column is one annotator; leave it out.")
         if not layout.header and not layout.columns:
-            numbers = "task=,annotator=1,2,3" if layout.wide else "task=1,annotator=2,label=3"
-            raise ConfigError(f"a file without a header needs columns, such as columns='{numbers}'.")
+            numbers = {"task": "", "annotator": "1,2,3"}
+            numbers = numbers if layout.wide else {"task": "1", "annotator": "2", "label": "3"}
+            raise ConfigError(f"a file without a header needs columns, such as {Setting(option, numbers)}.")
         return layout
 
     def several(self, column: str) -> bool:
@@ -165,31 +167,32 @@ def _columns(columns: Any, known: Sequence[str], option: str) -> dict[str, str]:
         parts = re.split(rf",(?=\s*(?:{'|'.join(known)})\s*=)", columns)
         pairs = [part.partition("=") for part in parts]
         if any(not equals for _, equals, _ in pairs):
-            raise ConfigError(f"{option} takes pairs such as task=HITId,annotator=WorkerId, got {short_repr(columns)}.")
+            raise bad_setting(option, "takes pairs such as task=HITId,annotator=WorkerId", columns)
         names = [ours.strip() for ours, _, _ in pairs]
         if len(set(names)) < len(names):
-            raise ConfigError(f"{option} names a column twice: {short_repr(columns)}.")
+            raise bad_setting(option, "names a column twice", columns)
         columns = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
     if not isinstance(columns, Mapping):
-        raise ConfigError(f"{option} takes names by name, such as {{'task': 'HITId'}}, got {short_repr(columns)}.")
+        raise bad_setting(option, "takes names by name, such as {'task': 'HITId'}", columns)
     ours = {"annotator" if name == "worker" else name: theirs for name, theirs in columns.items()}
     for name, theirs in ours.items():
         if name not in known:
-            raise ConfigError(f"{option}: {unknown('column', name, known)}")
+            raise ConfigError(f"{Setting(option)}: {unknown('column', name, known)}")
         if isinstance(theirs, bool) or not isinstance(theirs, (str, int)) or (theirs == "" and name not in NUMBERED):
-            raise ConfigError(f"{option}: {name} must be the name of a column, got {short_repr(theirs)}.")
+            raise ConfigError(f"{Setting(option)}: {name} must be the name of a column, got {short_repr(theirs)}.")
     named = {name: str(theirs) for name, theirs in ours.items()}
     for theirs in filter(None, named.values()):
         twice = [name for name in named if named[name] == theirs]
         if len(twice) > 1:
-            raise ConfigError(f"{option}: {' and '.join(twice)} cannot both be the column {short_repr(theirs)}.")
+            both = f"{' and '.join(twice)} cannot both be the column {short_repr(theirs)}"
+            raise ConfigError(f"{Setting(option)}: {both}.")
     return named
 
 
 def _separator(separator: Any) -> str:
     separator = {"\\t": "\t", "tab": "\t"}.get(separator, separator) if isinstance(separator, str) else separator
     if not isinstance(separator, str) or len(separator) != 1 or separator in '"\n\r\0' or not separator.isascii():
-        raise ConfigError(f"separator must be one character, such as ';' or tab, got {short_repr(separator)}.")
+        raise bad_setting("separator", "must be one character, such as ';' or tab", separator)
     return separator
 
 
@@ -199,7 +202,7 @@ def _marks(value: Any) -> tuple[str, ...]:
     if isinstance(marks, (int, float)) and not isinstance(marks, bool):
         marks = (marks,)
     if not isinstance(marks, (list, tuple)) or any(not isinstance(mark, (str, int, float)) for mark in marks):
-        raise ConfigError(f"missing takes marks with commas between, such as -1,NA, got {short_repr(value)}.")
+        raise bad_setting("missing", "takes marks with commas between, such as -1,NA", value)
     return tuple(f"{mark:g}" if isinstance(mark, float) else str(mark).strip() for mark in marks)
 
 
@@ -210,14 +213,14 @@ def _renamed(names: Any) -> dict[str, str]:
     )
     renamed = {str(old).strip(): str(new).strip() for old, new in pairs}
     if "" in (*renamed, *renamed.values()):
-        raise ConfigError(f"rename takes pairs of labels OLD=NEW with commas between, got {short_repr(names)}.")
+        raise bad_setting("rename", "takes pairs of labels OLD=NEW with commas between", names)
     return renamed
 
 
 def _cell_separator(name: str, separator: Any) -> str:
     separator = separator.replace("\\n", "\n").replace("\\t", "\t") if isinstance(separator, str) else separator
     if not isinstance(separator, str) or not separator or "\0" in separator:
-        raise ConfigError(f"{name} must be text, such as '|', got {short_repr(separator)}.")
+        raise bad_setting(name, "must be text, such as '|'", separator)
     return separator
 
 
@@ -227,9 +230,8 @@ def _encoding(encoding: Any) -> str:
     except (LookupError, TypeError, ValueError):
         common = ("utf-8", "latin-1", "cp1252", "utf-16", "cp1251", "gb18030", "shift_jis", "big5", "euc-kr")
         hint = did_you_mean(encoding, common) if isinstance(encoding, str) else ""
-        raise ConfigError(
-            f"encoding: unknown {short_repr(encoding)}. Usual ones are {', '.join(common)}.{hint}"
-        ) from None
+        what = f"unknown {short_repr(encoding)}. Usual ones are {', '.join(common)}.{hint}"
+        raise ConfigError(f"{Setting('encoding')}: {what}", setting="encoding", value=encoding) from None
     if not getattr(codec, "_is_text_encoding", True) or codec.name.replace("_", "-") in _NO_ENCODINGS:
-        raise ConfigError(f"encoding {short_repr(encoding)} is no encoding of text files.")
+        raise bad_setting("encoding", "must be an encoding of text files", encoding)
     return codec.name

@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
-from crowdzoo.errors import DataError, DataWarning, did_you_mean, short_repr
+from crowdzoo.errors import DataError, DataWarning, Setting, did_you_mean, short_repr
 from crowdzoo.reading.tables.layout import Layout
 
 # Usual names, in lower case without "_", "-" and blanks
@@ -89,7 +89,7 @@ def find_columns(
             candidates = " or ".join(f"'{name}'" for name in names)
             raise DataError(
                 f"{source}: there is no column '{ours}', and it may be {candidates}. "
-                f"Say which: {layout.option}={f'{ours}={names[0]}'!r}."
+                f"Say which: {Setting(layout.option, {ours: names[0]})}."
             )
         if names:
             columns[ours] = guessed[ours] = names[0]
@@ -143,6 +143,5 @@ def column_not_there(source: str, ours: str, theirs: str, header: Sequence[str])
 def warn_of_guess(source: str, guessed: Mapping[str, str], option: str, stacklevel: int) -> None:
     """Says which columns were found by usual names, and how to say so oneself: with the option of this name."""
     if guessed:
-        pairs = ",".join(f"{ours}={theirs}" for ours, theirs in guessed.items())
-        text = f"{source}: columns were found by usual names: {option}={pairs!r}. Give that option to be sure."
+        text = f"{source}: columns were found by usual names: {Setting(option, guessed)}. Give that option to be sure."
         warnings.warn(text, DataWarning, stacklevel=stacklevel + 1)

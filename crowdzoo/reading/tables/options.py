@@ -15,7 +15,7 @@ from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.data.label_kinds import LabelKind
 from crowdzoo.data.numbers import check_ends
 from crowdzoo.data.vocabulary import is_among, names_array
-from crowdzoo.errors import ConfigError, short_repr
+from crowdzoo.errors import ConfigError, Setting, bad_setting, short_repr
 
 ROW_OPTIONS = ("on_bad_rows", "on_duplicate", "exclude", "rejects")  # which rows count
 
@@ -165,13 +165,12 @@ class Rules:
         Choice(("error", "reject")).checked("", "on_bad_rows", on_bad_rows)
         check_ends(low, high)
         if not label_kind.has_numbers and (low, high) != (None, None):
-            raise ConfigError(f"low and high belong to kind 'regression', got kind '{label_kind.name}'")
+            raise bad_setting("low" if high is None else "high", "belongs to kind 'regression'", label_kind.name)
         if on_duplicate == "all" and (label_kind.has_numbers or label_kind.has_positions):
-            raise ConfigError(
-                f"on_duplicate='all' belongs to kinds 'classification' and 'preference', got kind '{label_kind.name}'"
-            )
+            kinds = "kinds 'classification' and 'preference'"
+            raise ConfigError(f"{Setting('on_duplicate', 'all')} belongs to {kinds}, got kind '{label_kind.name}'")
         if not label_kind.has_classes and classes is not None:
-            raise ConfigError(f"classes do not belong to kind '{label_kind.name}'")
+            raise ConfigError(f"{Setting('classes')} do not belong to kind '{label_kind.name}'")
         if label_kind.has_pairs:
             classes = own_names.get("label", label_kind.answers) if classes is None else classes
             _check_answers(classes, label_kind)
@@ -189,9 +188,10 @@ class Rules:
         return cls(names, on_duplicate, on_bad_rows, file, (low, high), gone)
 
 
-def not_excluded(name: str, where: str) -> ConfigError:
-    """That nobody of this name can be left out."""
-    return ConfigError(f"exclude: no annotation of {where} is by {short_repr(name)}. Write names as they stand there.")
+def not_excluded(name: str, where: str | Path, option: str = "exclude") -> ConfigError:
+    """That nobody has a name that an option gives."""
+    nobody = f"no annotation of {where} is by {short_repr(name)}. Write names as they stand there."
+    return ConfigError(f"{Setting(option)}: {nobody}", setting=option, value=name)
 
 
 def _check_answers(classes: Any, label_kind: LabelKind) -> None:

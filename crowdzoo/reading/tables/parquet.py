@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.data.vocabulary import sort_names
-from crowdzoo.errors import BadRow, DataError, short_repr
+from crowdzoo.errors import BadRow, DataError, Setting, short_repr
 from crowdzoo.files.arrow import open_parquet, parquet_batches, parquet_errors
 from crowdzoo.files.json import JsonError, check_format, parse_json
 from crowdzoo.files.text import is_utf8
@@ -44,7 +44,7 @@ class ParquetSource(Source):
     def __init__(self, path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None):
         own_kind, names, repeats = read_metadata(path)
         if None not in (kind, own_kind) and kind != own_kind:
-            raise DataError(f"{os.fspath(path)} was written with kind='{own_kind}', got kind='{kind}'")
+            raise DataError(f"{os.fspath(path)} was written with {Setting('kind', own_kind)}, got kind '{kind}'")
         super().__init__(kind or own_kind or "classification", layout)
         self.path = Path(path)
         self.name = os.fspath(path)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, Setting
 from crowdzoo.files.arrow import one_array
 from crowdzoo.reading.tables.answer_rows import LISTS
 from crowdzoo.reading.tables.layout import OPTIONAL
@@ -32,7 +32,7 @@ def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, sourc
         reason = str(error).splitlines()[0]
         raise DataError(f"{source}: column '{name}' of type {kind} holds what cannot be read: {reason}") from None
     if plain is None:
-        way_out = f" Leave it out: columns='{column}='." if column in OPTIONAL else ""
+        way_out = f" Leave it out: {Setting('columns', {column: ''})}." if column in OPTIONAL else ""
         raise DataError(
             f"{source}: column '{name}' has the type {kind}. Ids are strings or integers, labels too or numbers."
             f"{way_out}"

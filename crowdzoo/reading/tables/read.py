@@ -16,7 +16,7 @@ import pyarrow as pa
 from crowdzoo.data.annotations import VOCABULARIES, Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.data.vocabulary import sort_names
-from crowdzoo.errors import BadRow, ConfigError, DataWarning
+from crowdzoo.errors import BadRow, ConfigError, DataWarning, Setting
 from crowdzoo.files.text import readable
 from crowdzoo.reading.platforms.export import Export, counted
 from crowdzoo.reading.platforms.record import Record
@@ -128,7 +128,7 @@ def read_annotations(
     """Reads a file by its suffix, or a platform's export: what `Annotations.read` is."""
     if platform is None:
         if image:
-            raise ConfigError("image belongs to an export of a labelling platform: name the platform as well.")
+            raise ConfigError(f"{Setting('image')} belongs to an export of a labelling platform: name it as well.")
         return _read(source_of(path, kind, replace(Layout.of(options), question=field)), options)
     layout, usual = Layout.of(options), Layout()
     own = (*OF_LABELS, "encoding", "separator", *(["columns"] if kind == PREFERENCE.name else []))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.data.numbers import Problem, numbers_of, outside_scale, scale_reason
 from crowdzoo.data.vocabulary import Vocabulary, as_named, is_among, text_as_integers
-from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean, short_repr
+from crowdzoo.errors import SHOWN, BadRow, DataError, Setting, did_you_mean, short_repr
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.reading.tables.cells import YES, check_pairs
 from crowdzoo.reading.tables.layout import OPTIONAL
@@ -143,7 +143,7 @@ class RowChecks:
                     value = self.source.display(column, value)
                     why = reason if isinstance(reason, str) else reason(value)
                     if column in OPTIONAL:
-                        why += f" Or leave the column out: {self.source.layout.option}='{column}='."
+                        why += f" Or leave the column out: {Setting(self.source.layout.option, {column: ''})}."
                     bad_rows.append((row, column, value, why))
         self._note_bad(batch, bad_rows, num_found)
         all_good = bool(good.all())
@@ -261,10 +261,8 @@ class RowChecks:
         names, what = allowed.tolist(), VOCABULARIES[column]
         hint = ""
         if column == "label" and self.source.label_kind.has_pairs:
-            hint = (
-                " If the file has other words for left, right and equal, name them in this order with classes, on the "
-                "command line --classes LEFT,RIGHT,EQUAL."
-            )
+            hint = " If the file has other words for left, right and equal, name them in this order: "
+            hint += f"{Setting('classes', ['LEFT', 'RIGHT', 'EQUAL'])}."
         first_names = ", ".join(repr(name) for name in names[:10])
         listed = f"[{first_names}, ... {len(names) - 10:,} more]" if len(names) > 10 else f"[{first_names}]"
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.regions import MarkedImage
-from crowdzoo.errors import BadRow, ConfigError, DataError, DataWarning, did_you_mean, short_repr
+from crowdzoo.errors import BadRow, ConfigError, DataError, DataWarning, Setting, did_you_mean, short_repr
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE, readable
 from crowdzoo.files.utf8_blocks import utf8_blocks
@@ -124,7 +124,7 @@ class Source:
         self.label_kind = label_kind(kind)
         self.layout = layout or Layout()
         if self.layout.wide and (self.label_kind.has_positions or self.label_kind.has_pairs):
-            raise ConfigError(f"wide belongs to kinds classification and regression, got kind '{kind}'")
+            raise ConfigError(f"{Setting('wide')} belongs to kinds classification and regression, got kind '{kind}'")
         self.required: tuple[str, ...] = (*REQUIRED, "position") if self.label_kind.has_positions else REQUIRED
         if self.label_kind.has_pairs:
             self.required = ("left", "right", "annotator", "label")
@@ -236,7 +236,7 @@ class Source:
         if what not in self.layout.columns and (strangers := [name for name in names if is_no_annotator(name)]):
             raise self.no_annotators(names, strangers)
         if "" in names:
-            way_out = f"{self.layout.option}='{what}=FIRST,SECOND'"
+            way_out = Setting(self.layout.option, {what: "FIRST,SECOND"})
             raise DataError(f"{self.name}: a column has no name. Give it one, or name those of {what}s: {way_out}.")
         for name, times in Counter(names).items():
             if times > 1:
@@ -248,10 +248,10 @@ class Source:
         apart = set(strangers)
         rest = ",".join(name for name in names if name not in apart) or "FIRST,SECOND"
         of_row, what = self.axes
-        row = f"{of_row}={self.layout.columns[of_row]}," if of_row in self.layout.columns else ""
+        row = {of_row: self.layout.columns[of_row]} if of_row in self.layout.columns else {}
         return DataError(
             f"{self.name}: column '{strangers[0]}' does not look like {_A[what]}{why}. Name the columns that are: "
-            f"{self.layout.option}={f'{row}{what}={rest}'!r}; a * stands for any letters."
+            f"{Setting(self.layout.option, {**row, what: rest})}; a * stands for any letters."
         )
 
     def _missing(self, missing: Sequence[str], header: Sequence[str], columns: Mapping[str, str]) -> str:
@@ -261,39 +261,44 @@ class Source:
             message = f"{self.name}: column 'annotator' (or 'worker') is missing."
         free = [name for name in header if name not in used]
         if "task" in missing and {"left", "right"} <= {*free}:
-            return f"{message} It looks like preferences (left, right), which are aggregated with kind='preference'."
+            kind = Setting("kind", "preference")
+            return f"{message} It looks like preferences (left, right), which are aggregated with {kind}."
         if "label" in missing and {"text", "spans"} <= {*free}:
-            return f"{message} It looks like sentences with marked spans, which are read with kind='sequence'."
+            kind = Setting("kind", "sequence")
+            return f"{message} It looks like sentences with marked spans, which are read with {kind}."
         sets = self.layout.no_label is not None  # of several labels, which wide tables have not
         suffix = ".json" if self.path is not None and self.path.suffix == ".json" else ".csv"
         for platform in PLATFORMS.values():
             if suffix in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
-                return f"{message} It looks like an export of {platform.title}: write platform={platform.name!r}."
+                named = Setting("platform", platform.name)
+                return f"{message} It looks like an export of {platform.title}: write {named}."
         near = {ours: did_you_mean(ours, free, LIKENESS) for ours in missing}
         if len(missing) == 1 and near[column]:
             return f"{message}{near[column]} Rename that column to '{column}'."
         if len(header) == 1 and self.path is not None and is_workbook(self.path):
-            other = "If another one holds the answers: sheet='NAME'."
+            other = f"If another one holds the answers: {Setting('sheet', 'NAME')}."
             return f"{message} The sheet has one column, {header[0]!r}. {other}{ABOVE}"
         if len(header) == 1 and not self.sparse:
             return (
                 f"{message} The whole header is one column, {header[0]!r}. If something else separates the values, say "
-                f"so: separator='^'.{ABOVE}"
+                f"so: {Setting('separator', '^')}.{ABOVE}"
             )
         # names of columns are seldom numbers
         numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
         nothing = self.layout.header and not (columns or self.layout.columns or self.sparse)
-        no_header = " If the file has no header, say so: header=False." if numbers or nothing else ""
+        no_header = f" If the file has no header, say so: {Setting('header', False)}." if numbers or nothing else ""
         listed = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
+        by_annotator = Setting("columns", {"annotator": "NAME"})
         if self.layout.wide:
             message += (
-                " Where no column names it, columns='task=' takes the number of the row; where a row is an annotator "
-                "and each other column a task, columns='annotator=NAME' says who it is."
+                f" Where no column names it, {Setting('columns', {'task': ''})} takes the number of the row; where a "
+                f"row is an annotator and each other column a task, {by_annotator} says who it is."
             )
         if not sets and {"annotator", "label"} <= {*missing} and "task" in columns and len(free) > 1 and not numbers:
+            wide, named = Setting("wide", True), Setting(self.layout.option, {column: "NAME"})
             return (
                 f"{message} The columns are {listed}. If a row is a task and each other column an annotator, say so: "
-                f"wide=True. Otherwise say which column it is: {self.layout.option}='{column}=NAME'."
+                f"{wide}. Otherwise say which column it is: {named}."
             )
         if missing == ["position"]:
             message += " A sequence needs one row a token, with the token's position from 0."
@@ -303,16 +308,16 @@ class Source:
             message = f"{self.name}: columns {', '.join(earlier)} and {last} are missing."
             message, which = message + "".join(dict.fromkeys(near.values())), "they are"
         if "label" in missing and len(free) > 2 and not (self.sparse or no_header):
-            no_header = f" If each label has a column of 0 and 1: {self.layout.option}='label=FIRST,SECOND'."
+            of_labels = Setting(self.layout.option, {"label": "FIRST,SECOND"})
+            no_header = f" If each label has a column of 0 and 1: {of_labels}."
             if "task" in missing:
-                no_header += (
-                    " If a row is an annotator and each other column a task: wide=True columns='annotator=NAME'."
-                )
+                wide = Setting("wide", True)
+                no_header += f" If a row is an annotator and each other column a task: {wide} {by_annotator}."
         inside = [name for name, value in getattr(self, "first", {}).items() if isinstance(value, (list, dict))]
         if inside:
             no_header = f" Answers inside {inside[0]!r} are not read: write a line for each answer."
-        names = ",".join(f"{ours}=NAME" for ours in missing)
-        return f"{message} The columns are {listed}. Say which {which}: {self.layout.option}='{names}'.{no_header}"
+        names = Setting(self.layout.option, dict.fromkeys(missing, "NAME"))
+        return f"{message} The columns are {listed}. Say which {which}: {names}.{no_header}"
 
 
 class TextSource(Source):

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from crowdzoo.errors import ConfigError, DataError, did_you_mean
+from crowdzoo.errors import ConfigError, DataError, Setting, did_you_mean
 from crowdzoo.files.arrow import read_dataset_folder
 from crowdzoo.files.regular import plain_name
 from crowdzoo.files.workbooks import WORKBOOK, is_workbook
@@ -14,7 +14,6 @@ from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.parquet import ParquetSource
 from crowdzoo.reading.tables.sources import TextSource
 
-_EXPORT = " An export of a labelling platform is read with its name, such as platform='label-studio'."
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", WORKBOOK)
 
 
@@ -51,9 +50,11 @@ def source_of(
         raise ConfigError(f"{os.fspath(path)}: a wide table is a CSV or Parquet file, as keys of JSON may come and go.")
     if suffix in (".jsonl", ".json"):
         return (JsonlSource if suffix == ".jsonl" else JsonSource)(path, kind, layout)
+    platform = Setting("platform", "label-studio")
+    export = f" An export of a labelling platform is read with its name, such as {platform}."
     raise DataError(
         f"{os.fspath(path)}: files of annotations end in .csv, .tsv, .jsonl, .json (each also in .gz or .zip), .xlsx "
-        f"or .parquet, not in '{suffix}'.{_EXPORT if suffix == '.xml' else did_you_mean(suffix, SUFFIXES)}"
+        f"or .parquet, not in '{suffix}'.{export if suffix == '.xml' else did_you_mean(suffix, SUFFIXES)}"
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crowdzoo.errors import option_text, short_repr
+from crowdzoo.errors import Setting, short_repr
 
 NOTHING = frozenset({"na", "n/a", "nan", "none", "null", "-", "--", "?", "nil", "missing", "unknown label"})
 MOST_CLASSES = 10_000  # with more, nothing is looked for
@@ -32,18 +32,15 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
     texts = [name for name in names if isinstance(name, str)]
     similar = spelt_alike(names, "classes")
     codes = [str(name) for name in names if isinstance(name, int)]
-    nothing = [repr(text) for text in texts if text.strip().casefold() in NOTHING and text != no_label]
+    nothing = [text for text in texts if text.strip().casefold() in NOTHING and text != no_label]
     if {"-1", "0"} <= {*texts, *codes} and no_label != "-1":  # who abstains, beside class codes
-        nothing.append("'-1'")
-    if nothing and no_label is not None:
+        nothing.append("-1")
+    if nothing:
+        what, noun = ("class", "label") if no_label is None else ("label", "answer")
+        none = f" If it is the answer that none holds, say so: {Setting('no_label', nothing[0])}."
         similar.append(
-            f"{_listed(nothing)} counts as a label. If it is the answer that none holds, say so: "
-            f"no_label={nothing[0]}. If it means that there is no answer, leave the rows out: missing={nothing[0]}."
-        )
-    elif nothing:
-        similar.append(
-            f"{_listed(nothing)} counts as a class. If it means that there is no label, leave the rows out: "
-            f"missing={nothing[0]}."
+            f"{_listed([*map(repr, nothing)])} counts as a {what}.{'' if no_label is None else none} If it means that "
+            f"there is no {noun}, leave the rows out: {Setting('missing', nothing[:1])}."
         )
     commas = any("," in text for text in texts) and not any(re.search(r"\.|,\d{3}$", text) for text in texts)
     numbers = [_number(name.replace(",", ".") if commas and isinstance(name, str) else name) for name in names]
@@ -51,10 +48,8 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
         short_repr(name) for name, number in zip(names, numbers, strict=True) if number is not None and number % 1
     ]
     if len(decimals) > 2 and None not in numbers:  # fewer may be versions
-        similar.append(
-            f"classes are numbers, some with decimals: {_listed(decimals)}. If they are ratings, use kind 'regression' "
-            f"(--kind regression{' --decimal ,' * commas})."
-        )
+        use = f"{Setting('kind', 'regression')}" + f" and {Setting('decimal', ',')}" * commas
+        similar.append(f"classes are numbers, some with decimals: {_listed(decimals)}. If they are ratings, use {use}.")
     ends = [short_repr(text) for text in texts if text != text.strip()]
     if ends:
         similar.append(f"white space at the ends is part of a class's name: {_listed(ends)}.")
@@ -88,8 +83,8 @@ def strange_ids(names: Sequence[object], what: str) -> list[str]:
     """Sentences on tasks or annotators whose names look like nobody's, or as if a spreadsheet had shortened them."""
     texts, strange = [name for name in names if isinstance(name, str)], list[str]()
     if nobody := [text for text in texts if text.casefold() in NOTHING | {"unassigned"}]:
-        option = option_text("--exclude", ",".join(nobody[:SHOWN]))
-        way_out = f"exclude them, on the command line by {option}" if what == "annotators" else "remove the rows"
+        leave_out = f"leave them out: {Setting('exclude', nobody[:SHOWN])}"
+        way_out = leave_out if what == "annotators" else "remove the rows"
         strange.append(f"{_listed([*map(repr, nobody)])} count as {what}. If none are meant, {way_out}.")
     if short := [text for text in texts if re.fullmatch(r"\d[.,]\d+E\+\d+", text)]:
         text = "looks like a number that a spreadsheet has shortened, so that several may have become one"

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdzoo.data.instance_kinds import TEXTS, instance_kind
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import ConfigError, short_repr, unknown
+from crowdzoo.errors import ConfigError, Setting, bad_setting, unknown
 from crowdzoo.training.bases.base import Base, BaseContext, Batches, Sizes
 from crowdzoo.training.bases.own_source import call_own, own_function
 from crowdzoo.training.settings import OwnSettings, Settings
@@ -44,14 +44,15 @@ class OwnBase(Base):
         for name in values:
             if name == "dropout" or name not in {field.name for field in fields(OwnSettings)}:
                 raise ConfigError(
-                    f"{name}: is not for a base of your own. Give it to the function, as an argument: --base-set "
-                    f"{name}=…, or in a configuration model.arguments."
+                    f"{Setting(name)}: is not for a base of your own. Give it to the function, as an argument: "
+                    f"--base-set {name}=…, or in a configuration model.arguments."
                 )
         settings: Any = super().make_settings(reference=self.reference, **values)
         standard = self._standard[settings.instances.bases[settings.kind]]
         for name in settings.encoder:
             if not standard.settings.encoder_fields:
-                raise ConfigError(f"{name}: is not for {settings.instance_kind}, which reach your base as they are.")
+                reason = f"is not for {settings.instance_kind}, which reach your base as they are"
+                raise ConfigError(f"{Setting(name)}: {reason}.", setting=name)
             if name not in standard.settings.encoder_fields:
                 raise ConfigError(f"encoder: {unknown('setting', name, standard.settings.encoder_fields)}")
         standard.make_settings(kind=settings.kind, method=settings.method, **settings.encoder)
@@ -154,7 +155,7 @@ class ObjectBase(OwnBase):
         else:
             model = self.made_by(own_context(settings, sizes))
         if not isinstance(model, keras.Model):
-            raise ConfigError(f"base: a keras.Model, or a function that makes one, is needed, got {short_repr(model)}.")
+            raise bad_setting("base", "must be a keras.Model, or a function that makes one", model)
         try_on_batch(model, "given", own_context(settings, sizes), str(sizes.num_classes))
         return model
 

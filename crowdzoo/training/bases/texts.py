@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
 from crowdzoo.training.settings import Settings, TextSettings
 
@@ -24,7 +24,8 @@ class TextBase(Base):
         """See `Base.make_settings`; there is one hidden layer: `hidden` is a number, or a list of one."""
         if isinstance(hidden := values.get("hidden"), (list, tuple)):
             if len(hidden) != 1:
-                raise ConfigError("hidden: a model of texts has one hidden layer: give one number, or a list of one.")
+                one = "a model of texts has one hidden layer: give one number, or a list of one"
+                raise ConfigError(f"{Setting('hidden')}: {one}.", setting="hidden", value=hidden)
             values["hidden"] = hidden[0]
         return super().make_settings(**values)
 

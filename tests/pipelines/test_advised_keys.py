@@ -5,7 +5,8 @@ import re
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.pipelines.as_settings import as_settings
+from crowdzoo.pipelines.config.sections import as_key
+from crowdzoo.pipelines.yaml_files import read_value
 
 HEAD = "task,annotator,label\n"
 ROWS = "".join(f"{task},{who},{'yes' if task % 2 else 'no'}\n" for task in range(8) for who in "ab")
@@ -17,8 +18,8 @@ output: {root: out}
 """
 # what is wrong -> answers, instances, further settings, the advice
 ADVICE = {
-    "an empty label": (HEAD + ROWS + "3,c,\n", INSTANCES, {}, "data.on_bad_rows: 'reject'"),
-    "two labels": (HEAD + ROWS + "3,a,no\n", INSTANCES, {}, "data.on_duplicate: 'first'"),
+    "an empty label": (HEAD + ROWS + "3,c,\n", INSTANCES, {}, "data.on_bad_rows: reject"),
+    "two labels": (HEAD + ROWS + "3,a,no\n", INSTANCES, {}, "data.on_duplicate: first"),
     "no header": (
         ROWS, INSTANCES, {"data.header": "false"}, "data.columns: {task: '1', annotator: '2', label: '3'}",
     ),
@@ -44,14 +45,19 @@ def test_advice_is_in_keys_of_the_file_and_works(case, tmp_path, capsys, here):
 
 
 @pytest.mark.parametrize(
-    ("message", "expected"),
+    ("name", "value", "text"),
     [
-        ("order: classes=LOWEST,...,HIGHEST.", "order: data.classes: [LOWEST, ..., HIGHEST]."),
-        ("leave the rows out: missing=-1.", "leave the rows out: data.missing: [-1]."),
-        ("write platform='label-studio'.", "write data.platform: 'label-studio'."),
-        ("columns='task=HIT id,annotator=A,B'.", "data.columns: {task: 'HIT id', annotator: 'A,B'}."),
-        ("/data/classes=x.csv: label='a' is none", "/data/classes=x.csv: label='a' is none"),
+        ("classes", ["LOWEST", "...", "HIGHEST"], "data.classes: [LOWEST, '...', HIGHEST]"),
+        ("missing", ["-1", "no"], "data.missing: ['-1', no]"),
+        ("platform", "label-studio", "data.platform: label-studio"),
+        ("columns", {"task": "HIT id", "annotator": "A,B"}, "data.columns: {task: HIT id, annotator: 'A,B'}"),
+        ("separator", ";", "data.separator: ;"),
+        ("label_separator", "\n", 'data.label_separator: "\\n"'),
+        ("wide", True, "data.wide: true"),
+        ("batch_size", ..., "training.batch_size"),
     ],
 )
-def test_arguments_become_keys_with_yamls_values(message, expected):
-    assert as_settings(message) == expected
+def test_a_setting_is_written_as_a_key_that_yaml_reads_back(name, value, text):
+    assert as_key(name, value) == text
+    if value is not ...:
+        assert read_value(text, "a setting") == {text.partition(":")[0]: value}
