@@ -135,7 +135,8 @@ def _missing_module(name: str) -> str:
     packages = {
         "tensorflow": ("tensorflow", "tensorflow_serving"),
         "pipeline": ("tfx", "apache_beam", "yaml", "pydantic"),
-        "serving": ("uvicorn", "httptools", "orjson", "simdjson", "uvloop", "grpc", "httpx"),
+        "label-studio": ("httpx",),
+        "serving": ("uvicorn", "httptools", "orjson", "simdjson", "uvloop", "grpc"),
         "plots": ("matplotlib",),
         "text": ("tensorflow_text",),
     }

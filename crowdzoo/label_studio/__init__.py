@@ -1,0 +1,10 @@
+"""A Label Studio project on its server: pull the answers, push back what came of them. Names load when first used."""
+
+from crowdzoo.lazy_names import lazy_names
+
+__all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
+    __name__,
+    {
+        "crowdzoo.label_studio.client": "Client LabelStudioError",
+    },
+)
