@@ -1,0 +1,161 @@
+"""read_label_config: what a labelling configuration of Label Studio asks."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from xml.parsers import expat
+
+from crowdzoo.data.numbers import parse_number
+from crowdzoo.errors import DataError
+
+_KINDS = {
+    "choices": "classification", "taxonomy": "classification", "rating": "regression", "number": "regression",
+    "pairwise": "preference", "ranker": "preference", "textarea": "free-text",
+    "labels": "sequence", "hypertextlabels": "sequence", "paragraphlabels": "sequence",
+    "rectanglelabels": "region", "polygonlabels": "region", "ellipselabels": "region", "brushlabels": "region",
+    "bitmasklabels": "region",
+}  # fmt: skip
+_SHAPES = ("rectangle", "polygon", "ellipse", "brush", "bitmask")
+_TEXTS = ("text", "hypertext", "paragraphs")
+_MARKING = ("choices", "taxonomy", "labels")  # their kind is that of what they mark
+_CLASSES = ("choice", "label", "bucket")
+_NO_CONTROLS = ("filter",)
+_KEY = re.compile(r"\$([\w\[\].{}]+)")  # of the data of a task
+_FIX = "Copy it again from Settings, Labeling Interface, Code."
+
+
+@dataclass(frozen=True)
+class Control:
+    """A control tag of a labelling configuration: one question to annotators.
+
+    Attributes:
+        name: of the question, `from_name` in its results.
+        tag: as the configuration writes it, such as "Choices".
+        kind: the kind of its labels, as `--kind` takes it; None where crowdzoo does not read them.
+        classes: values as results store them, an alias in place of its value, paths of a taxonomy as "a / b", names of
+            buckets; empty where answers are free or come from the data of tasks.
+        to_name: names of the objects that it is about.
+        objects: tags of these objects, such as "Text".
+        data_keys: keys of the data of a task that these objects show: "text" of `$text`.
+        multiple: whether an answer may have several classes.
+        per_region: whether it is answered for each region, not for the task.
+        limits: the lowest and the highest number; None where there is no limit.
+    """
+
+    name: str
+    tag: str
+    kind: str | None
+    classes: tuple[str, ...]
+    to_name: tuple[str, ...]
+    objects: tuple[str, ...]
+    data_keys: tuple[str, ...]
+    multiple: bool
+    per_region: bool
+    limits: tuple[float | None, float | None]
+
+
+def read_label_config(xml: str) -> tuple[Control, ...]:
+    """The controls of a labelling configuration, in its order.
+
+    Args:
+        xml: the configuration, `label_config` of a project.
+
+    Raises:
+        DataError: it is not XML, or has a document type, and with it entities.
+
+    Source:
+        https://labelstud.io/tags.
+
+    Example:
+        >>> stars = '<View><Text name="t" value="$text"/><Rating name="stars" toName="t" maxRating="4"/></View>'
+        >>> read_label_config(stars)[0].limits
+        (1.0, 4.0)
+    """
+    config = _Config()
+    try:
+        config.parser.Parse(xml, True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise DataError(f"labelling configuration, row {error.lineno}: is not XML: {reason}. {_FIX}") from None
+    except UnicodeEncodeError:
+        raise DataError(f"labelling configuration: holds half a character. {_FIX}") from None
+    return tuple(map(config.control, config.controls))
+
+
+class _Config:
+    """Elements of a configuration, whose names and attributes Label Studio reads in any case."""
+
+    def __init__(self) -> None:
+        self.controls: list[tuple[str, Mapping[str, str]]] = []
+        self.objects: dict[str, tuple[str, str]] = {}  # name -> tag, and the value
+        self.classes: dict[str, dict[str, bool]] = {}  # control -> class -> whether it has others below it
+        self.path: list[tuple[str, Mapping[str, str]]] = []  # of open elements
+        self.parser = expat.ParserCreate()
+        self.parser.StartElementHandler = self.start
+        self.parser.EndElementHandler = lambda _: self.path.pop()
+        self.parser.StartDoctypeDeclHandler = self.doctype
+
+    def doctype(self, *_: object) -> None:
+        raise DataError(f"labelling configuration: has a document type (<!DOCTYPE ...>). Leave it out. {_FIX}")
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        own = {name.lower(): value for name, value in attributes.items()}
+        self.path.append((tag, own))
+        if tag.lower() in _CLASSES:
+            self.add_class()
+        elif own.get("name") and own.get("toname") and tag.lower() not in _NO_CONTROLS:
+            self.controls.append((tag, own))
+        elif own.get("name"):
+            self.objects[own["name"]] = (tag, own.get("value") or own.get("valuelist") or "")
+
+    def add_class(self) -> None:
+        """Adds the class of the open element to the control around it."""
+        names: list[str] = []
+        for tag, own in reversed(self.path):
+            if tag.lower() in _CLASSES:
+                names.append(own.get("alias") or own.get("value") or own.get("name") or "")
+            elif own.get("name") and own.get("toname"):
+                is_tree = tag.lower() == "taxonomy" or own.get("allownested") == "true"
+                paths = [" / ".join(names[place:][::-1]) for place in range(len(names) if is_tree else 1)]
+                if all(names):
+                    self.classes.setdefault(own["name"], {}).update(dict.fromkeys(paths[1:], True))
+                    self.classes[own["name"]].setdefault(paths[0], False)
+                return
+
+    def control(self, element: tuple[str, Mapping[str, str]]) -> Control:
+        tag, own = element
+        name, word = own["name"], tag.lower()
+        to_name = tuple(each.strip() for each in own["toname"].split(","))
+        shown = [self.objects[each] for each in to_name if each in self.objects]
+        per_region = own.get("perregion") == "true" or own.get("labeling") == "true"
+        kind = _KINDS.get(word)
+        if word == "labels" or (per_region and word in _MARKING):
+            kind = self.marked(to_name, [each.lower() for each, _ in shown])
+        elif per_region or own.get("peritem") == "true" or (word == "ranker" and name in self.classes):
+            kind = None
+        classes = dict.fromkeys(("left", "right"), False) if word == "pairwise" else self.classes.get(name, {})
+        only_leaves = own.get("leafsonly") == "true" or (word == "choices" and own.get("allownested") == "true")
+        limits = ("", own.get("maxrating") or "5") if word == "rating" else (own.get("min", ""), own.get("max", ""))
+        return Control(
+            name=name,
+            tag=tag,
+            kind=kind,
+            classes=tuple(each for each, has_more in classes.items() if not (only_leaves and has_more)),
+            to_name=to_name,
+            objects=tuple(each for each, _ in shown),
+            data_keys=tuple(key for _, value in shown for key in _KEY.findall(value)),
+            multiple=own.get("choice") == "multiple" or (word == "taxonomy" and own.get("maxusages") != "1"),
+            per_region=per_region,
+            limits=(1.0 if word == "rating" else _number(limits[0]), _number(limits[1])),
+        )
+
+    def marked(self, to_name: tuple[str, ...], objects: list[str]) -> str | None:
+        """The kind of what is marked on objects: spans of texts, regions of images, or something else."""
+        if objects and all(each in _TEXTS for each in objects):
+            return "sequence"
+        shapes = [tag.lower().removesuffix("labels") for tag, own in self.controls if own["toname"] in to_name]
+        return "region" if objects == ["image"] and {*shapes} & {*_SHAPES} else None
+
+
+def _number(text: str) -> float | None:
+    return parse_number("label", text) if text else None
