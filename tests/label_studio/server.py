@@ -53,7 +53,12 @@ class User:
             response = self.ask("GET", f"/api/projects/{project}/next")
         else:
             where = {"id": "next_task", "project": project, "tabID": view}
-            response = self.ask("POST", "/api/dm/actions", params=where, json={})
+            shown = self.json("GET", f"/api/dm/views/{view}/")["data"]  # as the button "Label Tasks As Displayed" does
+            body = {
+                "selectedItems": {"all": True, "excluded": []},
+                **{key: shown[key] for key in ("filters", "ordering")},
+            }
+            response = self.ask("POST", "/api/dm/actions", params=where, json=body)
         if response.status_code == 404:
             return None
         assert response.is_success, response.text[:500]
