@@ -38,7 +38,8 @@ def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = Fal
         project: whose last `pull` the outcome is of.
         outcome: of the question.
         what: of "predictions", the consensus with its score; "views" of the tasks to ask again, the sure and the
-            disputed ones, and of the answers of each flagged annotator; "next", which annotator to ask about which task.
+            disputed ones, and of the answers of each flagged annotator; "next", which annotator to ask about which
+            task.
         dry_run: whether nothing is sent.
 
     Returns:
