@@ -6,5 +6,8 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
     __name__,
     {
         "crowdzoo.label_studio.client": "Client LabelStudioError",
+        "crowdzoo.label_studio.outcome": "Outcome",
+        "crowdzoo.label_studio.project": "Project",
+        "crowdzoo.label_studio.push": "push",
     },
 )

@@ -52,6 +52,7 @@ class Client:
     Attributes:
         url: address of the server.
         requests: number of requests sent so far.
+        date: time of the last response by the server's clock, as in its header `Date`; None where it does not say.
 
     Raises:
         ConfigError: no http(s) address, or an empty token. Methods raise it where the server refuses the token.
@@ -80,6 +81,7 @@ class Client:
             raise ConfigError("The token is empty or not a token. Copy it from Label Studio: Account & Settings.")
         self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self.requests = 0
+        self.date: str | None = None
         self._token = token.strip()
         self._authorization, self._expiry = "", 0.0
         self._patience = patience
@@ -234,6 +236,7 @@ class Client:
                 content += part
                 if len(content) > MOST_BYTES:
                     raise LabelStudioError(f"{self.url}{path}: the response has more than {MOST_BYTES:,} bytes.")
+            self.date = response.headers.get("date")
             return response.status_code, bytes(content), response.headers
         except httpx.DecodingError as error:
             raise LabelStudioError(f"{self.url}{path}: the response cannot be decoded ({error}).") from None
