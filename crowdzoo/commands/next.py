@@ -48,7 +48,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("annotations", type=path, help=columns)
     tasks = (
         "all tasks, also those that nobody labelled: column task, and text, which is copied to a .json batch "
-        "(.parquet, .csv); or a folder of images"
+        "(.parquet, .csv); or a folder of images. With --platform, those of the export are known without it"
     )
     command.add_argument("instances", type=path, nargs="?", help=tasks)
     method = {
@@ -134,6 +134,8 @@ def run(arguments: argparse.Namespace) -> None:
     reading = options.reading_options(arguments, kind)
     if instances is not None:
         reading = {**named_by_image(reading, arguments.instances), "tasks": instances.tasks}
+    elif arguments.platform is not None and not kind.labels.has_positions:
+        reading["all_tasks"] = True
     if arguments.multi_label:
         from crowdzoo.aggregation import MultiLabel
 
@@ -185,7 +187,7 @@ def run(arguments: argparse.Namespace) -> None:
         gains = class_gains(consensus.posteriors, answers)
         state = [
             ("settled labels (estimated)", f"{labels.settled[answered].mean():.1%}"),
-            ("tasks worth further answers", f"{(~done).sum():,} of {answered.sum():,}"),
+            ("tasks worth further answers", f"{(~done).sum():,} of {crowd.num_tasks:,}"),
             ("answers to settle them, about", with_range(labels.further[~done].sum())),
         ]
     else:

@@ -126,6 +126,8 @@ def run(arguments: argparse.Namespace) -> None:
     aggregator = kind.create_aggregator(method, seed=arguments.seed, **options.given(arguments, kind.scale))
     before = None if arguments.before is None else read_numbers(arguments.before)
     history = None if arguments.history is None else read_history(arguments.history)
+    if arguments.platform is not None and not kind.labels.has_positions:
+        reading["all_tasks"] = True
     annotations = kind.read(arguments.annotations, **reading)
     models = options.models_of(arguments, annotations) if mixed else None
     instances = None

@@ -185,21 +185,25 @@ class Annotations(AnnotationRows):
         platform: str | None = None,
         field: str | None = None,
         image: str | bool | None = None,
+        all_tasks: bool = False,
         **options: Unpack[FileOptions],
     ) -> Annotations:
         """Reads a file by its suffix: .csv, .tsv, .jsonl (each also with .gz) or .parquet; or a platform's export.
 
         Args:
             path: path of the file; of an export a file, a zip archive or a folder.
-            kind: "classification", "regression", "sequence" or "preference"; None is what a Parquet file of
-                `to_parquet` says, and otherwise "classification".
+            kind: name of a kind, such as "classification"; None is what a Parquet file of `to_parquet` says, and
+                otherwise "classification".
             platform: name of the labelling platform whose export this is, such as "label-studio" (see
-                `crowdzoo.reading.platforms.export.PLATFORMS`), for kinds "classification" and "regression"; None: none.
+                `crowdzoo.reading.platforms.export.PLATFORMS`), for every kind but "sequence"; None: none. For
+                preferences `columns` then name what is compared: "left=answer1,right=answer2" are keys of a task's data,
+                "task=id" one of the items of a list in order. Without them it is called `TASK/left` or `TASK/ITEM`.
             field: question of the export that is meant; None where it has only one. In a table the question whose
                 answer is read out of cells that hold JSON objects.
             image: name each task of the export after the file of its image, without the ending, as
                 `crowdzoo.instances.read_instances` names the images of a folder: the export's column of the image, or
                 True to find it. None keeps the platform's own names.
+            all_tasks: tasks of an export that nobody answered are tasks, too. Not for preferences.
             **options: see `FileOptions`.
 
         Returns:
@@ -211,7 +215,9 @@ class Annotations(AnnotationRows):
         """
         from crowdzoo.reading.tables.read import read_annotations
 
-        return read_annotations(path, kind=kind, platform=platform, field=field, image=image, **options)
+        return read_annotations(
+            path, kind=kind, platform=platform, field=field, image=image, all_tasks=all_tasks, **options
+        )
 
     @classmethod
     def from_csv(

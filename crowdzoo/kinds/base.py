@@ -170,7 +170,8 @@ class Kind(ABC):
         """
         found = Annotations.read(annotations, kind=self.name, tasks=tasks, **options)
         fix = "leave it out" if options.get("platform") else "name their column, columns='timestamp=COLUMN'"
-        return chosen(found, annotations, only, since, without, tasks is not None, fix)
+        keep_tasks = tasks is not None or options.get("all_tasks", False)
+        return chosen(found, annotations, only, since, without, keep_tasks, fix)
 
     @abstractmethod
     def gold_of(self, crowd: Any, path: Path | None, layout: Layout | None = None) -> Any:

@@ -3,7 +3,7 @@
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 
 
 def choice(name, *choices):
@@ -70,9 +70,9 @@ def test_paths_of_a_taxonomy_and_sides_of_a_pair_are_labels(write, said):
 def test_a_box_on_an_image_is_no_label(write, said):
     box = {"from_name": "box", "type": "rectanglelabels", "value": {"x": 1, "rectanglelabels": ["dog"]}}
     path = write("export.json", [task(1, annotation(1, box))])
-    with pytest.raises(DataError, match=r"no question that is answered with classes or numbers.*are: 'box'"):
+    with pytest.raises(DataError, match=r"no question .* classes or numbers.*: 'box' \(regions, for kind='region'\)"):
         said(path, "label-studio")
-    with pytest.raises(DataError, match=r"row 1, column 'annotations\[0\].result\[0\].value'.* no choice, rating"):
+    with pytest.raises(ConfigError, match=r"field='box' is answered with regions, for kind='region'"):
         said(path, "label-studio", field="box")
 
 
@@ -99,7 +99,7 @@ def test_each_file_of_a_folder_has_to_be_of_the_platform(write, said, tmp_path):
     [
         (task(2, {"result": []}), r"'annotations\[0\].completed_by'.*without 'Remove user details'"),
         (task(2, annotation(1, {"from_name": "mood", "type": "choices", "value": "sad"})), r"value'.*is not an object"),
-        (task(2, annotation(1, choice("mood", ["sad"]))), "is not a label"),
+        (task(2, annotation(1, choice("mood", {"a": "sad"}))), "is not a label"),
         (task(2, [1]), r"'annotations\[0\]'.*is not an annotation"),
         (task(None, annotation(1, choice("mood", "sad"))), "column 'id': None is missing"),
         (task(2) | {"data": None}, "column 'data'"),

@@ -101,7 +101,8 @@ def test_label_studio_says_who_saw_an_image_and_what_is_left_out(write):
     first["annotations"].append(gold)
     path = write("a.json", [first, task(("ann", []), number=2)])
     with pytest.warns(
-        UserWarning, match=r"keypoints and other shapes: 1; regions without a label: 1; images without reg"
+        UserWarning,
+        match=r"without a label: 1; regions of type 'keypointlabels', which are not read: 1; images without reg",
     ):
         found, _ = rows_of(path, "label-studio", image="image")
     assert {key: len(image.regions) for key, image in found.items()} == {("1-a", "ann"): 1, ("1-a", "bob"): 0}

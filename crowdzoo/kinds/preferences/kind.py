@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,12 +11,14 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.base import RATINGS_ONLY, Kind
+from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind
 from crowdzoo.kinds.preferences.scoring import ORDER_SCORING, SCORING
 from crowdzoo.kinds.scoring import Rows
 from crowdzoo.kinds.training_set import TrainingSet
 from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.platforms.export import Export
+from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.encode_rows import encode_rows
@@ -26,7 +29,7 @@ class Preferences(Kind):
 
     name = "preference"
     counted = "preferences"
-    reading = ("classes", *ROW_OPTIONS, *LAYOUT_OPTIONS)
+    reading = ("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS)
     inputs = ("annotations", "instances", "gold")
     training_reading = ("gold",)
     aggregation = "annotator-bradley-terry"
@@ -44,9 +47,7 @@ class Preferences(Kind):
         "calibrate": "calibration is for classes; leave it out.",
         "predictions": "a report compares with predictions of classes only; leave it out.",
         "use_gold": "no method for preferences takes known scores; leave it out.",
-        "platform": "preferences are read from tables with the columns left, right, annotator, label.",
-        "field": "belongs to an export of a labelling platform; leave it out.",
-        "image": "belongs to an export of a labelling platform; leave it out.",
+        "image": "preferences are between two tasks, which --columns names; leave it out.",
         "wide": "a wide table has one task a row, and a preference has two.",
     }
 
@@ -55,6 +56,13 @@ class Preferences(Kind):
     def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> np.ndarray | None:
         """True scores or ranks from the worst, float64 [N], NaN where the file does not know."""
         return None if path is None else read_gold_ratings(path, crowd.tasks, layout)
+
+    def write_export(
+        self, crowd: Annotations, export: Export, folder: Path, columns: Mapping[str, str], keep: Collection[str] = ()
+    ) -> dict[str, str | None]:
+        """See `Kind.write_export`; preferences alone, as a task of the export is a pair of theirs."""
+        write_annotations(crowd, folder / "annotations.csv")
+        return {}
 
     # === Aggregation ===
 

@@ -44,6 +44,14 @@ _OWN = (
 # one of a package that is no `Platform` has no suffixes, and is refused
 PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
 
+# Sort of a question -> what it is answered with, and which kind reads that, if any
+_ANSWERS = {
+    "class": "classes, for kind='classification'", "number": "numbers, for kind='regression'",
+    "spans": "spans of a text, for kind='sequence'", "text": "texts, for kind='free-text'",
+    "regions": "regions, for kind='region'", "pair": "preferences, for kind='preference'",
+    "ranking": "rankings, for kind='preference'",
+    "linked": "places in a sound, a video, a series or a text behind a link, which are not read",
+}  # fmt: skip
 _TABLE = "Give a table of the images, with columns task and image, instead of their folder."
 
 
@@ -53,7 +61,7 @@ class Export:
     Args:
         path: a file, a zip archive, or a folder of such.
         platform: a name in `PLATFORMS`.
-        kind: of the labels: "classification", "regression", "sequence" or "region".
+        kind: of the labels.
         field: name of the question that is meant; None where the export has only one of this kind. A `*` stands for the
             number of an item where an entry has several: `X*` with X1, X2 of a task each, whose columns of data such as
             url1, url2 become url.
@@ -61,6 +69,7 @@ class Export:
             it. None keeps the platform's own names.
         encoding: of its text, see `FileOptions`.
         separator: between the values of CSV, see `FileOptions`.
+        columns: of preferences, what names the tasks that are compared, see `Platform.pairs`.
 
     Attributes:
         name: the path, for messages.
@@ -82,19 +91,28 @@ class Export:
         image: str | bool | None = None,
         encoding: str | None = None,
         separator: str | None = None,
+        columns: Mapping[str, str] | None = None,
     ):
         if platform not in PLATFORMS:
             raise ConfigError(unknown("platform", platform, PLATFORMS))
         self.platform = PLATFORMS[platform]
         self.path = Path(path)
         self.name = os.fspath(path)
-        self.spans, self.regions = label_kind(kind).has_positions, label_kind(kind).has_regions
+        labels = label_kind(kind)
+        self.spans, self.regions, self.pairs = labels.has_positions, labels.has_regions, labels.has_pairs
         self.left_out: Counter[str] = Counter()
         self.empty: Counter[str] = Counter()
-        sorts = ("number", "class") if label_kind(kind).has_numbers else ("class", "number")  # the preferred one first
+        if self.pairs and self.platform.pairs is None:
+            fix = "Write them as a table with the columns left, right, annotator, label (docs/platforms.md has code)."
+            raise ConfigError(f"crowdzoo does not read preferences of {self.platform.title}. {fix}")
+        # the preferred one first
+        sorts = ("number", "class") if labels.has_numbers else ("class", "pair", "number")
+        if labels.values or self.pairs:
+            sorts = ("pair", "ranking", "class") if self.pairs else ("text", "class", "number")
         self._images: dict[str, set[str]] = {}  # name of an image -> ids of what the platform has under it
         self._items: dict[str, str] = {}  # of an entry with several: number -> question
         self._sorts, self._field, self._image = ("spans",) if self.spans else sorts, field, image
+        self._columns = columns or {}
         is_csv, is_text = self.platform.records is csv_records, self.platform.suffixes[0] not in _ENDINGS
         for name, value, fits in (("encoding", encoding, is_text), ("separator", separator, is_csv)):
             if value is not None and not fits:
@@ -162,13 +180,14 @@ class Export:
             self._items = {item: name for item, name in ends.items() if item}
             if self._items:
                 return self._field
-        if {found.get(name) for name in ([*found] if self._field is None else [self._field])} == {"ranking"}:
-            advice = "Write a row for each pair of a ranking (docs/platforms.md), and read them with kind='preference'."
-            raise DataError(f"{self.name}: the answers are rankings. {advice}")
+        sorts = {found.get(name, "") for name in ([*found] if self._field is None else [self._field])}
+        if sorts == {"ranking"} and not self.pairs:
+            rows = "" if self.platform.pairs else " Write a row for each pair of a ranking (docs/platforms.md)."
+            raise DataError(f"{self.name}: the answers are rankings.{rows} Read them with kind='preference'.")
         if self._field is not None and self._field in found:
-            if (found[self._field] == "spans") == self.spans:
+            if self._reads(sort := found[self._field]):
                 return self._field
-            what = "no spans of a text" if self.spans else "spans of a text, which belong to kind sequence"
+            what = _ANSWERS.get(sort, f"something else than {self._wanted}")
             raise ConfigError(f"{self.name}: field={self._field!r} is answered with {what}.")
         if self._field is not None:
             raise ConfigError(
@@ -186,9 +205,22 @@ class Export:
                     f"{self.name}: answers several questions: {shown_names}. Choose one, such as field={names[0]!r}."
                     f"{items if '*' in items else ''}"
                 )
-        wanted = "spans of a text" if self.spans else "classes or numbers"
-        listed += ". Its regions are read with kind='region'" if self.platform.regions else ""
-        raise DataError(f"{self.name}: has no question that is answered with {wanted}; the questions are: {listed}.")
+        hints = [f"'{name}' ({_ANSWERS[sort]})" if sort in _ANSWERS else f"'{name}'" for name, sort in found.items()]
+        listed = ", ".join(hints) or "none"
+        if self.platform.regions and not hints:
+            listed += ". Its regions are read with kind='region'"
+        what = f"has no question that is answered with {self._wanted}; the questions are: {listed}."
+        raise DataError(f"{self.name}: {what}")
+
+    @property
+    def _wanted(self) -> str:
+        return "spans of a text" if self.spans else "preferences" if self.pairs else "classes or numbers"
+
+    def _reads(self, sort: str) -> bool:
+        """Whether a question of a sort can be read, if it is named."""
+        if self.spans or self.pairs:
+            return sort in self._sorts
+        return sort not in ("spans", "ranking", "linked") and (sort != "regions" or self.regions)
 
     @cached_property
     def image(self) -> str | None:
@@ -276,8 +308,11 @@ class Export:
                     entry["task"] = f"{entry['of']}/{entry['image']}"
                 for place, (item, name) in enumerate((self._items or {"": question}).items()):
                     try:
-                        read = partial(region_record, self.platform, sizes) if self.regions else self.platform.read
-                        record = read(entry, name, self.spans, file.annotator)
+                        if self.pairs and self.platform.pairs is not None:
+                            record = self.platform.pairs(entry, name, self._columns)
+                        else:
+                            read = partial(region_record, self.platform, sizes) if self.regions else self.platform.read
+                            record = read(entry, name, self.spans, file.annotator)
                     except BadValue as bad:
                         yield _bad_row(file, number, bad)
                         break
@@ -293,8 +328,7 @@ class Export:
     def warn_of(self, left_out: Mapping[str, int]) -> None:
         """Warns of what was passed over, with counts."""
         if left_out:
-            counts = "; ".join(f"{what}: {count:,}" for what, count in left_out.items())
-            warnings.warn(f"{self.name}: left out: {counts}", UserWarning, stacklevel=3)
+            warnings.warn(f"{self.name}: left out: {counted(left_out)}", UserWarning, stacklevel=3)
 
     def _other(self, file: ExportFile) -> str:
         """The end of a message: of which platform a file is, or what to choose."""
@@ -302,6 +336,11 @@ class Export:
             if other is not self.platform and _looks_like(file, other):
                 return f"It looks like an export of {other.title}: write platform={other.name!r}."
         return self.platform.menu
+
+
+def counted(left_out: Mapping[str, int]) -> str:
+    """What was passed over, and how often, for messages."""
+    return "; ".join(f"{what}: {count:,}" for what, count in left_out.items())
 
 
 def _of_item(data: Mapping[str, Any], item: str, items: Mapping[str, str]) -> dict[str, Any]:

@@ -32,8 +32,8 @@ class Control:
         name: of the question, `from_name` in its results.
         tag: as the configuration writes it, such as "Choices".
         kind: the kind of its labels, as `--kind` takes it; None where crowdzoo does not read them.
-        classes: values as results store them, an alias in place of its value, paths of a taxonomy as "a / b", names of
-            buckets; empty where answers are free or come from the data of tasks.
+        classes: values as results store them, an alias in place of its value, paths of a taxonomy as "a / b" ("a/b"
+            where it labels spans), names of buckets; empty where answers are free or come from the data of tasks.
         to_name: names of the objects that it is about.
         objects: tags of these objects, such as "Text".
         data_keys: keys of the data of a task that these objects show: "text" of `$text`.
@@ -116,7 +116,8 @@ class _Config:
                 names.append(own.get("alias") or own.get("value") or own.get("name") or "")
             elif own.get("name") and own.get("toname"):
                 is_tree = tag.lower() == "taxonomy" or own.get("allownested") == "true"
-                paths = [" / ".join(names[place:][::-1]) for place in range(len(names) if is_tree else 1)]
+                joint = "/" if own.get("labeling") == "true" else " / "  # in labels of spans there is no white space
+                paths = [joint.join(names[place:][::-1]) for place in range(len(names) if is_tree else 1)]
                 if all(names):
                     self.classes.setdefault(own["name"], {}).update(dict.fromkeys(paths[1:], True))
                     self.classes[own["name"]].setdefault(paths[0], False)

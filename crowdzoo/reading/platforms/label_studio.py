@@ -4,9 +4,11 @@ The format of JSON: https://labelstud.io/guide/task_format, of JSON-MIN: https:/
 writes into `value`: https://labelstud.io/tags.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from html.parser import HTMLParser
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,19 +18,29 @@ from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Marked, Record, id_text, label_text
-from crowdzoo.reading.platforms.shapes import box, brush_mask, ellipse, named
+from crowdzoo.reading.platforms.shapes import box, brush_mask, ellipse, named, url_mask
 
 # Type of a result -> sort of the question
 _SORTS = {
-    "choices": "class", "taxonomy": "class", "pairwise": "class", "rating": "number", "number": "number",
-    "labels": "spans", "hypertextlabels": "spans", "textarea": "other",
+    "choices": "class", "taxonomy": "class", "pairwise": "pair", "rating": "number", "number": "number",
+    "labels": "spans", "hypertextlabels": "spans", "paragraphlabels": "spans", "textarea": "text", "ranker": "ranking",
 }  # fmt: skip
+_KEYS = {"pairwise": "selected", "textarea": "text"}  # of their values, where it is not the type
+# Keys of values that are places in a sound, a series or a video, and of those that are places in an image
+_IN_TIME, _IN_IMAGE = {"channel", "instant", "ranges", "sequence"}, {"x", "points", "rle", "imageDataURL", "vertices"}
+_LINK = re.compile(r"[a-z0-9+.-]+://\S+|/\S+", re.IGNORECASE)
+_SOUND = re.compile(r"\S+\.(aac|avi|flac|m4a|mkv|mov|mp3|mp4|ogg|opus|wav|webm)(\?\S*)?", re.IGNORECASE)
 _AFTER = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")  # keys of JSON-MIN
 _NO_USER = "is missing. Export again without 'Remove user details'."
 _OFFSETS = "globalOffsets"
 _NO_ID = "is missing. Each task of an export has one."
 # Type of a region -> a key that its value has; other types may have them as well
-_FORMS = {"rectanglelabels": "height", "polygonlabels": "points", "brushlabels": "rle", "ellipselabels": "radiusX"}
+_FORMS = {
+    "rectanglelabels": "height", "polygonlabels": "points", "brushlabels": "rle", "ellipselabels": "radiusX",
+    "bitmasklabels": "imageDataURL",
+}  # fmt: skip
+_SIDES = "columns='left=FIRST,right=SECOND'"
+_LABELS = ("labels", "hypertextlabels", "paragraphlabels", "choices", "taxonomy")
 
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
@@ -47,40 +59,140 @@ def _is_own(entry: Mapping[str, Any]) -> bool:
 
 def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "annotation_id" in entry:
-        yield from ((one, _SORTS.get(_min_type(entry[one]), "other")) for one in _min_questions(entry))
+        for one in _min_questions(entry):
+            yield one, _sort((_min_values(entry[one]) or [{}])[0], _min_data(entry))
         return
     for annotation in _dicts(entry.get("annotations", entry.get("completions"))):
         for result in _dicts(annotation.get("result")):
-            name = result.get("from_name")
-            if isinstance(name, str):
-                value = result.get("value")
-                of_text = isinstance(value, dict) and (type(value.get("start")) is int or _OFFSETS in value)
-                yield name, "spans" if of_text else _SORTS.get(str(result.get("type")), "other")
+            if isinstance(name := result.get("from_name"), str):
+                yield name, _sort(result, entry.get("data"))
+
+
+def _sort(result: Mapping[str, Any], data: Any) -> str:
+    """Sort of the question that a result answers; without a type its value says so."""
+    kind, value = result.get("type"), result.get("value")
+    if not isinstance(value, dict):
+        return _SORTS.get(str(kind), "other")
+    if kind is None:
+        kind = next((name for name in _SORTS if _KEYS.get(name, name) in value), "other")
+    start = value.get("start")
+    if _IN_TIME & value.keys() or "original_length" in result or type(start) is float:
+        return "linked"
+    if type(start) is int or _OFFSETS in value or "startOffset" in value:
+        if "text" in value or not isinstance(data, dict):
+            return "spans"
+        texts = [text for text in data.values() if isinstance(text, str)]
+        is_linked = any(map(_SOUND.fullmatch, texts)) or (texts and all(map(_LINK.fullmatch, texts)))
+        return "linked" if is_linked else "spans"
+    return "regions" if _IN_IMAGE & value.keys() else _SORTS.get(str(kind), "other")
 
 
 def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
     record = Record(id_text("id", entry.get("id"), _NO_ID), {})
+    for where, results, who, about in _answers(record, entry, question):
+        try:
+            said: list[Any] = []
+            for key, value in _values(where, results):
+                said += _spans(key, value, record.data) if spans else _labels(key, value)
+            _add(record, who, said, question, about, spans)
+        except BadValue as bad:
+            record.bad.append(bad)
+    if spans:
+        record.data = _shown(record)
+    return record
+
+
+def _pairs(entry: Mapping[str, Any], question: str, columns: Mapping[str, str]) -> Record:
+    """What annotators preferred: of two sides, or each of a list in order to all that follow it."""
+    record = Record(id_text("id", entry.get("id"), _NO_ID), {})
+    for where, results, who, about in _answers(record, entry, question):
+        try:
+            said: list[Any] = []
+            for key, value in _values(where, results):
+                if "ranker" in value:
+                    said += _of_list(key, value["ranker"], record, columns.get("task"))
+                else:
+                    sides = [_side(record, side, columns) for side in ("left", "right")]
+                    said += [(*sides, label) for label in _labels(key, value)]
+            _add(record, who, said, question, about)
+        except BadValue as bad:
+            record.bad.append(bad)
+    return record
+
+
+def _side(record: Record, side: str, columns: Mapping[str, str]) -> str:
+    """Name of what stands on a side: what the data has in the column that was named, or as it is alone in its task."""
+    if not columns:
+        return f"{record.task}/{side}"
+    column = columns.get(side, side)
+    return id_text(f"data.{column}", record.data.get(column), f"is missing. Name the columns: {_SIDES}.")
+
+
+def _of_list(key: str, ranker: Any, record: Record, named: str | None) -> Iterator[tuple[str, str, str]]:
+    """Pairs of a list, best first, each on the sides that the order of the names gives, as good or bad as they are."""
+    lists = [*ranker.values()] if isinstance(ranker, dict) else []
+    if len(lists) != 1 or not isinstance(lists[0], list):
+        raise BadValue(key, ranker, "is not one list in order. Buckets are not read as preferences.")
+    items = {str(item.get("id")): item for each in record.data.values() for item in _dicts(each)}
+    names = [id_text(key, each, "is missing.") for each in lists[0]]
+    if named is not None:
+        names = [id_text(f"{key} {name}.{named}", items.get(name, {}).get(named), "is missing.") for name in names]
+    else:
+        names = [f"{record.task}/{name}" for name in names]
+    places = {name: place for place, name in enumerate(sorted(names))}
+    for better, worse in combinations(names, 2):
+        low, high = sorted((better, worse))
+        left, right = (high, low) if (places[low] + places[high]) % 2 else (low, high)
+        yield left, right, "left" if left == better else "right"
+
+
+def _answers(
+    record: Record, entry: Mapping[str, Any], question: str
+) -> Iterator[tuple[str, list[Any], str | None, Mapping[str, Any]]]:
+    """Where an answer stands, its results, the annotator, and its annotation; the record gets the data."""
     if "annotation_id" in entry:
-        names = [*_min_questions(entry), "id", *_AFTER]
-        record.data = {name: value for name, value in entry.items() if name not in names}
-        results = [{"value": value} for value in _min_values(entry.get(question))]
-        _add(record, results, _annotator("annotator", entry.get("annotator")), question, spans, question,
-             entry)  # fmt: skip
-        return record
+        record.data = _min_data(entry)
+        yield question, _min_values(entry.get(question)), _annotator("annotator", entry.get("annotator")), entry
+        return
     for where, annotation, who in _annotations(record, entry):
         results = [one for one in annotation["result"] if isinstance(one, dict) and one.get("from_name") == question]
         record.left_out += ["relations"] * sum(one.get("type") == "relation" for one in _dicts(annotation["result"]))
-        try:
-            _add(record, results, who, question, spans, f"{where}.result", annotation)
-        except BadValue as bad:
-            record.bad.append(bad)
-    if spans and any("</" in str(text) for text in record.data.values()):
-        marked = [span for _, said in record.answers for span in said]
-        if not marked or any(span["html"] for span in marked):
-            record.data = {
-                name: _Page(text).text if isinstance(text, str) else text for name, text in record.data.items()
-            }
-    return record
+        yield f"{where}.result", results, who, annotation
+
+
+def _values(where: str, results: list[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for place, result in enumerate(results):
+        key, value = f"{where}[{place}].value", result.get("value")
+        if not isinstance(value, dict):
+            raise BadValue(key, value, "is not an object.")
+        yield key, value
+
+
+def _add(
+    record: Record, who: str | None, said: list[Any], question: str, about: Mapping[str, Any], spans: bool = False
+) -> None:
+    """Adds what one annotator said; `about` has how long it took, and when it was said."""
+    if spans:
+        record.answers.append((who, said))
+    else:
+        empty = f"annotations without an answer to '{question}'"
+        record.add(who, said, empty, about.get("lead_time"), about.get("created_at"))
+
+
+def _shown(record: Record) -> dict[str, Any]:
+    """The data with the text of paragraphs, or that of pages, where spans are counted in it."""
+    marked, data = {span["of"] for _, said in record.answers for span in said}, record.data
+    if "paragraphs" in marked or not any(isinstance(text, str) for text in data.values()):
+        return {name: "\n".join(texts) for name, value in data.items() if (texts := _paragraphs(value))} or data
+    if any("</" in str(text) for text in data.values()) and (not marked or "page" in marked):
+        return {name: _Page(text).text if isinstance(text, str) else text for name, text in data.items()}
+    return data
+
+
+def _paragraphs(value: Any) -> list[str]:
+    """The texts of paragraphs; none where a value is something else."""
+    texts = [each.get("text") for each in _dicts(value)]
+    return [str(text) for text in texts] if all(isinstance(text, str) for text in texts) else []
 
 
 class _Page(HTMLParser):
@@ -108,11 +220,12 @@ def _annotations(record: Record, entry: Mapping[str, Any]) -> Iterator[tuple[str
     if not isinstance(entry.get(key), list):
         raise BadValue(key, entry.get(key), "is not a list. Choose the export format JSON.")
     for place, annotation in enumerate(entry[key]):
-        where = f"{key}[{place}]"
         if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
-            raise BadValue(
-                where, annotation, "is not an annotation with a list 'result'. Choose the export format JSON."
-            )
+            reason = "is not an annotation with a list 'result'. Choose the export format JSON."
+            raise BadValue(f"{key}[{place}]", annotation, reason)
+    # of several by one annotator the last is the one that was changed last, not the one that was begun last
+    for place, annotation in sorted(enumerate(entry[key]), key=lambda each: str(each[1].get("updated_at") or "")):
+        where = f"{key}[{place}]"
         if annotation.get("was_cancelled") or annotation.get("skipped"):
             record.left_out.append("cancelled annotations")
             continue
@@ -129,6 +242,7 @@ def _annotations(record: Record, entry: Mapping[str, Any]) -> Iterator[tuple[str
 def _regions(entry: Mapping[str, Any], question: str) -> Marked:
     """What annotators marked; an image without any region is left out, as nothing says its size."""
     record, sizes, marked = Record(id_text("id", entry.get("id"), _NO_ID), {}), list[list[Any]](), []
+    unread = list[str]()
     if "annotation_id" in entry:
         raise BadValue("annotation_id", entry["annotation_id"], "is of JSON-MIN. Choose the export format JSON.")
     for _, annotation, who in _annotations(record, entry):
@@ -139,7 +253,9 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
             form = _FORMS.get(kind) or next((key for key in _FORMS.values() if key in value), None)
             labels, is_asked = value.get(kind), kind.endswith("labels")
             if form is None:
-                record.left_out += ["keypoints and other shapes"] * (is_asked and kind != "labels")
+                is_place = is_asked and question in ("", result.get("from_name"))
+                is_place = is_place and _sort(result, record.data) in ("regions", "linked")
+                unread += [f"regions of type {kind!r}, which are not read"] * is_place
                 continue
             sizes.append([result.get("original_height"), result.get("original_width")])
             if question and result.get("from_name") != question:
@@ -151,8 +267,10 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
                 others.append(str(result.get("id")))
         record.left_out += ["regions without a label"] * len({*others} - ids)
         marked.append((who, shapes, annotation.get("lead_time"), annotation.get("created_at")))
+    record.left_out += unread
     if not sizes:
-        record.left_out += ["images without regions, whose size Label Studio does not say"] * bool(marked)
+        no_size = bool(marked) and not unread
+        record.left_out += ["images without regions, whose size Label Studio does not say"] * no_size
         return record, (), ()
     if any(size != sizes[0] for size in sizes):
         raise BadValue(None, record.task, f"has regions of images of the sizes {sizes[0]} and others. Correct them.")
@@ -168,8 +286,8 @@ def _region(size: list[int], shape: tuple[str, str, Mapping[str, Any]]) -> dict[
             if result.get(key):
                 raise DataError(f"has {key} {result[key]}, and one image that is not turned is read. Leave it out.")
         drawn: dict[str, Any]
-        if form == "rle":
-            drawn = brush_mask(value["rle"], size)
+        if form in ("rle", "imageDataURL"):
+            drawn = (brush_mask if form == "rle" else url_mask)(value[form], size)
         elif form == "points":
             drawn = {"polygons": [(np.array(value["points"], np.float64) * scale).ravel().tolist()]}
         else:
@@ -181,21 +299,6 @@ def _region(size: list[int], shape: tuple[str, str, Mapping[str, Any]]) -> dict[
     return {"category": label, **drawn}
 
 
-def _add(record: Record, results: list[Any], who: str | None, question: str, spans: bool, key: str, about: Any) -> None:
-    """Adds what one annotator said; `about` has how long it took, and when it was said."""
-    said: list[Any] = []
-    for place, result in enumerate(results):
-        where, value = f"{key}[{place}].value", result.get("value")
-        if not isinstance(value, dict):
-            raise BadValue(where, value, "is not an object.")
-        said += _spans(where, value) if spans else _labels(where, value)
-    if spans:
-        record.answers.append((who, said))
-    else:
-        empty = f"annotations without an answer to '{question}'"
-        record.add(who, said, empty, about.get("lead_time"), about.get("created_at"))
-
-
 def _annotator(key: str, value: Any) -> str:
     if isinstance(value, dict):  # a user's id, email, first_name and last_name
         value = value.get("email") or value.get("id")
@@ -203,29 +306,47 @@ def _annotator(key: str, value: Any) -> str:
 
 
 def _labels(key: str, value: Mapping[str, Any]) -> list[str]:
-    found: list[Any] = []
-    for name in ("choices", "text", "rating", "number", "selected"):
+    for name in ("choices", "text", "rating", "number", "selected", "taxonomy"):
         if name in value:
-            found = value[name] if isinstance(value[name], list) else [value[name]]
-            break
-    else:
-        paths = value.get("taxonomy")
-        if not isinstance(paths, list):
-            raise BadValue(key, value, "is no choice, rating or number, which crowdzoo reads as labels.")
-        found = [" / ".join(map(str, path)) if isinstance(path, list) else path for path in paths]
-    return [text for one in found if (text := label_text(key, one)) is not None]
+            labels = _paths(value[name]) if isinstance(value[name], list) else [value[name]]
+            return [text for label in labels if (text := label_text(key, label)) is not None]
+    raise BadValue(key, value, "is no choice, rating or number, which crowdzoo reads as labels.")
 
 
-def _spans(key: str, value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    labels = next((value[name] for name in ("labels", "hypertextlabels", "choices") if name in value), None)
+def _paths(labels: list[Any], joint: str = " / ") -> list[Any]:
+    """Labels, of which those of a tree are lists of names."""
+    return [joint.join(map(str, label)) if isinstance(label, list) else label for label in labels]
+
+
+def _spans(key: str, value: Mapping[str, Any], data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    labels = next((value[name] for name in _LABELS if name in value), None)
     ends = value.get(_OFFSETS)  # of HyperText, whose start and end are paths of elements
     start, end = ((ends if isinstance(ends, dict) else value).get(name) for name in ("start", "end"))
+    of = "text" if ends is None else "page"
+    if "startOffset" in value and ends is None and str(start).isdecimal():
+        start, end, of = *_in_paragraphs(key, value, data), "paragraphs"
     if isinstance(start, str):
         raise BadValue(key, value, f"has no {_OFFSETS}. Export again from a newer Label Studio.")
     if not isinstance(labels, list) or type(start) is not int or type(end) is not int:
         raise BadValue(key, value, "is no span of a text with start, end and labels.")
-    about = {"text": value.get("text"), "place": f"{key}.text", "html": ends is not None}
-    return [{"start": start, "end": end, "label": label, **about} for label in labels]
+    about = {"text": value.get("text"), "place": f"{key}.text", "of": of}
+    return [{"start": start, "end": end, "label": label, **about} for label in _paths(labels, "/")]
+
+
+def _in_paragraphs(key: str, value: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[int, int]:
+    """Start and end in the text of the paragraphs, which a line break joins; offsets in one are in UTF-16."""
+    paragraphs = [texts for each in data.values() if (texts := _paragraphs(each))]
+    if len(paragraphs) != 1:
+        reason = f"is in paragraphs, and the task has {len(paragraphs)} lists of objects with a 'text'. Keep one."
+        raise BadValue(key, value, reason)
+    ends = []
+    for side in ("start", "end"):
+        number, offset = str(value.get(side)), value.get(f"{side}Offset")
+        if not number.isdecimal() or int(number) >= len(paragraphs[0]) or type(offset) is not int or offset < 0:
+            raise BadValue(key, value, f"is outside of the {len(paragraphs[0])} paragraphs of the task.")
+        before, inside = paragraphs[0][: int(number)], paragraphs[0][int(number)].encode("utf-16-le", "surrogatepass")
+        ends.append(sum(map(len, before)) + len(before) + len(inside[: 2 * offset].decode("utf-16-le", "replace")))
+    return ends[0], ends[1]
 
 
 def _min_questions(entry: Mapping[str, Any]) -> list[str]:
@@ -236,16 +357,15 @@ def _min_questions(entry: Mapping[str, Any]) -> list[str]:
     return keys[begin:end]
 
 
+def _min_data(entry: Mapping[str, Any]) -> dict[str, Any]:
+    names = [*_min_questions(entry), "id", *_AFTER]
+    return {name: value for name, value in entry.items() if name not in names}
+
+
 def _min_values(value: Any) -> list[Any]:
     """What JSON-MIN shortened, as objects again: one choice is its name alone."""
     values = value if isinstance(value, list) else [] if value is None else [value]
-    return [{"choices": [one]} if isinstance(one, (str, int, float)) else one for one in values]
-
-
-def _min_type(value: Any) -> str:
-    values = _min_values(value)
-    first = values[0] if values and isinstance(values[0], dict) else {}
-    return next((name for name in ("choices", "taxonomy", "rating", "number", "labels") if name in first), "other")
+    return [{"value": {"choices": [one]} if isinstance(one, (str, int, float)) else one} for one in values]
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
@@ -262,4 +382,5 @@ LABEL_STUDIO = Platform(
     questions=_questions,
     read=_read,
     regions=_regions,
+    pairs=_pairs,
 )

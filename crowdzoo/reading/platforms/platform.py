@@ -21,8 +21,9 @@ class Platform:
         records: the entries of a file with their numbers (JSON lines and CSV: the line, from 1); a `BadRow` for one
             that cannot be taken apart.
         is_own: whether an entry has the shape of this platform.
-        questions: name and sort of each question that an entry answers. Sorts: "class", "number", "spans", "ranking",
-            which is refused, and "other", which is never chosen unless it is named. "order", with several labels in
+        questions: name and sort of each question that an entry answers. Sorts: "class", "number", "text", "spans",
+            "regions", "pair" and "ranking", "linked" for places in something that the export does not hold, which is
+            refused, and "other", which is never chosen unless it is named. "order", with several labels in
             lines, is a ranking if all entries have the same labels in different orders, else a class. Raises
             `BadValue`.
         read: what an entry says, given the question, whether spans are wanted, and who annotated the file where the
@@ -30,6 +31,8 @@ class Platform:
         columns: of exports that are tables "task", "annotator", "label" and "data" (what annotators saw) -> the column,
             or what the names of such columns begin with; for messages.
         regions: the regions of an entry, given the question ("": all); see `region_record`. None: it has none.
+        pairs: as `read`, given the question and the columns that name what is compared ("left" and "right", of lists in
+            order "task"), with answers that are `(left, right, label)`. None: its preferences are not read.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Platform:
     read: Callable[[Mapping[str, Any], str, bool, str], Record]
     columns: Mapping[str, str] = field(default_factory=dict)
     regions: Callable[[Mapping[str, Any], str], Marked] | None = None
+    pairs: Callable[[Mapping[str, Any], str, Mapping[str, str]], Record] | None = None
 
     def column(self, what: str, name: str = "") -> str:
         """How a column is called in the export: `Input.url` for "data" and "url"."""
@@ -67,4 +71,6 @@ def joined_sorts(one: str, other: str) -> str:
     (first, *labels), (second, *others) = one.split("\n"), other.split("\n")
     if one != other and labels and sorted(labels) == sorted(others):
         return "\n".join(["ranking", *labels])
+    if {first, second} == {"class", "text"}:  # Label Studio's JSON-MIN writes one text as it writes one choice
+        return "text"
     return one if one == other else "class" if {first, second} <= {"class", "order", "ranking"} else "other"

@@ -7,7 +7,7 @@ parts is one region.
 import warnings
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -34,16 +34,10 @@ def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]], int]:
         DataWarning: very many values, or parts of a value.
     """
     mask_tools()  # says what is missing
-    from PIL import Image
     from scipy.ndimage import label
 
-    try:
-        with file.open() as stream, Image.open(stream, formats=("PNG",)) as image:
-            if image.width * image.height > MAX_MEGAPIXELS * 1e6:
-                raise ValueError(f"more than {MAX_MEGAPIXELS:g} megapixels")
-            pixels = np.asarray(image)
-    except Exception as error:  # a damaged file ends in whatever a parser raises
-        raise DataError(f"is no sound image ({str(error).partition(' <')[0]}). Save it again.") from None
+    with file.open() as stream:
+        pixels = png_pixels(stream)
     if pixels.ndim != 2:
         raise DataError("has colours. Save one number a pixel, the class: grey, or a palette.")
     regions, specks, values = [], 0, np.unique(pixels[pixels > 0]).tolist()
@@ -66,6 +60,24 @@ def read_mask(file: ExportFile) -> tuple[list[int], list[dict[str, Any]], int]:
             counts = np.diff(runs[codes == part].ravel(), prepend=0, append=flat.size).tolist()
             regions.append({"category": str(int(value)), "counts": counts})
     return [*pixels.shape], regions, specks
+
+
+def png_pixels(stream: IO[bytes], mode: str | None = None) -> np.ndarray:
+    """The pixels of a PNG image, as they are or in a mode of Pillow.
+
+    Raises:
+        DataError: it is not a PNG file, damaged or too large; the end of a sentence.
+    """
+    mask_tools()
+    from PIL import Image
+
+    try:
+        with Image.open(stream, formats=("PNG",)) as image:
+            if image.width * image.height > MAX_MEGAPIXELS * 1e6:
+                raise ValueError(f"more than {MAX_MEGAPIXELS:g} megapixels")
+            return np.asarray(image if mode is None else image.convert(mode))
+    except Exception as error:  # a damaged file ends in whatever a parser raises
+        raise DataError(f"is no sound image ({str(error).partition(' <')[0]}). Save it again.") from None
 
 
 def _warn(what: str) -> None:

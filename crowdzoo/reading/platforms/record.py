@@ -21,7 +21,8 @@ class Record:
         data: what annotators saw, column -> value.
         answers: annotator (None: the answer is gold) and the labels given, as text (perhaps none), or the spans:
             `{"start": 0, "end": 4, "label": "PER"}`, in characters of the text, with `text` where the platform says
-            what was marked, `place` of it in the entry, and `fragments` where a span is in pieces.
+            what was marked, `place` of it in the entry, and `fragments` where a span is in pieces; or the pairs, each
+            `(left, right, label)`.
         bad: what is wrong with answers that were left out.
         left_out: what the entry holds that is no answer, such as "cancelled annotations", once for each.
         seconds: that each answer took, where they are labels; NaN where the platform does not say so.
@@ -48,7 +49,7 @@ class Record:
     place: tuple[str, int] = ("", 0)
     entry: Mapping[str, Any] = field(default_factory=dict)
 
-    def add(self, annotator: str | None, labels: list[str], empty: str, seconds: Any = None, time: Any = None) -> None:
+    def add(self, annotator: str | None, labels: list[Any], empty: str, seconds: Any = None, time: Any = None) -> None:
         """Adds an answer.
 
         Args:

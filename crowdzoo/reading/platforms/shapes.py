@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.data.regions import mask_of_pixels, mask_tools
 from crowdzoo.errors import DataError, short_repr
+from crowdzoo.reading.platforms.png_masks import png_pixels
 
 _FAR = 2  # sides of the image; a shape that lies farther outside is a mistake
 _CIRCLE = np.linspace(0, 2 * np.pi, 72, endpoint=False)
@@ -126,3 +129,22 @@ def brush_mask(rle: Sequence[int], size: Sequence[int]) -> dict[str, Any]:
         left -= length
     alpha = np.repeat(np.array(found) > 0, counts)[3:total:4]
     return {"counts": mask_of_pixels(alpha.reshape(*size))}
+
+
+def url_mask(url: str, size: Sequence[int]) -> dict[str, Any]:
+    """The pixels whose alpha is not 0, of a PNG image in a data URL.
+
+    Args:
+        url: "data:image/png;base64," and the image.
+        size: height and width of the image.
+
+    Raises:
+        DataError: it is not such a URL, its image is damaged, or of another size.
+    """
+    head, _, text = str(url).partition(",")
+    if head != "data:image/png;base64":
+        raise DataError("is not the data URL of a PNG image. Mark it again.")
+    pixels = png_pixels(io.BytesIO(base64.b64decode(text, validate=True)), "RGBA")[..., 3]
+    if [*pixels.shape] != [*size]:
+        raise DataError(f"has {pixels.shape[1]} x {pixels.shape[0]} pixels, and the image {size[1]} x {size[0]}.")
+    return {"counts": mask_of_pixels(pixels > 0)}

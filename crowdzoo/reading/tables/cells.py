@@ -125,6 +125,7 @@ class CellSource(Source):
         for number, batch in enumerate(self.inner.batches()):
             # the inner source finds its columns when it is opened
             self.found, self.guessed, self.axes = self.inner.found, self.inner.guessed, self.inner.axes
+            self.void = self.inner.void
             if self.inner.by_winner:
                 self._mix_sides(batch)
             batch = self._named(batch)

@@ -146,7 +146,8 @@ class Collector(RowChecks):
             raise not_excluded(unmet[0], self.source.name)
         given = all(self.rules.names[column] is not None for column in (*self.sides, "annotator"))
         if not (sum(self.counts) or self.num_bad or given):
-            why = f": left out: {self._void()}." if self.num_void else " has no rows."
+            void = self._void() if self.num_void else self.source.void
+            why = f": left out: {void}." if void else " has no rows."
             raise DataError(f"{self.source.name}{why}")
 
     def _void(self) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.data.annotations import VOCABULARIES, Annotations
+from crowdzoo.data.label_kinds import PREFERENCE
+from crowdzoo.data.vocabulary import sort_names
 from crowdzoo.errors import BadRow, ConfigError, DataWarning
 from crowdzoo.files.text import readable
-from crowdzoo.reading.platforms.export import Export
+from crowdzoo.reading.platforms.export import Export, counted
 from crowdzoo.reading.platforms.record import Record
 from crowdzoo.reading.tables.collecting import collect
 from crowdzoo.reading.tables.csv import CsvSource
@@ -25,10 +27,10 @@ from crowdzoo.reading.tables.jsonl import JsonlSource
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, OF_LABELS, Layout
 from crowdzoo.reading.tables.options import FileOptions, Rules
 from crowdzoo.reading.tables.parquet import ParquetSource
-from crowdzoo.reading.tables.sources import REQUIRED, SLOW_ROWS, Batch, Source
+from crowdzoo.reading.tables.sources import SLOW_ROWS, Batch, Source
 from crowdzoo.reading.tables.suffixes import source_of
 
-_Row = tuple[Record, str, str, float, float]  # with the annotator, the label, the seconds that it took, and when
+_Row = tuple[Record, str, Any, float, float]  # with the annotator, the label, the seconds that it took, and when
 
 
 class PlatformSource(Source):
@@ -36,7 +38,7 @@ class PlatformSource(Source):
 
     Args:
         path: the export.
-        kind: "classification" or "regression".
+        kind: of the labels.
         platform: see `Export`.
         field: see `Export`.
         image: see `Export`.
@@ -62,8 +64,10 @@ class PlatformSource(Source):
         super().__init__(kind, layout)
         if self.label_kind.has_positions:
             raise ConfigError("an export with spans is read by crowdzoo.sequences.read_spans(path, platform=...).")
-        more = self.layout.encoding, self.layout.separator
+        more = self.layout.encoding, self.layout.separator, self.layout.columns
+        self.layout = replace(self.layout, columns={})
         self.export = Export(path, platform, kind, field, image, *more)
+        self.tasks: dict[str, None] = {}  # also those that nobody answered
         self.path = self.export.path
         self.name = self.export.name
 
@@ -71,7 +75,7 @@ class PlatformSource(Source):
         """Walks through the export from its start."""
         platform, image = self.export.platform, self.export.image
         ends = {"label": self.export.question}
-        self.found = {what: platform.column(what, ends.get(what, "")) for what in REQUIRED}  # "": it has no column
+        self.found = {what: platform.column(what, ends.get(what, "")) for what in self.required}  # "": it has none
         if image is not None:
             self.found["task"] = platform.column("data", image)
         nothing = [] if self.layout.no_label is None else [self.layout.no_label]
@@ -81,25 +85,30 @@ class PlatformSource(Source):
             if isinstance(record, BadRow):
                 bad.append((record, str(record.value)))
             else:
+                self.tasks[record.task] = None
                 self.images |= {image.text: image for image in record.images}
                 for (who, labels), seconds, time in zip(record.answers, record.seconds, record.times, strict=True):
                     if who is not None:
                         rows += [(record, who, label, seconds, time) for label in labels or nothing]
             if len(rows) + len(bad) >= SLOW_ROWS:
-                yield _batch(rows, bad)
+                yield self._batch(rows, bad)
                 rows, bad = [], []
-        yield _batch(rows, bad)
+        self.void = counted(self.export.left_out + self.export.empty)
+        yield self._batch(rows, bad)
 
+    def _batch(self, rows: list[_Row], bad: list[tuple[BadRow, str]]) -> Batch:
+        values = (
+            (*label[:2], who, label[2]) if self.label_kind.has_pairs else (record.task, who, label)
+            for record, who, label, *_ in rows
+        )
+        columns = zip(*values, strict=True) if rows else ((),) * len(self.required)
 
-def _batch(rows: list[_Row], bad: list[tuple[BadRow, str]]) -> Batch:
-    columns = zip(*((record.task, who, label) for record, who, label, *_ in rows), strict=True) if rows else ((),) * 3
+        def originals(wanted: Sequence[int]) -> list[str]:
+            return [readable(json.dumps(rows[row][0].entry, ensure_ascii=False, default=str)) for row in wanted]
 
-    def originals(wanted: Sequence[int]) -> list[str]:
-        return [readable(json.dumps(rows[row][0].entry, ensure_ascii=False, default=str)) for row in wanted]
-
-    arrays = {name: pa.array(values, pa.large_string()) for name, values in zip(REQUIRED, columns, strict=True)}
-    arrays["seconds"], arrays["timestamp"] = (pa.array([row[at] for row in rows], pa.float64()) for at in (3, 4))
-    return Batch(arrays, np.array([record.row for record, *_ in rows], np.int64), originals, bad)
+        arrays = {name: pa.array(cells, pa.large_string()) for name, cells in zip(self.required, columns, strict=True)}
+        arrays["seconds"], arrays["timestamp"] = (pa.array([row[at] for row in rows], pa.float64()) for at in (3, 4))
+        return Batch(arrays, np.array([record.row for record, *_ in rows], np.int64), originals, bad)
 
 
 if TYPE_CHECKING:
@@ -113,6 +122,7 @@ def read_annotations(
     platform: str | None = None,
     field: str | None = None,
     image: str | bool | None = None,
+    all_tasks: bool = False,
     **options: Unpack[FileOptions],
 ) -> Annotations:
     """Reads a file by its suffix, or a platform's export: what `Annotations.read` is."""
@@ -121,17 +131,31 @@ def read_annotations(
             raise ConfigError("image belongs to an export of a labelling platform: name the platform as well.")
         return _read(source_of(path, kind, replace(Layout.of(options), question=field)), options)
     layout, usual = Layout.of(options), Layout()
-    of_tables = [name for name in LAYOUT_OPTIONS if name not in (*OF_LABELS, "encoding", "separator")]
+    own = (*OF_LABELS, "encoding", "separator", *(["columns"] if kind == PREFERENCE.name else []))
+    of_tables = [name for name in LAYOUT_OPTIONS if name not in own]
     if laid_out := [name for name in of_tables if getattr(layout, name) != getattr(usual, name)]:
         raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
     source = PlatformSource(path, kind or "classification", platform, field, image, layout)
     annotations = _read(source, options)
+    if all_tasks and not annotations.label_kind.has_pairs and options.get("tasks") is None:
+        annotations = _with_tasks(annotations, source.tasks)
     if len(source.export.files) > 1 < annotations.num_annotators and annotations.redundancy.max() < 2:
         text = "no task has the answers of two annotators. Do their files name tasks alike?"
         if not source.export.regions:  # whose reader says so of images
             warnings.warn(f"{source.name}: {text}", DataWarning, stacklevel=3)
     source.export.warn_of(source.export.left_out + (Counter() if layout.no_label else source.export.empty))
     return annotations
+
+
+def _with_tasks(annotations: Annotations, names: Iterable[str]) -> Annotations:
+    """Adds tasks that nobody answered, in the order in which all would stand."""
+    answered = [*map(str, annotations.tasks.tolist())]
+    every = pa.array([*answered, *sorted({*names} - {*answered})], pa.large_string())
+    order, tasks = sort_names(every, True)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    tasks = tasks if isinstance(tasks, np.ndarray) else tasks.to_numpy(zero_copy_only=False)
+    return replace(annotations, tasks=tasks, task_ids=places[annotations.task_ids])
 
 
 def file(path: str | os.PathLike[str], kind: str | None, form: str, options: Mapping[str, Any]) -> Annotations:

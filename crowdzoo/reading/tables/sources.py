@@ -106,6 +106,7 @@ class Source:
         objects: column -> what its integers stand for, where names are neither strings nor integers.
         code_names: the source's column -> names behind its codes, as `code_names` finds them.
         images: text of a label -> the image that it stands for, of regions; those that are parsed already.
+        void: what it holds that is no answer, with counts, once it was walked through.
     """
 
     name: str
@@ -117,6 +118,7 @@ class Source:
     most_batches: int | None = None
     complete = True
     axes = ("task", "annotator")
+    void = ""
 
     def __init__(self, kind: str, layout: Layout | None = None):
         self.label_kind = label_kind(kind)
