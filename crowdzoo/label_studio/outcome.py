@@ -147,8 +147,14 @@ class Outcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether every task has an answer, and none is worth a further one."""
-        return bool((self.counts > 0).all() and not self.ask_again.any())
+        """Whether every task has an answer, and none is worth a further one of those who can be asked."""
+        is_asked = self.ask_again.any() and (not self.has_questions or len(self.questions.tasks) > 0)
+        return bool((self.counts > 0).all() and not is_asked)
+
+    @property
+    def has_questions(self) -> bool:
+        """Whether crowdzoo chooses questions for this kind of labels."""
+        return has_part(self.aggregation.kind, "questions")
 
     def numbers(self, tasks: NDArray[np.bool_]) -> list[int]:
         """Numbers of some tasks in the project."""

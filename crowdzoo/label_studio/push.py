@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.kinds.parts import has_part
 
 if TYPE_CHECKING:
     from crowdzoo.label_studio.client import Client
@@ -52,8 +51,8 @@ def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = Fal
     """
     for word in sorted(what - {*WHAT}):
         raise ConfigError(unknown("push", word, WHAT))
-    kind = outcome.aggregation.kind
-    if "next" in what and not has_part(kind, "questions"):
+    if "next" in what and not outcome.has_questions:
+        kind = outcome.aggregation.kind
         raise ConfigError(f"--push next: crowdzoo chooses no questions for {kind} labels; leave next out.")
     names = {int(number): str(name) for number, name in (project.store.fact("users") or {}).items()}
     numbers = {name: number for number, name in names.items()}

@@ -109,12 +109,13 @@ def _regions(control: Any, result: Any, _: Any) -> Answers:
         items = []
         for region, mask, box in zip(image.regions, image.masks, image.boxes, strict=True):
             for value in _SHAPES[tag](image, mask, box):
-                items.append({**sizes, "score": region.score, "value": {**value, tag: [region.label]}})
+                items.append({**sizes, "score": round(region.score or 0.0, 2), "value": {**value, tag: [region.label]}})
         yield place, items, result.confidence[place]
 
 
 def _box(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item]:
-    left, top, width, height = (box / [image.width, image.height, image.width, image.height] * 100).tolist()
+    scale = [image.width, image.height] * 2
+    left, top, width, height = (box / scale * 100).round(6).tolist()
     return [{"x": left, "y": top, "width": width, "height": height, "rotation": 0}]
 
 
@@ -148,7 +149,7 @@ def _polygons(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[I
         x, y = corners.T
         if (x * np.roll(y, -1) - y * np.roll(x, -1)).sum() > 0:  # a hole is walked around the other way
             points = corners / [image.width, image.height] * 100
-            values.append({"points": points.tolist(), "closed": True})
+            values.append({"points": points.round(6).tolist(), "closed": True})
     return values
 
 

@@ -47,17 +47,14 @@ class User:
         assert response.is_success, f"{method} {path}: {response.status_code} {response.text[:500]}"
         return response.json() if response.content else None
 
-    def next_task(self, project: int, view: int | None = None) -> dict[str, Any] | None:
+    def next_task(self, project: int, view: dict[str, Any] | None = None) -> dict[str, Any] | None:
         """The task that the server hands out, of the project or of a view of the Data Manager; None if none is left."""
         if view is None:
             response = self.ask("GET", f"/api/projects/{project}/next")
-        else:
-            where = {"id": "next_task", "project": project, "tabID": view}
-            shown = self.json("GET", f"/api/dm/views/{view}/")["data"]  # as the button "Label Tasks As Displayed" does
-            body = {
-                "selectedItems": {"all": True, "excluded": []},
-                **{key: shown[key] for key in ("filters", "ordering")},
-            }
+        else:  # as the button "Label Tasks As Displayed" does
+            where = {"id": "next_task", "project": project, "tabID": view["id"]}
+            shown = {key: view["data"][key] for key in ("filters", "ordering") if key in view["data"]}
+            body = {"selectedItems": {"all": True, "excluded": []}, **shown}
             response = self.ask("POST", "/api/dm/actions", params=where, json=body)
         if response.status_code == 404:
             return None

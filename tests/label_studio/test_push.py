@@ -79,7 +79,7 @@ def handed_out(user, project, view=None):
 
 def view_of(client, project, title):
     views = client.get("/api/dm/views/", project=project)
-    return next((view["id"] for view in views if view["data"]["title"] == title + MARK), None)
+    return next((view for view in views if view["data"]["title"] == title + MARK), None)
 
 
 def test_only_the_annotator_who_was_meant_is_handed_out_a_question(studio, team, client):
@@ -187,16 +187,13 @@ def test_views_list_their_tasks_and_are_not_made_twice(studio, team, client):
     of = ["Sure", "Disputed", "Flagged: "]
     assert push_views(client, project, views, of=of) == ["views: new: Sure, Disputed, Flagged: bob"]
     assert push_views(client, project, views, of=of) == ["views: as they were"]
-    listed = {
-        title: [task["id"] for task in client.get("/api/tasks", view=view_of(client, project, title))["tasks"]]
-        for title in views
-    }
+    listed = {title: listed(client, view_of(client, project, title)) for title in views}
     assert listed == {"Sure": tasks[:2], "Disputed": [], "Flagged: bob": [tasks[1]]}
-    before = view_of(client, project, "Sure")
+    before = view_of(client, project, "Sure")["id"]
     later = {"Sure": tasks_view(tasks[3:]), "Disputed": tasks_view(tasks[:1])}
     said = push_views(client, project, later, of=of)
     assert said == ["views: changed: Sure, Disputed; removed: Flagged: bob"]
-    assert view_of(client, project, "Sure") == before
+    assert view_of(client, project, "Sure")["id"] == before
     assert client.get(f"/api/dm/views/{own['id']}/") == own
 
 
