@@ -37,6 +37,7 @@ COMMANDS = {
     "quality": "How far annotators agree, and which tasks and annotators to check.",
     "report": "Write a page for a browser: can annotations be trusted?",
     "next": "Choose which task to give to whom next, within a budget.",
+    "label-studio": "Labels, a report and the next questions for a project on a Label Studio server.",
     "convert": "Write a labelling platform's export as files of crowdzoo.",
     "train": "Train a model from annotators' labels, without the pipeline.",
     "run": "Run the TFX pipeline from a YAML file, ending in a pushed model.",
@@ -159,7 +160,7 @@ class _Parser(argparse.ArgumentParser):
     def describe(self) -> None:
         """Adds the arguments of the command."""
         if self.command is not None:
-            module = importlib.import_module(f"crowdzoo.commands.{self.command}")
+            module = importlib.import_module(f"crowdzoo.commands.{self.command.replace('-', '_')}")
             self.command = None
             module.describe(self)
             self.set_defaults(command_function=module.run, options=options_of(self))

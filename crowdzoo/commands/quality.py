@@ -71,6 +71,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     )
     of_classes.add_argument("--epsilon", type=number(0, 1), help=epsilon)
     options.add_worth(command, "to be redone", "")
+    options.add_multi_label(command, f"{options.ONE_ANSWER}tables and numbers are those of crowdzoo report")
     outputs = Output("out", "--out", is_quality, folder=True), options.REJECTS
     options.add_outputs(command, ("annotations", "annotator_table", "gold"), *outputs)
 
@@ -86,7 +87,9 @@ def run(arguments: argparse.Namespace) -> None:
     SEED.checked("", "seed", arguments.seed)
     if arguments.format is not None and arguments.out is None:
         raise ConfigError(f"--format {arguments.format}: is that of tables, which need a folder: add --out DIR.")
-    if not kind.labels.one_class:
+    if arguments.multi_label:
+        options.check_multi_label(arguments, kind, ("classes", "wide", "sure", *OF_CLASSES))
+    if arguments.multi_label or not kind.labels.one_class:
         _by_page(arguments, kind)
         return
     options.refuse(arguments, ["sure"], "classes")
@@ -144,14 +147,20 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
-    """The same for labels of another kind, by the page of `crowdzoo report`."""
+    """The same for several labels per task, or labels of another kind, by the page of `crowdzoo report`."""
+    from crowdzoo.aggregation import MultiLabel
     from crowdzoo.report.quality_tables import print_page
     from crowdzoo.report.report_page import report_page
     from crowdzoo.report.sheets import page_sheets, print_sheets
 
     options.refuse(arguments, OF_CLASSES, f"--kind {kind.name}")
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **options.given(arguments, kind.scale))
-    crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+    reading = options.reading_options(arguments, kind)
+    if arguments.multi_label:
+        none = arguments.no_label or MultiLabel.none
+        aggregator = MultiLabel(arguments.method or kind.aggregation, none=none, settings=aggregator.get_params())
+        reading |= {"no_label": none, "on_duplicate": "all"}
+    crowd = kind.read(arguments.annotations, **reading)
     result, how = fitted(aggregator, crowd), options.given(arguments, ("metric", "bootstrap", "seed"))
     with progress("bootstrap", arguments.bootstrap) as step:
         page = report_page(crowd, result, on_sample=step, **how)

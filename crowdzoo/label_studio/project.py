@@ -184,7 +184,7 @@ class Project:
 
     def tasks(self) -> Iterator[dict[str, Any]]:
         """Tasks in order of their numbers with the answers that count, as `write` writes them."""
-        names: dict[int | None, str] = {None: "(deleted user)", **self.users}
+        names = self.users
         for task in self.store.tasks():
             answers = [answer for answer in task["annotations"] if not answer["was_cancelled"] and not _is_copy(answer)]
             # The server keeps one ground truth per task; where there are more, they are answers that were imported
@@ -193,7 +193,8 @@ class Project:
             for answer in sorted(answers, key=lambda one: (_time(one["updated_at"]), one["id"])):
                 answer["ground_truth"] = bool(answer["ground_truth"] and is_gold)
                 who = answer["completed_by"]
-                answer["completed_by"] = {"id": who, "email": names.get(who, str(who))}
+                name = "(deleted user)" if who is None else names.get(who, str(who))
+                answer["completed_by"] = {"id": who, "email": name}
                 last[who, answer["ground_truth"]] = answer
             yield {**task, "annotations": list(last.values())}
 
