@@ -37,7 +37,7 @@ COMMANDS = {
     "quality": "How far annotators agree, and which tasks and annotators to check.",
     "report": "Write a page for a browser: can annotations be trusted?",
     "next": "Choose which task to give to whom next, within a budget.",
-    "label-studio": "Labels, a report and the next questions for a project on a Label Studio server.",
+    "label-studio": "Pull a Label Studio project, aggregate and report it, and push results back, in rounds.",
     "convert": "Write a labelling platform's export as files of crowdzoo.",
     "train": "Train a model from annotators' labels, without the pipeline.",
     "run": "Run the TFX pipeline from a YAML file, ending in a pushed model.",

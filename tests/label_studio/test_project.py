@@ -3,7 +3,9 @@
 import itertools
 import json
 import random
+import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -254,6 +256,19 @@ def test_results_and_views_are_pushed_from_python(studio, team):
     shown = studio.owner.json("GET", "/api/tasks", view=view["id"], page_size=10)["tasks"]
     assert [task["id"] for task in shown] == ids[:2]
     assert project.pull() == {}  # predictions are no change
+
+
+def test_the_code_of_the_guide_runs(studio, team):
+    page = (Path(__file__).parents[2] / "docs" / "platforms.md").read_text(encoding="utf-8")
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "label_studio" in block]
+    project, ids = made(studio, 2)
+    for user, number in itertools.product(team, ids):
+        user.choose(number, "cat")
+    address = f'"{studio.url}", {project.number}'
+    exec(code.replace('"https://labels.example.com", 1', address), {"token": studio.owner.token})
+    assert len(studio.owner.json("GET", "/api/predictions/", project=project.number)) == 2
+    [view] = studio.owner.json("GET", "/api/dm/views/", project=project.number)
+    assert view["data"]["title"].startswith("Least sure")
 
 
 def test_a_project_with_several_questions_lists_them(studio):
