@@ -208,7 +208,7 @@ def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: 
 
 
 # Options that lists in order do not go with
-NOT_RANKINGS = ("multi_label", "classes", *ROW_OPTIONS, "missing", "label_separator", "no_label")
+NOT_RANKINGS = ("multi_label", "classes", "platform", "field", *ROW_OPTIONS, "missing", "label_separator", "no_label")
 
 
 def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:

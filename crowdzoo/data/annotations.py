@@ -196,8 +196,8 @@ class Annotations(AnnotationRows):
                 otherwise "classification".
             platform: name of the labelling platform whose export this is, such as "label-studio" (see
                 `crowdzoo.reading.platforms.export.PLATFORMS`), for every kind but "sequence"; None: none. For
-                preferences `columns` then name what is compared: "left=answer1,right=answer2" are keys of a task's data,
-                "task=id" one of the items of a list in order. Without them it is called `TASK/left` or `TASK/ITEM`.
+                preferences `columns` then name what is compared: "left=answer1,right=answer2" are keys of the data of a
+                task, "task=id" one of the items of a list in order. Without, it is called `TASK/left` or `TASK/ITEM`.
             field: question of the export that is meant; None where it has only one. In a table the question whose
                 answer is read out of cells that hold JSON objects.
             image: name each task of the export after the file of its image, without the ending, as

@@ -50,7 +50,7 @@ def test_options_stand_under_headings(help_of):
     [
         ("regression", {"--low", "--high", "--columns"}, {"--calibrate", "--layer", "--unit", "--use-gold"}),
         ("sequence", {"--scheme", "--on-bad-tags", "--layer"}, {"--columns", "--sheet", "--image", "--low"}),
-        ("preference", {"--rankings"}, {"--platform", "--wide", "--scheme"}),
+        ("preference", {"--rankings", "--platform"}, {"--image", "--wide", "--scheme"}),
         ("free-text", {"--normalize", "--unit"}, {"--classes", "--rankings"}),
     ],
 )

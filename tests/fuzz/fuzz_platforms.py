@@ -5,6 +5,7 @@ import copy
 import csv
 import io
 import json
+import re
 import tempfile
 import warnings
 import zipfile
@@ -19,10 +20,12 @@ from crowdzoo import Annotations
 from crowdzoo.errors import CrowdzooError
 from crowdzoo.reading.instances.export_instances import write_export_instances
 from crowdzoo.reading.platforms.export import PLATFORMS, Export
+from crowdzoo.reading.platforms.label_config import read_label_config
 from crowdzoo.sequences import read_spans
 
 TEXT = "Zoë 😀 met Bob in Rome"
 SPAN = {"start": 6, "end": 9, "label": "PER"}
+MASK = "iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAAAAAC4HznGAAAAEElEQVR4nGNkYGRgYGBgAgAAGAAF5rOdagAAAABJRU5ErkJggg=="
 
 
 def result(name, kind, **value):
@@ -40,6 +43,14 @@ LABEL_STUDIO = [
         {"completed_by": 5, "ground_truth": True, "result": [result("mood", "choices", choices=["sad"])]},
     ]},
     {"id": 2, "text": TEXT, "mood": "glad", "annotator": 3, "annotation_id": 4, "lead_time": 0.5},
+    {"id": 3, "data": {"talk": [{"author": "A", "text": TEXT}], "items": [{"id": "a", "x": "b"}, {"id": "c"}]},
+     "annotations": [{"completed_by": 3, "updated_at": "2026-11-29", "result": [
+        result("kind", "pairwise", selected="left"), result("x", "ranker", ranker={"x": ["c", "a"]}),
+        result("sure", "textarea", text=["b"]),
+        result("names", "paragraphlabels", start="0", end="0", startOffset=0, endOffset=3, paragraphlabels=["PER"]),
+        result("accept", "bitmasklabels", imageDataURL=f"data:image/png;base64,{MASK}", bitmasklabels=["cat"])
+        | {"original_width": 3, "original_height": 2},
+    ]}]},
 ]  # fmt: skip
 PRODIGY = [
     {"text": TEXT, "_input_hash": 1, "_task_hash": 2, "_annotator_id": "ann", "answer": "accept", "accept": ["glad"],
@@ -71,7 +82,7 @@ COCO = {
         {"image_id": 1, "category_id": 1, "segmentation": {"size": [4, 6], "counts": "52a0"}},
     ],
 }  # fmt: skip
-PNG = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAMAAAACCAAAAAC4HznGAAAAEElEQVR4nGNkYGRgYGBgAgAAGAAF5rOdagAAAABJRU5ErkJggg==")
+PNG = b64decode(MASK)
 CVAT = (
     '<?xml version="1.0" encoding="utf-8"?><annotations><meta><task><id>1</id><assignee><username>ann</username>'
     '</assignee></task></meta><image id="0" name="a.jpg" task_id="2"></image>'
@@ -166,7 +177,9 @@ def reads(name, platform):
             warnings.simplefilter("ignore")  # of what was left out
             path = Path(folder) / name
             path.write_bytes(content)
-            for kind in ("classification", "regression", "region"):
+            for columns in (None, "left=text,right=n", "task=x"):
+                _try(Annotations.read, path, kind="preference", platform=platform, field=field, columns=columns)
+            for kind in ("classification", "regression", "region", "free-text"):
                 for options in ({}, {"on_bad_rows": "reject", "on_duplicate": "last", "rejects": f"{folder}/r.csv"}):
                     _try(Annotations.read, path, kind=kind, platform=platform, field=field, **options)
             _try(read_spans, path, platform=platform, field=field)
@@ -230,8 +243,26 @@ CONTENTS = {
     "brat": (".ann", st.just(b"T1\tLOC 0 4\tRome\nT2\tPER 9 12;14 17\tAnn Lee\n")),
     "webanno": (".tsv", st.just(WEBANNO.encode())),
 }
+CONFIG = """<View><!-- a --><Text name="text" value="$text"/><Image name="image" value="$a.b"/>
+<Choices name="mood" toName="text" choice="multiple"><Choice value="glad" alias="1"><Choice value="b"/></Choice>
+</Choices>
+<Rating name="stars" toName="text" maxRating="10"/><Number name="n" toName="text,image" min="1"/>
+<Labels name="names" toName="image" perRegion="true"><Label value="PER"/></Labels><Rectangle name="box" toName="image"/>
+<Taxonomy name="tree" toName="text" leafsOnly="true"/></View>"""
+
+
+@st.composite
+def as_config(draw):
+    """A labelling configuration in which words are replaced."""
+    words, others = re.split(r"([\w$.]+|.)", CONFIG), st.sampled_from([*'<>"', "", "name", "toName", "1e999"])
+    for _ in range(draw(st.integers(0, 4))):
+        words[draw(st.integers(0, len(words) - 1))] = draw(TEXTS | others)
+    return "".join(words)
+
+
 assert set(CONTENTS) == set(PLATFORMS)
 TARGETS = {
     f"platform-{name}": Target(with_field(contents), reads(f"a{ending}", name), 12)
     for name, (ending, contents) in CONTENTS.items()
-} | {"platform-zip": Target(with_field(as_archive(as_json(DOCCANO), ".jsonl")), reads("a.zip", "doccano"), 12)}
+} | {"label-config": Target(as_config(), lambda given: _try(read_label_config, given), 200)}
+TARGETS |= {"platform-zip": Target(with_field(as_archive(as_json(DOCCANO), ".jsonl")), reads("a.zip", "doccano"), 12)}

@@ -1,15 +1,18 @@
 """`crowdzoo label-studio` against a real server: what it writes, for every kind of question, and when it stops."""
 
+import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from urllib.parse import urlsplit
 
 import pandas as pd
 import pytest
-from server import CHOICES
+from server import CHOICES, label_studio
 
 from crowdzoo.commands.main import main
 
@@ -65,6 +68,13 @@ def imported(studio, team, config, entries, **settings):
 
 def crowdzoo(studio, project, folder, *words):
     return main(["label-studio", studio.url, "--project", str(project), "--out", str(folder), *words])
+
+
+def wait_until(is_so):
+    end = time.monotonic() + 240
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.2)
 
 
 def labels(folder):
@@ -211,28 +221,65 @@ def test_no_answer_yet(studio, tmp_path, capsys):
     assert "No task has an answer yet." in capsys.readouterr().out
 
 
+def started(studio, project, folder, *words):
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "crowdzoo", "label-studio", studio.url, "--project", str(project), "--out", folder]
+    return subprocess.Popen(
+        [*map(str, command), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+
+
+def test_a_command_that_is_killed_again_and_again_ends_with_the_same_labels(studio, team, tmp_path):
+    config, entries, *_ = QUESTIONS["choices"]
+    project, rng = imported(studio, team, config, entries * 50), random.Random(0)
+    for _ in range(5):
+        process = started(studio, project, tmp_path / "killed")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=rng.uniform(1, 8))
+        process.kill()
+        process.communicate()
+    for folder in ("killed", "whole"):
+        assert crowdzoo(studio, project, tmp_path / folder) == 0
+    for file in ("tasks.json", "data/annotations.csv", "labels/tasks.parquet", "sheets/tasks.parquet", "next.csv"):
+        assert (tmp_path / "killed" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
+    leftovers = [each.name for each in (tmp_path / "killed").rglob(".*") if "crowdzoo-" in each.name]
+    assert leftovers == []
+
+
+def test_a_server_that_restarts_is_waited_for(tmp_path, monkeypatch):
+    with label_studio(tmp_path / "server") as first:
+        port = urlsplit(first.url).port
+        user = first.user("ann@restart.example.com")
+        project = imported(first, [user], *QUESTIONS["choices"][:2])
+        monkeypatch.setenv("LABEL_STUDIO_API_KEY", user.token)
+        process = started(first, project, tmp_path / "out", "--every", "1")
+        page = tmp_path / "out" / "report.html"
+        wait_until(page.is_file)
+    try:
+        with label_studio(tmp_path / "server", port):
+            third = user.json("GET", "/api/tasks", project=project, page_size=9)["tasks"][2]["id"]
+            user.json("POST", f"/api/tasks/{third}/annotations/", {"result": choices("never"), "lead_time": 2})
+            wait_until(lambda: "1 new answers" in page.read_text())
+    finally:
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    assert "does not answer" in errors
+    assert "trying again in" in errors
+    assert "1 new answers" in output
+
+
 def test_rounds_go_on_until_they_are_interrupted(studio, team, tmp_path):
     config, entries, *_ = QUESTIONS["choices"]
     project = imported(studio, team, config, entries)
-    command = [sys.executable, "-m", "crowdzoo", "label-studio", studio.url, "--project", str(project)]
-    process = subprocess.Popen(
-        [*command, "--out", str(tmp_path / "out"), "--every", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
+    process = started(studio, project, tmp_path / "out", "--every", "1")
     page = tmp_path / "out" / "report.html"
-
-    def wait_for(text):
-        end = time.monotonic() + 120
-        while time.monotonic() < end and not (page.is_file() and text in page.read_text()):
-            time.sleep(0.2)
-        assert text in page.read_text()
-
     try:
-        wait_for('<meta http-equiv="refresh" content="1">')
+        wait_until(lambda: page.is_file() and '<meta http-equiv="refresh" content="1">' in page.read_text())
         third = studio.owner.json("GET", "/api/tasks", project=project, page_size=9)["tasks"][2]["id"]
         body = {"result": choices("never"), "lead_time": 2}
         team[0].json("POST", f"/api/tasks/{third}/annotations/", body)
-        wait_for("1 new answers</title>"[:13])
+        wait_until(lambda: "1 new answers" in page.read_text())
     finally:
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)

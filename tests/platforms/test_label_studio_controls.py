@@ -4,6 +4,7 @@ import base64
 import io
 import itertools
 import json
+import re
 import warnings
 
 import numpy as np
@@ -82,6 +83,14 @@ def test_text_areas_are_free_texts_and_a_kind_that_does_not_fit_says_so(write, s
     path = write("a.json", [task({"text": "a"}, answer(2, result("textarea", text=["b"])))])
     with pytest.raises(DataError, match=r"the questions are: 'q' \(texts, for kind='free-text'\)\.$"):
         said(path, "label-studio")
+
+
+def test_the_kind_that_a_message_names_reads_the_export(write, here, capsys):
+    write("a.json", [task({"text": "a"}, *(answer(who, result("textarea", text=["b"])) for who in (2, 3)))])
+    words = ["aggregate", "a.json", "--platform", "label-studio", "--out", "labels.csv"]
+    assert cli.main(words) == 3
+    advice = re.search(r"'q' \(texts, for (--kind \S+)\)", capsys.readouterr().err)
+    assert cli.main([*words, *advice[1].split()]) == 0
 
 
 def test_text_areas_of_json_min_are_free_texts_with_one_text_or_more(write):

@@ -9,17 +9,13 @@ from crowdzoo.data.numbers import parse_number
 from crowdzoo.errors import DataError
 
 _KINDS = {
-    "choices": "classification", "taxonomy": "classification", "rating": "regression", "number": "regression",
-    "pairwise": "preference", "ranker": "preference", "textarea": "free-text",
-    "labels": "sequence", "hypertextlabels": "sequence", "paragraphlabels": "sequence",
-    "rectanglelabels": "region", "polygonlabels": "region", "ellipselabels": "region", "brushlabels": "region",
-    "bitmasklabels": "region",
+    **dict.fromkeys(("choices", "taxonomy"), "classification"), **dict.fromkeys(("rating", "number"), "regression"),
+    **dict.fromkeys(("pairwise", "ranker"), "preference"), "textarea": "free-text",
+    **dict.fromkeys(("labels", "hypertextlabels", "paragraphlabels"), "sequence"),
 }  # fmt: skip
 _SHAPES = ("rectangle", "polygon", "ellipse", "brush", "bitmask")
-_TEXTS = ("text", "hypertext", "paragraphs")
 _MARKING = ("choices", "taxonomy", "labels")  # their kind is that of what they mark
 _CLASSES = ("choice", "label", "bucket")
-_NO_CONTROLS = ("filter",)
 _KEY = re.compile(r"\$([\w\[\].{}]+)")  # of the data of a task
 _FIX = "Copy it again from Settings, Labeling Interface, Code."
 
@@ -75,11 +71,12 @@ def read_label_config(xml: str) -> tuple[Control, ...]:
     try:
         config.parser.Parse(xml, True)
     except expat.ExpatError as error:
-        reason = expat.ErrorString(error.code)
-        raise DataError(f"labelling configuration, row {error.lineno}: is not XML: {reason}. {_FIX}") from None
+        reason = f", row {error.lineno}: is not XML: {expat.ErrorString(error.code)}"
     except UnicodeEncodeError:
-        raise DataError(f"labelling configuration: holds half a character. {_FIX}") from None
-    return tuple(map(config.control, config.controls))
+        reason = ": holds half a character"
+    else:
+        return tuple(map(config.control, config.controls))
+    raise DataError(f"labelling configuration{reason}. {_FIX}")
 
 
 class _Config:
@@ -103,7 +100,7 @@ class _Config:
         self.path.append((tag, own))
         if tag.lower() in _CLASSES:
             self.add_class()
-        elif own.get("name") and own.get("toname") and tag.lower() not in _NO_CONTROLS:
+        elif own.get("name") and own.get("toname") and tag.lower() != "filter":
             self.controls.append((tag, own))
         elif own.get("name"):
             self.objects[own["name"]] = (tag, own.get("value") or own.get("valuelist") or "")
@@ -129,34 +126,26 @@ class _Config:
         to_name = tuple(each.strip() for each in own["toname"].split(","))
         shown = [self.objects[each] for each in to_name if each in self.objects]
         per_region = own.get("perregion") == "true" or own.get("labeling") == "true"
-        kind = _KINDS.get(word)
+        kind = "region" if word.removesuffix("labels") in _SHAPES and word.endswith("labels") else _KINDS.get(word)
         if word == "labels" or (per_region and word in _MARKING):
             kind = self.marked(to_name, [each.lower() for each, _ in shown])
         elif per_region or own.get("peritem") == "true" or (word == "ranker" and name in self.classes):
             kind = None
-        classes = dict.fromkeys(("left", "right"), False) if word == "pairwise" else self.classes.get(name, {})
         only_leaves = own.get("leafsonly") == "true" or (word == "choices" and own.get("allownested") == "true")
-        limits = ("", own.get("maxrating") or "5") if word == "rating" else (own.get("min", ""), own.get("max", ""))
+        classes = [each for each, more in self.classes.get(name, {}).items() if not (only_leaves and more)]
+        low, high = ("1", own.get("maxrating") or "5") if word == "rating" else (own.get("min"), own.get("max"))
         return Control(
-            name=name,
-            tag=tag,
-            kind=kind,
-            classes=tuple(each for each, has_more in classes.items() if not (only_leaves and has_more)),
-            to_name=to_name,
+            name, tag, kind, ("left", "right") if word == "pairwise" else tuple(classes), to_name,
             objects=tuple(each for each, _ in shown),
             data_keys=tuple(key for _, value in shown for key in _KEY.findall(value)),
             multiple=own.get("choice") == "multiple" or (word == "taxonomy" and own.get("maxusages") != "1"),
             per_region=per_region,
-            limits=(1.0 if word == "rating" else _number(limits[0]), _number(limits[1])),
-        )
+            limits=(parse_number("label", low or ""), parse_number("label", high or "")),
+        )  # fmt: skip
 
     def marked(self, to_name: tuple[str, ...], objects: list[str]) -> str | None:
         """The kind of what is marked on objects: spans of texts, regions of images, or something else."""
-        if objects and all(each in _TEXTS for each in objects):
+        if objects and {*objects} <= {"text", "hypertext", "paragraphs"}:
             return "sequence"
         shapes = [tag.lower().removesuffix("labels") for tag, own in self.controls if own["toname"] in to_name]
         return "region" if objects == ["image"] and {*shapes} & {*_SHAPES} else None
-
-
-def _number(text: str) -> float | None:
-    return parse_number("label", text) if text else None

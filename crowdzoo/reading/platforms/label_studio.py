@@ -5,7 +5,7 @@ writes into `value`: https://labelstud.io/tags.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from html.parser import HTMLParser
 from itertools import combinations
@@ -88,15 +88,7 @@ def _sort(result: Mapping[str, Any], data: Any) -> str:
 
 
 def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
-    record = Record(id_text("id", entry.get("id"), _NO_ID), {})
-    for where, results, who, about in _answers(record, entry, question):
-        try:
-            said: list[Any] = []
-            for key, value in _values(where, results):
-                said += _spans(key, value, record.data) if spans else _labels(key, value)
-            _add(record, who, said, question, about, spans)
-        except BadValue as bad:
-            record.bad.append(bad)
+    record = _record(entry, question, _spans if spans else _labels)
     if spans:
         record.data = _shown(record)
     return record
@@ -104,17 +96,31 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
 
 def _pairs(entry: Mapping[str, Any], question: str, columns: Mapping[str, str]) -> Record:
     """What annotators preferred: of two sides, or each of a list in order to all that follow it."""
+
+    def pairs(key: str, value: Mapping[str, Any], record: Record) -> Iterator[tuple[str, str, str]]:
+        if "ranker" in value:
+            return _of_list(key, value["ranker"], record, columns.get("task"))
+        left, right = (_side(record, side, columns) for side in ("left", "right"))
+        return ((left, right, label) for label in _labels(key, value, record))
+
+    return _record(entry, question, pairs)
+
+
+def _record(
+    entry: Mapping[str, Any], question: str, read_value: Callable[[str, Mapping[str, Any], Record], Iterable[Any]]
+) -> Record:
+    """The answers to a question; `read_value` gets the place of a value, the value, and the record with the data."""
     record = Record(id_text("id", entry.get("id"), _NO_ID), {})
+    empty = f"annotations without an answer to '{question}'"
     for where, results, who, about in _answers(record, entry, question):
         try:
-            said: list[Any] = []
-            for key, value in _values(where, results):
-                if "ranker" in value:
-                    said += _of_list(key, value["ranker"], record, columns.get("task"))
-                else:
-                    sides = [_side(record, side, columns) for side in ("left", "right")]
-                    said += [(*sides, label) for label in _labels(key, value)]
-            _add(record, who, said, question, about)
+            answer: list[Any] = []
+            for place, result in enumerate(results):
+                key, value = f"{where}[{place}].value", result.get("value")
+                if not isinstance(value, dict):
+                    raise BadValue(key, value, "is not an object.")
+                answer += read_value(key, value, record)
+            record.add(who, answer, empty, about.get("lead_time"), about.get("created_at"))
         except BadValue as bad:
             record.bad.append(bad)
     return record
@@ -158,25 +164,6 @@ def _answers(
         results = [one for one in annotation["result"] if isinstance(one, dict) and one.get("from_name") == question]
         record.left_out += ["relations"] * sum(one.get("type") == "relation" for one in _dicts(annotation["result"]))
         yield f"{where}.result", results, who, annotation
-
-
-def _values(where: str, results: list[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for place, result in enumerate(results):
-        key, value = f"{where}[{place}].value", result.get("value")
-        if not isinstance(value, dict):
-            raise BadValue(key, value, "is not an object.")
-        yield key, value
-
-
-def _add(
-    record: Record, who: str | None, said: list[Any], question: str, about: Mapping[str, Any], spans: bool = False
-) -> None:
-    """Adds what one annotator said; `about` has how long it took, and when it was said."""
-    if spans:
-        record.answers.append((who, said))
-    else:
-        empty = f"annotations without an answer to '{question}'"
-        record.add(who, said, empty, about.get("lead_time"), about.get("created_at"))
 
 
 def _shown(record: Record) -> dict[str, Any]:
@@ -305,7 +292,7 @@ def _annotator(key: str, value: Any) -> str:
     return id_text(key, value, _NO_USER)
 
 
-def _labels(key: str, value: Mapping[str, Any]) -> list[str]:
+def _labels(key: str, value: Mapping[str, Any], record: Record) -> list[str]:
     for name in ("choices", "text", "rating", "number", "selected", "taxonomy"):
         if name in value:
             labels = _paths(value[name]) if isinstance(value[name], list) else [value[name]]
@@ -318,13 +305,13 @@ def _paths(labels: list[Any], joint: str = " / ") -> list[Any]:
     return [joint.join(map(str, label)) if isinstance(label, list) else label for label in labels]
 
 
-def _spans(key: str, value: Mapping[str, Any], data: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _spans(key: str, value: Mapping[str, Any], record: Record) -> list[dict[str, Any]]:
     labels = next((value[name] for name in _LABELS if name in value), None)
     ends = value.get(_OFFSETS)  # of HyperText, whose start and end are paths of elements
     start, end = ((ends if isinstance(ends, dict) else value).get(name) for name in ("start", "end"))
     of = "text" if ends is None else "page"
     if "startOffset" in value and ends is None and str(start).isdecimal():
-        start, end, of = *_in_paragraphs(key, value, data), "paragraphs"
+        start, end, of = *_in_paragraphs(key, value, record.data), "paragraphs"
     if isinstance(start, str):
         raise BadValue(key, value, f"has no {_OFFSETS}. Export again from a newer Label Studio.")
     if not isinstance(labels, list) or type(start) is not int or type(end) is not int:
