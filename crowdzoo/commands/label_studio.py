@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 TEXTS = {"text", "hypertext", "paragraphs"}
 WITH_ALL_TASKS = ("classification", "regression", "free-text")  # kinds that are read with tasks that nobody answered
-REFRESH = '<meta http-equiv="refresh" content="{}">'
 
 
 def is_own(folder: Path) -> bool:
@@ -116,14 +115,14 @@ def _round(arguments: argparse.Namespace, project: Project, outcome: Outcome | N
     with progress("pull", None):
         changes = project.pull()
     now = datetime.now(timezone.utc)
-    said = ", ".join(f"{number:,} {name}" for name, number in changes.items()) or "nothing changed"
+    said = ", ".join(f"{name}: {number:,}" for name, number in changes.items()) or "nothing changed"
     print(f"{now:%Y-%m-%d %H:%M:%S} UTC: {said} ({project.client.requests - requests:,} requests)", flush=True)
     control = project.control(arguments.field)
     kind = kind_of(control.kind)
     if "next" in what and not has_part(kind.name, "questions"):
         raise ConfigError(f"--push next: crowdzoo chooses no questions for {kind.title}; leave next out.")
-    is_first = outcome is None and (what or arguments.every is not None)
-    is_new = project.is_changed or not page.is_file() or is_first
+    is_used = outcome is not None or not (what or arguments.every)
+    is_new = project.is_changed or not page.is_file() or not is_used
     if is_new:
         title = f"{project.settings['title']}, {control.name}: {now:%d %B %Y %H:%M} UTC, {said}"
         outcome = _results(arguments, project, control, title)
@@ -231,8 +230,7 @@ def _set_refresh(page: Path, seconds: int | None) -> None:
     if not page.is_file():
         return
     text = page.read_text(encoding="utf-8", errors="surrogateescape")
-    text = re.sub(rf"{REFRESH[:-5]}.*?>\n", "", text, count=1)
-    if seconds is not None:
-        text = text.replace("<head>\n", f"<head>\n{REFRESH.format(seconds)}\n", 1)
+    tag = "" if seconds is None else f'<meta http-equiv="refresh" content="{seconds}">'
+    text = re.sub('<head>(<meta http-equiv="refresh".*?>)?', f"<head>{tag}", text, count=1)
     with atomic_file(page) as file:
         file.write(text.encode("utf-8", "surrogateescape"))

@@ -132,6 +132,8 @@ class Project:
         """
         changes: Counter[str] = Counter()
         self.settings = self.client.get(f"/api/projects/{self.number}")
+        if not isinstance(self.settings, dict) or not {"title", "label_config"} <= self.settings.keys():
+            raise LabelStudioError(f"{self.client.url}: project {self.number} is not one of Label Studio's.")
         begin, since = self.store.fact("begin"), self.store.fact("since")
         if begin is None:
             begin = _moment(self.client.date)

@@ -103,7 +103,7 @@ def sign_in(url: str, email: str, way: str) -> User:
 
 
 @contextmanager
-def label_studio(folder: Path, port: int | None = None) -> Iterator[LabelStudio]:
+def serving(folder: Path, port: int | None = None) -> Iterator[str]:
     """Starts the server, waits until it answers, and ends it; the folder's database is made, or used again."""
     if port is None:
         with socket.socket() as free:
@@ -122,11 +122,7 @@ def label_studio(folder: Path, port: int | None = None) -> Iterator[LabelStudio]
         )
         try:
             wait(url, process, folder / "server.log")
-            owner = sign_in(url, OWNER, "login")
-            server = LabelStudio(url, owner, folder, [owner])
-            yield server
-            for user in server.users:
-                user.http.close()
+            yield url
         finally:
             process.terminate()
             try:
@@ -134,6 +130,17 @@ def label_studio(folder: Path, port: int | None = None) -> Iterator[LabelStudio]
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@contextmanager
+def label_studio(folder: Path) -> Iterator[LabelStudio]:
+    """A server with an empty database, whose owner has a token."""
+    with serving(folder) as url:
+        owner = sign_in(url, OWNER, "login")
+        server = LabelStudio(url, owner, folder, [owner])
+        yield server
+        for user in server.users:
+            user.http.close()
 
 
 def wait(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:

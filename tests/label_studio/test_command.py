@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 import pytest
-from server import CHOICES, label_studio
+from server import CHOICES, label_studio, serving
 
 from crowdzoo.commands.main import main
 
@@ -147,7 +147,7 @@ def test_a_round_writes_labels_tables_and_page(studio, team, question, tmp_path,
     assert crowdzoo(studio, project, tmp_path) == 0
     output = capsys.readouterr()
     answers = sum(len(each) for _, each in entries)
-    assert f"{len(entries)} new tasks, {answers} new answers" in output.out
+    assert f"new tasks: {len(entries)}, new answers: {answers} (" in output.out
     assert studio.owner.token not in output.out + output.err
     page = (tmp_path / "report.html").read_text()
     assert f"<title>Our project, c: {time.strftime('%d %B %Y', time.gmtime())}" in page
@@ -257,16 +257,16 @@ def test_a_server_that_restarts_is_waited_for(tmp_path, monkeypatch):
         page = tmp_path / "out" / "report.html"
         wait_until(page.is_file)
     try:
-        with label_studio(tmp_path / "server", port):
+        with serving(tmp_path / "server", port):
             third = user.json("GET", "/api/tasks", project=project, page_size=9)["tasks"][2]["id"]
             user.json("POST", f"/api/tasks/{third}/annotations/", {"result": choices("never"), "lead_time": 2})
-            wait_until(lambda: "1 new answers" in page.read_text())
+            wait_until(lambda: "new answers: 1" in page.read_text())
     finally:
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)
     assert "does not answer" in errors
     assert "trying again in" in errors
-    assert "1 new answers" in output
+    assert "new answers: 1" in output
 
 
 def test_rounds_go_on_until_they_are_interrupted(studio, team, tmp_path):
@@ -279,13 +279,13 @@ def test_rounds_go_on_until_they_are_interrupted(studio, team, tmp_path):
         third = studio.owner.json("GET", "/api/tasks", project=project, page_size=9)["tasks"][2]["id"]
         body = {"result": choices("never"), "lead_time": 2}
         team[0].json("POST", f"/api/tasks/{third}/annotations/", body)
-        wait_until(lambda: "1 new answers" in page.read_text())
+        wait_until(lambda: "new answers: 1" in page.read_text())
     finally:
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "rounds; the results are in" in errors
-    assert "1 new answers" in output
+    assert "new answers: 1" in output
     assert '"refresh"' not in page.read_text()
     assert json.loads((tmp_path / "out" / "report.json").read_text())["changes"]
     assert labels(tmp_path / "out")["label"].tolist() == ["yes", "no", "never"]
