@@ -10,9 +10,10 @@ import sys
 import time
 from urllib.parse import urlsplit
 
+import httpx
 import pandas as pd
 import pytest
-from server import CHOICES, label_studio, serving
+from server import CHOICES, User, label_studio, serving
 
 from crowdzoo.commands.main import main
 
@@ -257,7 +258,8 @@ def test_a_server_that_restarts_is_waited_for(tmp_path, monkeypatch):
         page = tmp_path / "out" / "report.html"
         wait_until(page.is_file)
     try:
-        with serving(tmp_path / "server", port):
+        with serving(tmp_path / "server", port), httpx.Client(base_url=first.url, timeout=60) as http:
+            user = User(first.url, user.email, user.id, user.token, http)
             third = user.json("GET", "/api/tasks", project=project, page_size=9)["tasks"][2]["id"]
             user.json("POST", f"/api/tasks/{third}/annotations/", {"result": choices("never"), "lead_time": 2})
             wait_until(lambda: "new answers: 1" in page.read_text())
