@@ -286,10 +286,9 @@ class Project:
         page = self.client.get("/api/tasks", project=self.number, query=json.dumps(query), **params)
         if not isinstance(page, dict) or not isinstance(page.get("tasks"), list):
             raise LabelStudioError(f"{self.client.url}/api/tasks: the response is not a list of tasks.")
-        if any(not isinstance(task, dict) or not {"id", "updated_at"} <= task.keys() for task in page["tasks"]):
-            raise LabelStudioError(
-                f"{self.client.url}/api/tasks: tasks without id and updated_at. Update Label Studio."
-            )
+        entries = [*page["tasks"], *(answer for task in page["tasks"] for answer in task.get("annotations", ()))]
+        if any(not entry.get("id") or not entry.get("updated_at") for entry in entries):
+            raise LabelStudioError(f"{self.client.url}/api/tasks: no id or updated_at. Update the server.")
         return page
 
 
