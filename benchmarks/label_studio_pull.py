@@ -5,9 +5,8 @@
     python benchmarks/label_studio_pull.py --tasks 2000
 
 Texts of 200 characters of four classes; a real server with SQLite on this machine. Tasks and answers are written into
-its database by its own models, since an import of 1,000 tasks with answers takes minutes. Each row is a pull, or a push
-of the consensus (majority vote) as predictions: the first one, one after nothing changed, and one after ten answers of
-an annotator came in. `load` is the machine's load average before the first pull.
+its database by its own models, since an import of 1,000 tasks with answers takes minutes. The first pull, one after
+nothing changed, and one after ten answers of an annotator came in. `load` is the machine's load average.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ from typing import Any
 from label_studio_team import CLASSES, CONFIG
 from server import PROGRAM, SETTINGS, LabelStudio, label_studio
 
-from crowdzoo.aggregation import MajorityVote
 from crowdzoo.label_studio.project import Project
-from crowdzoo.label_studio.push import push_predictions
-from crowdzoo.label_studio.result_form import consensus_results
 from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "label_studio_pull.json"
@@ -76,26 +72,19 @@ def measure(studio: LabelStudio, number: int, folder: Path) -> dict[str, Any]:
     """Seconds and requests of each round."""
     project = Project(studio.url, number, studio.owner.token, folder=folder)
     found: dict[str, Any] = {}
-
-    def note(name: str, before: tuple[float, int]) -> None:
-        requests = project.client.requests - before[1]
-        found[name] = {"seconds": round(time.perf_counter() - before[0], 2), "requests": requests}
-        print(name, found[name], flush=True)
-
     user = studio.user("late@example.com")
     for name in ("first", "nothing changed", f"{NEW} answers came in"):
         if name.startswith(str(NEW)):
             for task in project.store.ids()[:NEW]:
                 user.choose(task, CLASSES[0])
-        begin = time.perf_counter(), project.client.requests
+        begin, requests = time.perf_counter(), project.client.requests
         project.pull()
-        note(f"pull, {name}", begin)
-        crowd = project.annotations(classes=list(CLASSES))
-        consensus = consensus_results(project.control(), MajorityVote().fit(crowd))
-        answers = [(int(str(task)), items, score) for task, items, score in consensus]
-        begin = time.perf_counter(), project.client.requests
-        print(push_predictions(project.client, number, answers))
-        note(f"push of predictions, {name}", begin)
+        found[name] = {
+            "seconds": round(time.perf_counter() - begin, 2),
+            "requests": project.client.requests - requests,
+            "load": round(os.getloadavg()[0], 1),
+        }
+        print(name, found[name], flush=True)
     return found
 
 
@@ -105,7 +94,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, label_studio(Path(folder, "server")) as studio:
         project = fill(studio, arguments.tasks)
-        found = {"tasks": arguments.tasks, "answers": ANSWERS * arguments.tasks, "load": os.getloadavg()[0]}
+        found = {"tasks": arguments.tasks, "answers": ANSWERS * arguments.tasks}
         found["rounds"] = measure(studio, project, Path(folder, "pulled"))
     saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     saved[str(arguments.tasks)] = found

@@ -23,7 +23,7 @@ MODEL_VERSION = "crowdzoo"  # of the consensus; `crowdzoo serve` uses other name
 MARK = " · crowdzoo"  # ends the titles of views that belong to crowdzoo
 ASK, SURE, DISPUTED, FLAGGED, NEXT = "Ask again", "Sure", "Disputed", "Flagged: ", "Next: "
 PATIENCE = 3600.0  # seconds without an answer of the annotator who was asked, after which anybody gets the question
-AT_ONCE = 500  # predictions in a request
+AT_ONCE = 2500  # predictions in a request, each of which has the server count those of all tasks
 
 WHAT = ("predictions", "views", "next")
 
@@ -72,7 +72,7 @@ def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = Fal
     if "views" in what:
         views = {
             **{
-                title: tasks_view(_first_answers(map(tasks.__getitem__, outcome.numbers(chosen))))
+                title: tasks_view(tasks[number] for number in outcome.numbers(chosen))
                 for title, chosen in ((ASK, outcome.ask_again), (SURE, outcome.sure), (DISPUTED, outcome.disputed))
             },
             **{FLAGGED + name: annotator_view(numbers[name]) for name in outcome.flagged if name in numbers},
@@ -170,31 +170,32 @@ def _parts(tasks: Sequence[int]) -> Iterator[Sequence[int]]:
         yield tasks[start : start + AT_ONCE]
 
 
-def tasks_view(answers: Iterable[int]) -> View:
-    """A view of answered tasks, least sure predictions first.
+def tasks_view(tasks: Iterable[Mapping[str, Any]]) -> View:
+    """A view of tasks, least sure predictions first.
 
-    The pages of Label Studio have no filter for many tasks by their numbers, but one for many answers. A filter that
-    they do not know, such as the operator "in_list", keeps the Data Manager of a project from opening.
+    The pages of Label Studio have no filter for many tasks, but one for many answers, so that an answer stands for its
+    task. A filter that they do not know, such as the operator "in_list", keeps the Data Manager from opening.
 
     Args:
-        answers: number of one answer to each task.
+        tasks: as the server gives them, with `id` and `annotations`.
     """
-    listed = ",".join(map(str, sorted(answers))) or "0"  # an empty filter is none
-    item = {"filter": "filter:tasks:annotations_ids", "operator": "contains", "type": "String", "value": listed}
-    return {"filters": {"conjunction": "and", "items": [item]}, "ordering": ["tasks:predictions_score"]}
+    answers, items = list[int](), list[dict[str, Any]]()
+    for task in tasks:
+        if task["annotations"]:
+            answers.append(min(answer["id"] for answer in task["annotations"]))
+        else:
+            items.append({"filter": "filter:tasks:id", "operator": "equal", "type": "Number", "value": task["id"]})
+    if answers or not items:
+        listed = ",".join(map(str, sorted(answers))) or "0"  # an empty filter would be none
+        filtered = {"filter": "filter:tasks:annotations_ids", "operator": "contains", "type": "String", "value": listed}
+        items.insert(0, filtered)
+    return {"filters": {"conjunction": "or", "items": items}, "ordering": ["tasks:predictions_score"]}
 
 
 def annotator_view(user: int) -> View:
     """A view of the tasks that a user answered."""
     item = {"filter": "filter:tasks:annotators", "operator": "contains", "type": "List", "value": user}
     return {"filters": {"conjunction": "and", "items": [item]}}
-
-
-def _first_answers(tasks: Iterable[Mapping[str, Any]]) -> Iterator[int]:
-    """Number of an answer to each task that has one."""
-    for task in tasks:
-        if task["annotations"]:
-            yield min(answer["id"] for answer in task["annotations"])
 
 
 def push_views(
@@ -270,7 +271,7 @@ def push_next(
         project: its number.
         questions: task and user, the most telling first; a task once.
         tasks: number -> task, all of the project as the server gives them: `overlap`, `is_labeled`, and `annotations`
-            with `id`, `was_cancelled` and `ground_truth`. Tasks that are asked about have an answer.
+            with `id`, `was_cancelled` and `ground_truth`.
         names: of users.
         last_answers: time of the last answer of users, seconds since 1970.
         skipped_count: whether skipped answers count as answers, which is a setting of the project.
@@ -291,7 +292,7 @@ def push_next(
     views, anybody = {}, set[int]()
     for user, chosen in asked.items():
         title = NEXT + names[user]
-        view = {**tasks_view(_first_answers(map(tasks.__getitem__, chosen))), "since": time_now}
+        view = {**tasks_view(tasks[task] for task in chosen), "since": time_now}
         old = before.get(title + MARK, {})
         if _listed(view) & _listed(old):
             view["since"] = old.get("since", time_now)
@@ -321,6 +322,6 @@ def push_next(
 
 
 def _listed(data: Mapping[str, Any]) -> set[str]:
-    """The answers of a view that `tasks_view` made."""
-    items = (data.get("filters") or {}).get("items") or [{}]
-    return {*str(items[0].get("value", "")).split(",")}
+    """What a view that `tasks_view` made lists."""
+    items = (data.get("filters") or {}).get("items") or []
+    return {word for item in items for word in str(item.get("value", "")).split(",")}

@@ -188,15 +188,20 @@ def test_views_list_their_tasks_and_are_not_made_twice(studio, team, client):
     own = client.post("/api/dm/views/", {"project": project, "data": {"title": "Sure"}})
     bob.choose(tasks[1], "cat")
     ann.choose(tasks[2], "cat")
-    numbers = [ann.choose(task, "dog")["id"] for task in tasks[:2]]
-    views = {"Sure": tasks_view(numbers), "Disputed": tasks_view([]), "Flagged: bob": annotator_view(bob.id)}
+    ann.choose(tasks[0], "dog")
+    known = tasks_by_number(studio, project)
+    views = {
+        "Sure": tasks_view(map(known.get, tasks[:2])),
+        "Disputed": tasks_view([]),
+        "Flagged: bob": annotator_view(bob.id),
+    }
     of = ["Sure", "Disputed", "Flagged: "]
     assert push_views(client, project, views, of=of) == ["views: new: Sure, Disputed, Flagged: bob"]
     assert push_views(client, project, views, of=of) == ["views: as they were"]
-    listed = {title: listed(client, view_of(client, project, title)) for title in views}
-    assert listed == {"Sure": tasks[:2], "Disputed": [], "Flagged: bob": [tasks[1]]}
+    shown = {title: listed(client, view_of(client, project, title)) for title in views}
+    assert shown == {"Sure": tasks[:2], "Disputed": [], "Flagged: bob": [tasks[1]]}
     before = view_of(client, project, "Sure")["id"]
-    later = {"Sure": tasks_view(numbers[1:]), "Disputed": tasks_view(numbers)}
+    later = {"Sure": tasks_view(map(known.get, tasks[3:])), "Disputed": tasks_view(map(known.get, tasks[:1]))}
     said = push_views(client, project, later, of=of)
     assert said == ["views: changed: Sure, Disputed; removed: Flagged: bob"]
     assert view_of(client, project, "Sure")["id"] == before
@@ -213,7 +218,9 @@ def test_a_push_that_is_killed_and_restarted_ends_as_one_that_is_not(studio, tea
     states = []
     for dies in (False, True):
         project, tasks = project_of(studio, 12, maximum_annotations=2)
-        numbers = [team[place % 2].choose(task, "cat")["id"] for place, task in enumerate(tasks[:9])]
+        for place, task in enumerate(tasks[:9]):
+            team[place % 2].choose(task, "cat")
+        known = [*tasks_by_number(studio, project).values()]
         names = {user.id: user.email for user in team}
         with Dying(studio.url, studio.owner.token) as pushing:
             for rounds in range(2):  # the second one has other predictions, views and questions
@@ -221,7 +228,7 @@ def test_a_push_that_is_killed_and_restarted_ends_as_one_that_is_not(studio, tea
                     (task, chosen("dog" if place < rounds * 3 else "cat"), 0.5) for place, task in enumerate(tasks)
                 ]
                 questions = [(tasks[place + rounds], team[(place + 2) % 3].id) for place in range(6)]
-                views = {"Sure": tasks_view(numbers[rounds:]), f"Flagged: {rounds}": annotator_view(rounds)}
+                views = {"Sure": tasks_view(known[rounds:]), f"Flagged: {rounds}": annotator_view(rounds)}
                 while True:
                     pushing.left = random.randint(2, 12) if dies else 10**9
                     try:
