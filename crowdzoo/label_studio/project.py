@@ -243,7 +243,8 @@ class Project:
         Returns:
             Sentences that say what was sent.
         """
-        shown = {title: tasks_view(tasks) for title, tasks in views.items()}
+        known = {task["id"]: task for task in self.store.tasks()}
+        shown = {title: tasks_view(known[int(number)] for number in tasks) for title, tasks in views.items()}
         return push_views(self.client, self.number, shown, of=[*views])
 
     def _compare(self, low: int, high: int) -> Counter[str]:

@@ -21,13 +21,22 @@ if TYPE_CHECKING:
 
 MODEL_VERSION = "crowdzoo"  # of the consensus; `crowdzoo serve` uses other names
 MARK = " · crowdzoo"  # ends the titles of views that belong to crowdzoo
-ASK, SURE, DISPUTED, FLAGGED, NEXT = "Ask again", "Sure", "Disputed", "Flagged: ", "Next for "
+ASK, SURE, DISPUTED, FLAGGED, NEXT = "Ask again", "Sure", "Disputed", "Flagged: ", "Next: "
 PATIENCE = 3600.0  # seconds without an answer of the annotator who was asked, after which anybody gets the question
-AT_ONCE = 500  # predictions in a request
+AT_ONCE = 2500  # predictions in a request, each of which has the server count those of all tasks
 
 WHAT = ("predictions", "views", "next")
 
 View = dict[str, Any]  # filters and ordering
+# of new views, so that scores and annotators are seen at once; what a user shows or hides later stays
+_HIDDEN = [
+    f"tasks:{name}"
+    for name in (
+        "inner_id", "completed_at", "cancelled_annotations", "annotations_results", "annotations_ids",
+        "predictions_model_versions", "predictions_results", "file_upload", "storage_filename", "created_at",
+        "updated_at", "updated_by", "avg_lead_time", "draft_exists",
+    )
+]  # fmt: skip
 
 
 def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = False) -> list[str]:
@@ -56,14 +65,16 @@ def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = Fal
         raise ConfigError(f"--push next: crowdzoo chooses no questions for {kind} labels; leave next out.")
     names = {int(number): str(name) for number, name in (project.store.fact("users") or {}).items()}
     numbers = {name: number for number, name in names.items()}
+    tasks = {task["id"]: task for task in project.store.tasks()} if what - {"predictions"} else {}
     lines = []
     if "predictions" in what:
         lines += push_predictions(project.client, project.number, outcome.answers, dry_run=dry_run)
     if "views" in what:
         views = {
-            ASK: tasks_view(outcome.numbers(outcome.ask_again)),
-            SURE: tasks_view(outcome.numbers(outcome.sure)),
-            DISPUTED: tasks_view(outcome.numbers(outcome.disputed)),
+            **{
+                title: tasks_view(tasks[number] for number in outcome.numbers(chosen))
+                for title, chosen in ((ASK, outcome.ask_again), (SURE, outcome.sure), (DISPUTED, outcome.disputed))
+            },
             **{FLAGGED + name: annotator_view(numbers[name]) for name in outcome.flagged if name in numbers},
         }
         lines += push_views(project.client, project.number, views, of=[ASK, SURE, DISPUTED, FLAGGED], dry_run=dry_run)
@@ -72,7 +83,6 @@ def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = Fal
         asked = zip(
             outcome.aggregation.tasks[chosen.tasks], outcome.aggregation.annotators[chosen.annotators], strict=True
         )
-        tasks = {task["id"]: task for task in project.store.tasks()}
         times: dict[int, float] = {}
         for answer in (answer for task in tasks.values() for answer in task["annotations"]):
             time_of = datetime.fromisoformat(answer["created_at"].replace("Z", "+00:00")).timestamp()
@@ -95,6 +105,9 @@ def push_predictions(
     dry_run: bool = False,
 ) -> list[str]:
     """Makes the predictions of a model version equal to the consensus; those of other versions stay.
+
+    Label Studio shows the score of one model version. Where the project has chosen none, this one is chosen, and
+    predictions are not shown to annotators, whose answers would follow them.
 
     Args:
         client: of the server.
@@ -134,10 +147,16 @@ def push_predictions(
         f"{len({*outdated} - {*missing}):,} removed, {len(kept):,} as they were"
     ]
     settings = client.get(f"/api/projects/{project}")
-    if settings.get("show_collab_predictions") and settings.get("model_version") == model_version:
+    shown = settings.get("model_version") or ""
+    if wanted and not shown:
+        lines.append("project: Prediction score shows the consensus, and annotators are shown no predictions")
+        if not dry_run:
+            choice = {"model_version": model_version, "show_collab_predictions": False}
+            client.patch(f"/api/projects/{project}/", choice)
+    elif shown == model_version and settings.get("show_collab_predictions"):
         lines.append(
-            f"warning: the project fills in predictions of {model_version!r} for annotators, whose answers then follow "
-            "the consensus. Switch it off: Settings, Annotation, Use predictions to prelabel tasks."
+            f"warning: the project fills in predictions of {shown!r} for annotators, whose answers then follow the "
+            "consensus. Switch it off: Settings, Annotation, Use predictions to prelabel tasks."
         )
     return lines
 
@@ -151,10 +170,26 @@ def _parts(tasks: Sequence[int]) -> Iterator[Sequence[int]]:
         yield tasks[start : start + AT_ONCE]
 
 
-def tasks_view(tasks: Iterable[int]) -> View:
-    """A view of tasks by their numbers, least sure predictions first."""
-    item = {"filter": "filter:tasks:id", "operator": "in_list", "type": "List", "value": sorted(tasks)}
-    return {"filters": {"conjunction": "and", "items": [item]}, "ordering": ["tasks:predictions_score"]}
+def tasks_view(tasks: Iterable[Mapping[str, Any]]) -> View:
+    """A view of tasks, least sure predictions first.
+
+    The pages of Label Studio have no filter for many tasks, but one for many answers, so that an answer stands for its
+    task. A filter that they do not know, such as the operator "in_list", keeps the Data Manager from opening.
+
+    Args:
+        tasks: as the server gives them, with `id` and `annotations`.
+    """
+    answers, items = list[int](), list[dict[str, Any]]()
+    for task in tasks:
+        if task["annotations"]:
+            answers.append(min(answer["id"] for answer in task["annotations"]))
+        else:
+            items.append({"filter": "filter:tasks:id", "operator": "equal", "type": "Number", "value": task["id"]})
+    if answers or not items:
+        listed = ",".join(map(str, sorted(answers))) or "0"  # an empty filter would be none
+        filtered = {"filter": "filter:tasks:annotations_ids", "operator": "contains", "type": "String", "value": listed}
+        items.insert(0, filtered)
+    return {"filters": {"conjunction": "or", "items": items}, "ordering": ["tasks:predictions_score"]}
 
 
 def annotator_view(user: int) -> View:
@@ -198,7 +233,8 @@ def push_views(
     for title, new in wanted.items():
         made.append(title)
         if not dry_run:
-            client.post("/api/dm/views/", {"project": project, "data": {"title": title, **new}})
+            columns = {"hiddenColumns": {"explore": _HIDDEN, "labeling": _HIDDEN}}
+            client.post("/api/dm/views/", {"project": project, "data": {"title": title, **columns, **new}})
     parts = ((word, names) for word, names in (("new", made), ("changed", changed), ("removed", removed)) if names)
     said = "; ".join(f"{word}: {', '.join(name.removesuffix(MARK) for name in names)}" for word, names in parts)
     return [f"views: {said or 'as they were'}"]
@@ -224,7 +260,7 @@ def push_next(
 ) -> list[str]:
     """Has the server hand out the chosen questions, and no other ones about answered tasks.
 
-    The questions to an annotator are a view, "Next for NAME", whose button "Label Tasks As Displayed" hands them out. A
+    The questions to an annotator are a view, "Next: NAME", whose button "Label Tasks As Displayed" hands them out. A
     chosen task is opened again (`is_labeled` false) with as many annotations as its overlap allows: the queue of the
     project ("Label All Tasks") passes over it, and a view hands it out. Where an annotator lets `PATIENCE` pass, the
     overlap allows one more, and anybody gets the question. Answered tasks that are not chosen are closed. Tasks without
@@ -234,8 +270,8 @@ def push_next(
         client: of the server.
         project: its number.
         questions: task and user, the most telling first; a task once.
-        tasks: all tasks of the project as the server gives them: `overlap`, `is_labeled`, and `annotations` with
-            `was_cancelled` and `ground_truth`.
+        tasks: number -> task, all of the project as the server gives them: `overlap`, `is_labeled`, and `annotations`
+            with `id`, `was_cancelled` and `ground_truth`.
         names: of users.
         last_answers: time of the last answer of users, seconds since 1970.
         skipped_count: whether skipped answers count as answers, which is a setting of the project.
@@ -256,9 +292,9 @@ def push_next(
     views, anybody = {}, set[int]()
     for user, chosen in asked.items():
         title = NEXT + names[user]
-        view = {**tasks_view(chosen), "since": time_now}
+        view = {**tasks_view(tasks[task] for task in chosen), "since": time_now}
         old = before.get(title + MARK, {})
-        if {*chosen} & {*_tasks_of(old)}:
+        if _listed(view) & _listed(old):
             view["since"] = old.get("since", time_now)
         if time_now - max(view["since"], (last_answers or {}).get(user, 0.0)) > PATIENCE:
             anybody |= {*chosen}
@@ -285,8 +321,7 @@ def push_next(
     return [f"next: {total}{open_to_all}; {opened:,} tasks opened, {closed:,} closed", *lines]
 
 
-def _tasks_of(data: Mapping[str, Any]) -> list[int]:
-    """The tasks of a view that `tasks_view` made."""
-    items = (data.get("filters") or {}).get("items") or [{}]
-    value = items[0].get("value")
-    return value if isinstance(value, list) else []
+def _listed(data: Mapping[str, Any]) -> set[str]:
+    """What a view that `tasks_view` made lists."""
+    items = (data.get("filters") or {}).get("items") or []
+    return {word for item in items for word in str(item.get("value", "")).split(",")}

@@ -91,15 +91,15 @@ def test_only_the_annotator_who_was_meant_is_handed_out_a_question(studio, team,
     questions = [(tasks[3], bob.id), (tasks[0], bob.id), (tasks[1], cyd.id)]
     push_next(client, project, questions, tasks_by_number(studio, project), names)
     assert cyd.next_task(project)["id"] == tasks[5]  # of the project's queue: the task without an answer alone
-    assert handed_out(bob, project, view_of(client, project, f"Next for {bob.email}")) == [tasks[0], tasks[3]]
-    assert handed_out(ann, project, view_of(client, project, f"Next for {cyd.email}")) == []
-    assert handed_out(cyd, project, view_of(client, project, f"Next for {cyd.email}")) == [tasks[1]]
+    assert handed_out(bob, project, view_of(client, project, f"Next: {bob.email}")) == [tasks[0], tasks[3]]
+    assert handed_out(ann, project, view_of(client, project, f"Next: {cyd.email}")) == []
+    assert handed_out(cyd, project, view_of(client, project, f"Next: {cyd.email}")) == [tasks[1]]
     assert handed_out(bob, project) == []  # the last task is in cyd's hand
     assert handed_out(cyd, project) == [tasks[5]]
     # the questions are answered: nothing is left, and the views go
     push_next(client, project, [], tasks_by_number(studio, project), names)
     assert [handed_out(user, project) for user in team] == [[], [], []]
-    assert view_of(client, project, f"Next for {bob.email}") is None
+    assert view_of(client, project, f"Next: {bob.email}") is None
 
 
 def test_tasks_that_are_not_asked_about_are_closed(studio, team, client):
@@ -108,7 +108,7 @@ def test_tasks_that_are_not_asked_about_are_closed(studio, team, client):
     for task in tasks[:3]:
         ann.choose(task, "cat")
     push_next(client, project, [(tasks[1], bob.id)], tasks_by_number(studio, project), {bob.id: bob.email})
-    assert handed_out(bob, project, view_of(client, project, f"Next for {bob.email}")) == [tasks[1]]
+    assert handed_out(bob, project, view_of(client, project, f"Next: {bob.email}")) == [tasks[1]]
     assert handed_out(bob, project) == [tasks[3]]
 
 
@@ -133,7 +133,7 @@ def test_skipped_answers_do_not_count_and_ground_truth_neither(studio, team, cli
     bob.choose(tasks[1], "cat")
     push_next(client, project, [(task, cyd.id) for task in tasks], tasks_by_number(studio, project), {cyd.id: "cyd"})
     assert handed_out(bob, project) == []
-    assert handed_out(cyd, project, view_of(client, project, "Next for cyd")) == tasks
+    assert handed_out(cyd, project, view_of(client, project, "Next: cyd")) == tasks
     assert [task["is_labeled"] for task in state_of(studio, project)] == [True, True]
 
 
@@ -147,7 +147,8 @@ def test_predictions_are_updated_and_those_of_models_stay(studio, client):
     planned = push_predictions(client, project, first, dry_run=True)
     assert predictions(client, project, "crowdzoo") == {}
     assert push_predictions(client, project, first) == planned == [
-        "predictions: 3 new, 0 changed, 0 removed, 0 as they were"
+        "predictions: 3 new, 0 changed, 0 removed, 0 as they were",
+        "project: Prediction score shows the consensus, and annotators are shown no predictions",
     ]  # fmt: skip
     second = [(tasks[0], chosen("dog"), 0.75), (tasks[2], chosen("cat"), 0.8), (tasks[3], [], 0.5)]
     assert push_predictions(client, project, second) == ["predictions: 1 new, 2 changed, 1 removed, 0 as they were"]
@@ -166,15 +167,19 @@ def predictions(client, project, version):
     return of_task
 
 
-def test_annotators_are_warned_about_where_they_see_the_consensus(studio, client):
-    project, tasks = project_of(studio, 1)
-    push_predictions(client, project, [(tasks[0], chosen("cat"), 0.9)])
-    client.patch(f"/api/projects/{project}/", {"model_version": "crowdzoo"})
+def test_scores_are_shown_to_managers_and_predictions_not_to_annotators(studio, client):
+    project, tasks = project_of(studio, 2, maximum_annotations=2)
+    client.patch(f"/api/tasks/{tasks[0]}/", {"overlap": 5})
+    answers = [(tasks[0], chosen("cat"), 0.9)]
+    push_predictions(client, project, answers)
+    fields = client.get("/api/tasks", project=project, fields="all")["tasks"]
+    assert [(task["overlap"], task["predictions_score"]) for task in fields] == [(5, 0.9), (2, None)]
+    assert client.get(f"/api/projects/{project}/next")["predictions"] == []
+    assert len(push_predictions(client, project, answers)) == 1
+    client.patch(f"/api/projects/{project}/", {"show_collab_predictions": True})
     assert client.get(f"/api/projects/{project}/next")["predictions"]  # what the warning is about
-    _, warning = push_predictions(client, project, [(tasks[0], chosen("cat"), 0.9)])
+    _, warning = push_predictions(client, project, answers)
     assert "Use predictions to prelabel tasks" in warning
-    client.patch(f"/api/projects/{project}/", {"show_collab_predictions": False})
-    assert len(push_predictions(client, project, [(tasks[0], chosen("cat"), 0.9)])) == 1
 
 
 def test_views_list_their_tasks_and_are_not_made_twice(studio, team, client):
@@ -183,14 +188,20 @@ def test_views_list_their_tasks_and_are_not_made_twice(studio, team, client):
     own = client.post("/api/dm/views/", {"project": project, "data": {"title": "Sure"}})
     bob.choose(tasks[1], "cat")
     ann.choose(tasks[2], "cat")
-    views = {"Sure": tasks_view(tasks[:2]), "Disputed": tasks_view([]), "Flagged: bob": annotator_view(bob.id)}
+    ann.choose(tasks[0], "dog")
+    known = tasks_by_number(studio, project)
+    views = {
+        "Sure": tasks_view(map(known.get, tasks[:2])),
+        "Disputed": tasks_view([]),
+        "Flagged: bob": annotator_view(bob.id),
+    }
     of = ["Sure", "Disputed", "Flagged: "]
     assert push_views(client, project, views, of=of) == ["views: new: Sure, Disputed, Flagged: bob"]
     assert push_views(client, project, views, of=of) == ["views: as they were"]
-    listed = {title: listed(client, view_of(client, project, title)) for title in views}
-    assert listed == {"Sure": tasks[:2], "Disputed": [], "Flagged: bob": [tasks[1]]}
+    shown = {title: listed(client, view_of(client, project, title)) for title in views}
+    assert shown == {"Sure": tasks[:2], "Disputed": [], "Flagged: bob": [tasks[1]]}
     before = view_of(client, project, "Sure")["id"]
-    later = {"Sure": tasks_view(tasks[3:]), "Disputed": tasks_view(tasks[:1])}
+    later = {"Sure": tasks_view(map(known.get, tasks[3:])), "Disputed": tasks_view(map(known.get, tasks[:1]))}
     said = push_views(client, project, later, of=of)
     assert said == ["views: changed: Sure, Disputed; removed: Flagged: bob"]
     assert view_of(client, project, "Sure")["id"] == before
@@ -209,6 +220,7 @@ def test_a_push_that_is_killed_and_restarted_ends_as_one_that_is_not(studio, tea
         project, tasks = project_of(studio, 12, maximum_annotations=2)
         for place, task in enumerate(tasks[:9]):
             team[place % 2].choose(task, "cat")
+        known = [*tasks_by_number(studio, project).values()]
         names = {user.id: user.email for user in team}
         with Dying(studio.url, studio.owner.token) as pushing:
             for rounds in range(2):  # the second one has other predictions, views and questions
@@ -216,7 +228,7 @@ def test_a_push_that_is_killed_and_restarted_ends_as_one_that_is_not(studio, tea
                     (task, chosen("dog" if place < rounds * 3 else "cat"), 0.5) for place, task in enumerate(tasks)
                 ]
                 questions = [(tasks[place + rounds], team[(place + 2) % 3].id) for place in range(6)]
-                views = {"Sure": tasks_view(tasks[rounds:]), f"Flagged: {rounds}": annotator_view(rounds)}
+                views = {"Sure": tasks_view(known[rounds:]), f"Flagged: {rounds}": annotator_view(rounds)}
                 while True:
                     pushing.left = random.randint(2, 12) if dies else 10**9
                     try:
