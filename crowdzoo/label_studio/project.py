@@ -47,9 +47,11 @@ class Project:
         ConfigError: no token, a folder of another project, or what `Client` refuses.
 
     Example:
-        >>> project = Project("http://127.0.0.1:8080", 1, token)  # doctest: +SKIP
-        >>> votes = project.annotations()  # doctest: +SKIP
-        >>> result = DawidSkene().fit(votes)  # doctest: +SKIP
+        >>> project = Project("http://127.0.0.1:8080", 1, "token")
+        >>> project
+        Project('http://127.0.0.1:8080', 1)
+        >>> result = DawidSkene().fit(project.annotations())  # doctest: +SKIP
+        >>> project.close()
     """
 
     def __init__(
