@@ -26,6 +26,7 @@ ROOMS = [
     ["kinds", "testing"],
     ["report"],
     ["comparison"],
+    ["label_studio"],
     ["components", "serving"],
     ["pipelines"],
     ["commands"],

@@ -37,6 +37,7 @@ COMMANDS = {
     "quality": "How far annotators agree, and which tasks and annotators to check.",
     "report": "Write a page for a browser: can annotations be trusted?",
     "next": "Choose which task to give to whom next, within a budget.",
+    "label-studio": "Pull a Label Studio project, aggregate and report it, and push results back, in rounds.",
     "convert": "Write a labelling platform's export as files of crowdzoo.",
     "train": "Train a model from annotators' labels, without the pipeline.",
     "run": "Run the TFX pipeline from a YAML file, ending in a pushed model.",
@@ -137,7 +138,8 @@ def _missing_module(name: str) -> str:
     packages = {
         "tensorflow": ("tensorflow", "tensorflow_serving"),
         "pipeline": ("tfx", "apache_beam", "yaml", "pydantic"),
-        "serving": ("uvicorn", "httptools", "orjson", "simdjson", "uvloop", "grpc", "httpx"),
+        "label-studio": ("httpx",),
+        "serving": ("uvicorn", "httptools", "orjson", "simdjson", "uvloop", "grpc"),
         "plots": ("matplotlib",),
         "text": ("tensorflow_text",),
     }
@@ -160,7 +162,7 @@ class _Parser(argparse.ArgumentParser):
     def describe(self) -> None:
         """Adds the arguments of the command."""
         if self.command is not None:
-            module = importlib.import_module(f"crowdzoo.commands.{self.command}")
+            module = importlib.import_module(f"crowdzoo.commands.{self.command.replace('-', '_')}")
             self.command = None
             module.describe(self)
             options = {action.dest: action.option_strings[0] for action in self._actions if action.option_strings}

@@ -94,8 +94,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     }
     add_options(questions, per_annotator, type=integer(1, options.MOST))
     out = {
-        "--out FILE": "file for the questions: .csv (task, annotator, gain, cost), or .json, which Label Studio "
-        "imports",
+        "--out FILE": "file for the questions: .csv (task, annotator, gain, cost), or .json, an object per task",
     }
     add_options(group(command, options.OUTPUT), out, type=path)
     options.add_spreadsheet(command)
@@ -391,7 +390,7 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
     if arguments.costs and arguments.annotator_table is not None:
         raise ConfigError("--cost and --annotator-table both say what answers cost; leave one out.")
     if arguments.out is not None and arguments.out.suffix not in ENDINGS:
-        raise ConfigError(f"--out {arguments.out}: ends in .csv, or in .json for Label Studio.")
+        raise ConfigError(f"--out {arguments.out}: ends in .csv, or in .json.")
     if arguments.since is not None:
         raise ConfigError("--since: earlier answers that are left out would be asked for again; leave the option out.")
     if arguments.sure == 0:
@@ -462,7 +461,7 @@ def _write(place: Path, found: NextAnnotations, crowd: Annotations, instances: I
 
 
 def _write_entries(place: Path, entries: list[dict[str, Any]]) -> None:
-    """Tasks as Label Studio imports them."""
+    """An object per task, in the form of Label Studio's tasks."""
     text = json.dumps(entries, indent=1, ensure_ascii=False) + "\n"
     with atomic_file(place) as file:
         file.write(text.encode())

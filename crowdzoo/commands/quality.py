@@ -72,6 +72,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     )
     of_classes.add_argument("--epsilon", type=number(0, 1), help=epsilon)
     options.add_worth(command, "to be redone", "")
+    options.add_multi_label(command, f"{options.ONE_ANSWER}tables and numbers are those of crowdzoo report")
     outputs = Output("out", "--out", is_quality, folder=True), options.REJECTS
     options.add_outputs(command, ("annotations", "annotator_table", "gold"), *outputs)
 
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
     from crowdzoo.report.sheets import print_sheets, with_sheets
 
-    kind, aggregator = options.checked_kind(arguments), None
+    kind, aggregator = options.checked_kind(arguments, ("classes", "wide", "sure", *OF_CLASSES)), None
     SEED.checked("", "seed", arguments.seed)
     if arguments.format is not None and arguments.out is None:
         raise ConfigError(f"--format {arguments.format}: is that of tables, which need a folder: add --out DIR.")
@@ -144,13 +145,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
-    """The same for labels of another kind, by the page of `crowdzoo report`."""
+    """The same for several labels per task, or labels of another kind, by the page of `crowdzoo report`."""
     from crowdzoo.report.quality_tables import print_page
     from crowdzoo.report.report_page import report_page
     from crowdzoo.report.sheets import page_sheets, print_sheets
 
     others = OF_CLASSES if kind.questions is not None else (*OF_CLASSES, "sure")
-    options.refuse(arguments, others, f"--kind {kind.name}")
+    options.refuse(arguments, others, "--multi-label" if kind.labels.has_several else f"--kind {kind.name}")
     aggregator = kind.aggregation.create(
         arguments.method, seed=arguments.seed, **options.given(arguments, kind.options.scale)
     )

@@ -209,3 +209,18 @@ def test_a_report_takes_other_names_of_gold_and_says_how_far_its_share_may_be_of
 def test_who_has_a_serious_note_comes_first_on_the_page():
     values = {"annotations": [9, 8, 1, 2], "notes": [[], ["few"], ["random"], ["same"]]}
     assert annotators_first(values, 3) == [3, 2, 0]
+
+
+def test_quality_takes_several_labels_per_answer(tmp_path, capsys):
+    answers = {"ann": ("x", "y"), "bob": ("x", "y"), "cid": ("x",)}
+    rows = [(f"t{number}", who, label) for number in range(9) for who, said in answers.items() for label in said]
+    header = ("task", "annotator", "label")
+    write_csv(tmp_path / "a.csv", header, *rows, ("t9", "ann", ""), ("t9", "bob", "y"))
+    words = ["quality", str(tmp_path / "a.csv"), "--multi-label", "--format", "csv", "--out", str(tmp_path / "sheets")]
+    assert run(*words) == 0
+    summary = json.loads((tmp_path / "sheets" / "summary.json").read_text())
+    assert (summary["annotations"], summary["tasks"]) == (29, 10)
+    people = {row["annotator"]: row for row in read_csv(tmp_path / "sheets" / "annotators.csv")}
+    assert {who: row["annotations"] for who, row in people.items()} == {"ann": "10", "bob": "10", "cid": "9"}
+    assert run(*words, "--force", "--gold", str(tmp_path / "a.csv")) == 4
+    assert "--gold does not go with --multi-label" in capsys.readouterr().err

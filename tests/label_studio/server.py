@@ -52,13 +52,15 @@ class User:
         assert response.is_success, f"{method} {path}: {response.status_code} {response.text[:500]}"
         return response.json() if response.content else None
 
-    def next_task(self, project: int, view: int | None = None) -> dict[str, Any] | None:
+    def next_task(self, project: int, view: dict[str, Any] | None = None) -> dict[str, Any] | None:
         """The task that the server hands out, of the project or of a view of the Data Manager; None if none is left."""
         if view is None:
             response = self.ask("GET", f"/api/projects/{project}/next")
-        else:
-            where = {"id": "next_task", "project": project, "tabID": view}
-            response = self.ask("POST", "/api/dm/actions", params=where, json={})
+        else:  # as the button "Label Tasks As Displayed" does
+            where = {"id": "next_task", "project": project, "tabID": view["id"]}
+            shown = {key: view["data"][key] for key in ("filters", "ordering") if key in view["data"]}
+            body = {"selectedItems": {"all": True, "excluded": []}, **shown}
+            response = self.ask("POST", "/api/dm/actions", params=where, json=body)
         if response.status_code == 404:
             return None
         assert response.is_success, response.text[:500]
@@ -106,7 +108,7 @@ def sign_in(url: str, email: str, way: str) -> User:
 
 
 @contextmanager
-def label_studio(folder: Path, port: int | None = None) -> Iterator[LabelStudio]:
+def serving(folder: Path, port: int | None = None) -> Iterator[str]:
     """Starts the server, waits until it answers, and ends it; the folder's database is made, or used again."""
     if port is None:
         with socket.socket() as free:
@@ -125,11 +127,7 @@ def label_studio(folder: Path, port: int | None = None) -> Iterator[LabelStudio]
         )
         try:
             wait(url, process, folder / "server.log")
-            owner = sign_in(url, OWNER, "login")
-            server = LabelStudio(url, owner, folder, [owner])
-            yield server
-            for user in server.users:
-                user.http.close()
+            yield url
         finally:
             process.terminate()
             try:
@@ -137,6 +135,17 @@ def label_studio(folder: Path, port: int | None = None) -> Iterator[LabelStudio]
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@contextmanager
+def label_studio(folder: Path) -> Iterator[LabelStudio]:
+    """A server with an empty database, whose owner has a token."""
+    with serving(folder) as url:
+        owner = sign_in(url, OWNER, "login")
+        server = LabelStudio(url, owner, folder, [owner])
+        yield server
+        for user in server.users:
+            user.http.close()
 
 
 def wait(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:

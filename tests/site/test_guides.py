@@ -24,9 +24,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 def commands(page):
     """Command lines of a page, without comments; the prompt of an example counts as none."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    found = re.findall(r"^    (?:\$ )?(crowdzoo [a-z]+ .*)$", text, flags=re.M)
+    found = re.findall(r"^    (?:\$ )?(crowdzoo [a-z-]+ .*)$", text, flags=re.M)
     for block in re.findall(r"```(?:sh|bash)\n(.*?)```", text, flags=re.S):
-        found += re.findall(r"^(crowdzoo [a-z]+ .*)$", block, flags=re.M)
+        found += re.findall(r"^(crowdzoo [a-z-]+ .*)$", block, flags=re.M)
     return [shlex.split(line, comments=True)[1:] for line in found]
 
 

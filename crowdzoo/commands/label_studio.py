@@ -1,0 +1,236 @@
+"""`crowdzoo label-studio`: labels, a report and the next questions for a project on a Label Studio server."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import importlib
+import io
+import os
+import re
+import time
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from crowdzoo.checks.option_types import integer, number, path
+from crowdzoo.commands import options
+from crowdzoo.commands.options import add_options, group
+from crowdzoo.commands.outputs import Output
+from crowdzoo.commands.progress import fitted, progress
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.files.json import read_json
+from crowdzoo.files.writing import atomic_file, write_rows
+from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.parts import has_part
+from crowdzoo.process import say
+from crowdzoo.reading.tables.suffixes import column_names
+
+if TYPE_CHECKING:
+    from crowdzoo.label_studio.outcome import Outcome
+    from crowdzoo.label_studio.project import Project
+    from crowdzoo.reading.platforms.label_config import Control
+
+TEXTS = {"text", "hypertext", "paragraphs"}
+WITH_ALL_TASKS = ("classification", "regression", "free-text")  # kinds that are read with tasks that nobody answered
+
+
+def is_own(folder: Path) -> bool:
+    """Whether the command wrote the folder."""
+    return (folder / "pulled.sqlite").is_file()
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("url", metavar="URL", help="address of the server, such as https://labels.example.com")
+    numbered = {"--project N": "number of the project, as in the address of its page"}
+    add_options(command, numbered, type=integer(1, options.MOST), required=True)
+    add_options(command, {"--field NAME": "the question, where the project asks several"})
+    out = {"--out DIR": "folder for the labels, the tables, the page and what was pulled; later rounds go on from it"}
+    add_options(group(command, options.OUTPUT), out, type=path, required=True)
+    every = {"--every SECONDS": "a round every so many seconds, until no task is worth a further answer, or Ctrl-C"}
+    add_options(command, every, type=integer(1, 86_400))
+    push = {
+        "--push A,B,…": "what is sent to the server: predictions (labels, with their probability as the score), views "
+        "(tasks to ask again, sure and disputed ones, and of each flagged annotator), next (the server hands out the "
+        "chosen tasks)",
+    }
+    add_options(group(command, options.OUTPUT), push, default="")
+    dry = {"--dry-run": "send nothing, and say what --push would send"}
+    add_options(group(command, options.OUTPUT), dry, action="store_true")
+    add_options(command, {"--method NAME": "aggregation method, as in crowdzoo aggregate"})
+    options.add_seed(command, "the method and the bootstrap")
+    questions = {"--questions N": "questions at most that are chosen in a round (default 100)"}
+    add_options(command, questions, type=integer(1, options.MOST), default=100)
+    worth = {"--worth X": "classes: answers that a label put right is worth (default 20)"}
+    add_options(command, worth, type=number(0))
+    outputs = Output("out", "--out", is_own, folder=True, goes_on=True)
+    command.set_defaults(outputs=(outputs,))
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Pulls, aggregates, writes and pushes, once or every so many seconds."""
+    from crowdzoo.label_studio.client import LabelStudioError
+    from crowdzoo.label_studio.project import Project
+    from crowdzoo.label_studio.push import WHAT
+
+    what = {word.strip() for word in arguments.push.split(",") if word.strip()}
+    if not what <= {*WHAT}:
+        raise ConfigError(f"--push {arguments.push}: names some of {', '.join(WHAT)}, with commas between.")
+    if arguments.dry_run and not what:
+        raise ConfigError("--dry-run says what --push would send: add --push, such as --push predictions.")
+    project = Project(arguments.url, arguments.project, folder=arguments.out, on_wait=say)
+    outcome, rounds = None, 0
+    try:
+        while True:
+            begin = time.monotonic()
+            try:
+                outcome = _round(arguments, project, outcome, what)
+                rounds += 1
+            except (LabelStudioError, DataError) as error:
+                if arguments.every is None:
+                    raise
+                say(f"{error} The next round tries again.")
+            if arguments.every is None or (outcome is not None and _is_done(project, outcome)):
+                return
+            time.sleep(max(0.0, arguments.every - (time.monotonic() - begin)))
+    except KeyboardInterrupt:
+        say(f"stopped after {rounds:,} rounds; the results are in {arguments.out}")
+        raise
+    finally:
+        _set_refresh(arguments.out / "report.html", None)
+        project.close()
+
+
+def _round(arguments: argparse.Namespace, project: Project, outcome: Outcome | None, what: set[str]) -> Outcome | None:
+    """Pulls, makes the results again where something changed, and pushes; None where nothing is answered yet."""
+    from crowdzoo.label_studio.push import push
+
+    page, requests = arguments.out / "report.html", project.client.requests
+    with progress("pull", None):
+        changes = project.pull()
+    now = datetime.now(timezone.utc)
+    said = ", ".join(f"{name}: {number:,}" for name, number in changes.items()) or "nothing changed"
+    print(f"{now:%Y-%m-%d %H:%M:%S} UTC: {said} ({project.client.requests - requests:,} requests)", flush=True)
+    control = project.control(arguments.field)
+    kind = kind_of(control.kind)
+    if "next" in what and not has_part(kind.name, "questions"):
+        raise ConfigError(f"--push next: crowdzoo chooses no questions for {kind.title}; leave next out.")
+    is_used = outcome is not None or not (what or arguments.every)
+    is_new = project.is_changed or not page.is_file() or not is_used
+    if is_new:
+        title = f"{project.settings['title']}, {control.name}: {now:%d %B %Y %H:%M} UTC, {said}"
+        outcome = _results(arguments, project, control, title)
+        if outcome is None:
+            print("No task has an answer yet.")
+            return None
+        project.set_used()
+    if outcome is not None and (is_new or "next" in what):
+        for line in push(project, outcome, what, arguments.dry_run):
+            print(f"  {line}", flush=True)
+    return outcome
+
+
+def _is_done(project: Project, outcome: Outcome) -> bool:
+    """Whether no task is worth a further answer; says so."""
+    if not outcome.is_done or any(not task["annotations"] for task in project.tasks()):
+        return False
+    print("No task is worth a further answer.")
+    return True
+
+
+def _results(arguments: argparse.Namespace, project: Project, control: Control, title: str) -> Outcome | None:
+    """Writes labels, tables and page by the commands that are for files; None where there is no answer."""
+    from crowdzoo.aggregation import MultiLabel
+    from crowdzoo.label_studio.outcome import Outcome
+    from crowdzoo.label_studio.project import NO_LABEL, has_several, read_answers
+
+    folder = arguments.out
+    if not project.write(folder / "tasks.json"):
+        return None
+    kind, several = kind_of(control.kind), has_several(control)
+    data, instances, before = folder / "data", folder / "data" / "instances.csv", folder / "before.json"
+    common = {"kind": kind.name, "method": arguments.method, "seed": arguments.seed, "force": True}
+    answers = {"on_duplicate": "all", "no_label": NO_LABEL} if several else {"on_duplicate": "last"}
+    is_text = kind.inputs[1] == "instances" and {each.lower() for each in control.objects} <= TEXTS
+    text = {"text": control.data_keys[0]} if is_text and len(control.data_keys) == 1 else {}
+    bad = {"on_bad_rows": "reject", "rejects": folder / "rejects.csv", "on_bad_tags": "mend"}
+    export = {"platform": "label-studio", "field": control.name, **answers, **text, **bad}
+    _run("convert", folder / "tasks.json", out=data, **export, **common)
+    if rejected := len(pd.read_csv(folder / "rejects.csv", dtype=str)):
+        say(f"warning: {rejected:,} answers that cannot be read are in {folder / 'rejects.csv'}, with the reasons")
+    annotations = data / ("spans.jsonl" if kind.labels.has_positions else "annotations.csv")
+    if several:
+        common["multi_label"] = True
+    elif kind.labels.one_class:
+        common["classes"] = _listed(read_answers(control, annotations).classes)
+    columns = column_names(instances) if instances.is_file() else []
+    gold = {"gold": instances} if "gold" in columns else {}
+    _run("aggregate", annotations, out=folder / "labels", **gold, **common)
+    gold = gold if kind.labels.one_class and not several else {}
+    _run("quality", annotations, out=folder / "sheets", **gold, **common)
+    if project.is_changed and (folder / "report.json").is_file():
+        os.replace(folder / "report.json", before)
+    shown = {"instances": instances} if "text" in columns else {}
+    compared = {"before": before} if before.is_file() else {}
+    _run("report", annotations, out=folder / "report.html", title=title, **shown, **compared, **gold, **common)
+    _set_refresh(folder / "report.html", arguments.every)
+    for line in read_json(folder / "report.json", constants=True)["verdict"]:
+        print(f"  {line}")
+    aggregator: Any = kind.create_aggregator(arguments.method, seed=arguments.seed)
+    if several:
+        aggregator = MultiLabel(arguments.method or kind.aggregation, none=NO_LABEL, settings=aggregator.get_params())
+    everything = {"tasks": np.array([*map(str, project.store.ids())], object)} if kind.name in WITH_ALL_TASKS else {}
+    crowd = read_answers(control, annotations, **everything)
+    sheet = pd.read_parquet(folder / "sheets" / "annotators.parquet")
+    flagged = sheet[sheet["flag"] != ""]
+    outcome = Outcome(
+        control=control,
+        crowd=crowd,
+        aggregation=fitted(aggregator, crowd),
+        flagged=dict(zip(flagged["annotator"].map(str), flagged["flag"].map(str), strict=True)),
+        gold=kind.gold_of(crowd, instances) if gold else None,
+        number=arguments.questions,
+        seed=arguments.seed,
+        **options.given(arguments, ["worth"]),
+    )
+    if outcome.has_questions:
+        asked, (tasks, people) = outcome.questions, (outcome.aggregation.tasks, outcome.aggregation.annotators)
+        rows = zip(tasks[asked.tasks], people[asked.annotators], asked.gains.tolist(), strict=True)
+        write_rows(folder / "next.csv", ("task", "annotator", "gain"), rows)
+    return outcome
+
+
+def _run(command: str, source: Path, **values: Any) -> None:
+    """Runs a command of crowdzoo without what it prints; options that it does not have are left out."""
+    module = importlib.import_module(f"crowdzoo.commands.{command}")
+    parser = argparse.ArgumentParser()
+    module.describe(parser)
+    arguments = parser.parse_args([str(source), f"--out={values['out']}"])
+    known = {action.dest for action in parser._actions}
+    vars(arguments).update({name: value for name, value in values.items() if value is not None and name in known})
+    with contextlib.redirect_stdout(io.StringIO()):
+        module.run(arguments)
+
+
+def _listed(names: Iterable[Any]) -> str:
+    """Names as --classes takes them."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(names)
+    return text.getvalue()
+
+
+def _set_refresh(page: Path, seconds: int | None) -> None:
+    """Has a browser load the page again every so many seconds, or no longer."""
+    if not page.is_file():
+        return
+    text = page.read_text(encoding="utf-8", errors="surrogateescape")
+    tag = "" if seconds is None else f'<meta http-equiv="refresh" content="{seconds}">'
+    text = re.sub('<head>(<meta http-equiv="refresh".*?>)?', f"<head>{tag}", text, count=1)
+    with atomic_file(page) as file:
+        file.write(text.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,161 @@
+"""Outcome: what a round made of the answers to one question, and what to ask next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.parts import has_part, part_of
+from crowdzoo.label_studio.result_form import consensus_results
+from crowdzoo.quality.copies import copy_families
+from crowdzoo.quality.counted_once import counted_once
+from crowdzoo.quality.next_annotation import ALTERNATIVES, SURE, NextAnnotations, class_gains, next_questions
+from crowdzoo.quality.settled import TARGET, WORTH, Settlement, can_be_settled, settlement, worth_asking
+
+if TYPE_CHECKING:
+    from crowdzoo.label_studio.result_form import Item
+    from crowdzoo.reading.platforms.label_config import Control
+
+DISPUTED = (
+    0.5  # share of the answers that agree with the consensus, or score of other kinds, up to which it is disputed
+)
+FEWEST = 2  # answers of a task that can be sure or disputed
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Outcome:
+    """What a round made of the answers to one question.
+
+    With N tasks:
+
+    Attributes:
+        control: the question.
+        crowd: its answers, of all tasks of the project: `Annotations`, or what the kind of the question has.
+        aggregation: the result of a method for them.
+        flagged: annotators with a note that is serious, and its words.
+        gold: class codes, int [N], -1 where unknown; None without gold.
+        number: of questions at most.
+        worth: answers that a label put right is worth.
+        seed: of the method.
+    """
+
+    control: Control
+    crowd: Any
+    aggregation: Any
+    flagged: Mapping[str, str] = field(default_factory=dict)
+    gold: NDArray[np.int64] | None = None
+    number: int = 100
+    worth: float = WORTH
+    seed: int = 0
+
+    @cached_property
+    def answers(self) -> list[tuple[int, list[Item], float]]:
+        """Number of each answered task, the consensus as Label Studio stores answers, and its score."""
+        found = consensus_results(self.control, self.aggregation, self.crowd)
+        return [(int(str(task)), items, score) for task, items, score in found]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Answers of each task, [N]."""
+        is_sequence = self.aggregation.kind == "sequence"
+        name = "annotators_per_task" if is_sequence else "annotations_per_task"
+        return np.asarray(getattr(self.aggregation, name))
+
+    @cached_property
+    def _independent(self) -> tuple[Any, Any, NDArray[np.int64]]:
+        """The answers where copies count once, their aggregation, and who can be asked; of classes."""
+        crowd = self.crowd
+        stands = copy_families(crowd.num_annotators, crowd.task_ids, crowd.annotator_ids, crowd.labels)
+        who = np.unique(stands)
+        if len(who) == len(stands):
+            return crowd, self.aggregation, who
+        alone = counted_once(crowd, stands)
+        method = kind_of(crowd.kind).create_aggregator(self.aggregation.method, seed=self.seed)
+        return alone, method.fit(alone), who
+
+    @cached_property
+    def _settlement(self) -> Settlement | None:
+        """How settled the classes are; None for other kinds."""
+        if self.aggregation.kind != "classification" or not can_be_settled(self.crowd):
+            return None
+        crowd, result, _ = self._independent
+        return settlement(crowd, result, self.gold)
+
+    @cached_property
+    def scores(self) -> NDArray[np.float64]:
+        """Scores of the answers, [N]; 0 without an answer."""
+        names = {str(name): place for place, name in enumerate(self.aggregation.tasks.tolist())}
+        scores = np.zeros(len(names))
+        for task, _, score in self.answers:
+            scores[names[str(task)]] = score
+        return scores
+
+    @cached_property
+    def sure(self) -> NDArray[np.bool_]:
+        """Tasks whose label is settled, or of other kinds sure, bool [N]."""
+        if self._settlement is not None:
+            return np.asarray(self._settlement.settled >= TARGET)
+        if has_part(self.aggregation.kind, "questions"):
+            sure: NDArray[np.bool_] = part_of(self.aggregation.kind, "questions").sure(
+                self.aggregation, SURE, self.crowd
+            )
+            return sure
+        return np.asarray((self.scores >= SURE) & (self.counts >= FEWEST))
+
+    @cached_property
+    def ask_again(self) -> NDArray[np.bool_]:
+        """Answered tasks that are worth further answers, bool [N]."""
+        if self._settlement is not None:
+            open_tasks = worth_asking(self._settlement.settled, self._settlement.further, worth=self.worth)
+        else:
+            open_tasks = ~self.sure
+        return np.asarray(open_tasks & (self.counts > 0))
+
+    @cached_property
+    def disputed(self) -> NDArray[np.bool_]:
+        """Tasks with two answers or more of which at most half agree with the consensus, bool [N]."""
+        shares = self.scores
+        if self.aggregation.kind == "classification":
+            agree = self.crowd.labels == self.aggregation.labels[self.crowd.task_ids]
+            shares = np.bincount(self.crowd.task_ids, agree, len(self.counts)) / np.maximum(self.counts, 1)
+        return np.asarray((self.counts >= FEWEST) & (shares <= DISPUTED) & ~self.sure)
+
+    @cached_property
+    def questions(self) -> NextAnnotations:
+        """Which annotator to ask about which task, of those that are worth asking again; one annotator per task."""
+        kind = self.aggregation.kind
+        crowd, result, who = self.crowd, self.aggregation, np.arange(len(self.aggregation.annotators))
+        if self._settlement is not None:
+            crowd, result, who = self._independent
+            gains = class_gains(self._settlement.consensus.posteriors, self._settlement.consensus.answers)
+        else:
+            part = part_of(kind, "questions")
+            gains = part.gains(result, part.known(result, slice(None)), crowd)
+        most = max(1, min(self.number, int(self.ask_again.sum())))
+        share = 2 * math.ceil(most / min(max(len(who), 1), ALTERNATIVES))
+        return next_questions(
+            gains, crowd.num_tasks, most, annotators=who, annotations=crowd, per_task=1, per_annotator=share,
+            sure=~self.ask_again,
+        )  # fmt: skip
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every task has an answer, and none is worth a further one of those who can be asked."""
+        is_asked = self.ask_again.any() and (not self.has_questions or len(self.questions.tasks) > 0)
+        return bool((self.counts > 0).all() and not is_asked)
+
+    @property
+    def has_questions(self) -> bool:
+        """Whether crowdzoo chooses questions for this kind of labels."""
+        return has_part(self.aggregation.kind, "questions")
+
+    def numbers(self, tasks: NDArray[np.bool_]) -> list[int]:
+        """Numbers of some tasks in the project."""
+        return [int(str(name)) for name in self.aggregation.tasks[tasks].tolist()]

@@ -1,0 +1,346 @@
+"""A Label Studio project: what was answered, and what it asks."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+
+from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.files.writing import atomic_file
+from crowdzoo.kinds import kind_of
+from crowdzoo.label_studio.client import PAGE_SIZE, Client, LabelStudioError
+from crowdzoo.label_studio.push import MODEL_VERSION, push_predictions, push_views, tasks_view
+from crowdzoo.label_studio.result_form import consensus_results
+from crowdzoo.label_studio.store import Store
+from crowdzoo.reading.platforms.label_config import Control, read_label_config
+
+KEY = "LABEL_STUDIO_API_KEY"  # environment variable
+NO_LABEL = "(none)"  # the answer that none of several labels holds
+MARGIN = timedelta(seconds=30)  # in which a change on the server may become visible after its time
+_ALL = 1 << 53
+
+
+class Project:
+    """A project on a Label Studio server.
+
+    Args:
+        url: address of the server.
+        project: number of the project, as in the address of its page.
+        token: personal access token or legacy token; None: that of the environment variable LABEL_STUDIO_API_KEY.
+        folder: keeps what was pulled, so that later rounds ask for changes alone; None keeps it in memory.
+        on_wait: called with a sentence before a failed request is tried again.
+
+    Attributes:
+        client: sends the requests.
+        number: number of the project.
+        settings: what the server says of the project; empty before the first `pull`.
+        store: what was pulled.
+
+    Raises:
+        ConfigError: no token, a folder of another project, or what `Client` refuses.
+
+    Example:
+        >>> project = Project("http://127.0.0.1:8080", 1, "token")
+        >>> project
+        Project('http://127.0.0.1:8080', 1)
+        >>> result = DawidSkene().fit(project.annotations())  # doctest: +SKIP
+        >>> project.close()
+    """
+
+    def __init__(
+        self,
+        url: str,
+        project: int,
+        token: str | None = None,
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        on_wait: Callable[[str], None] | None = None,
+    ):
+        token = os.environ.get(KEY, "") if token is None else token
+        if not token:
+            raise ConfigError(
+                f"The token is missing. Create one in Label Studio, Account & Settings: export {KEY}=TOKEN"
+            )
+        self.client = Client(url, token, on_wait=on_wait)
+        self.number = project
+        self.settings: dict[str, Any] = {}
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        self.store = Store(None if folder is None else Path(folder, "pulled.sqlite"))
+        own = [self.client.url, project]
+        if self.store.fact("project") not in (None, own):
+            there = "{}, project {}".format(*self.store.fact("project"))
+            self.store.close()
+            raise ConfigError(f"{folder}: holds what was pulled from {there}. Name another folder.")
+        self.store.set_facts(project=own)
+
+    def __repr__(self) -> str:
+        return f"Project({self.client.url!r}, {self.number})"
+
+    def __enter__(self) -> Project:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections and the file of what was pulled."""
+        self.store.close()
+        self.client.close()
+
+    @property
+    def users(self) -> dict[int, str]:
+        """Number of each user of the server -> email, or another name; as of the last `pull` that found a change."""
+        return {int(number): name for number, name in (self.store.fact("users") or {}).items()}
+
+    @property
+    def controls(self) -> tuple[Control, ...]:
+        """Questions of the labelling configuration whose answers crowdzoo reads."""
+        if not self.settings:
+            self.pull()
+        return tuple(each for each in read_label_config(self.settings["label_config"]) if each.kind is not None)
+
+    def control(self, field: str | None = None) -> Control:
+        """The question of this name; without a name the only one.
+
+        Raises:
+            ConfigError: no such question, none at all, or several.
+        """
+        controls = {each.name: each for each in self.controls}
+        if field is None and len(controls) == 1:
+            return next(iter(controls.values()))
+        if field is not None and field in controls:
+            return controls[field]
+        if not controls:
+            raise ConfigError(f"project {self.number} has no question whose answers crowdzoo reads.")
+        if field is not None:
+            raise ConfigError(unknown("field", field, controls))
+        listed = ", ".join(f"{name} ({each.tag})" for name, each in controls.items())
+        raise ConfigError(f"project {self.number} asks several questions: choose one with field=NAME: {listed}.")
+
+    def pull(self) -> Counter[str]:
+        """Asks the server what changed since the last time, everything at first. An interrupted pull is continued.
+
+        Returns:
+            Number of "new tasks", "changed tasks", "deleted tasks", "new answers", "changed answers" and "deleted
+            answers".
+        """
+        changes: Counter[str] = Counter()
+        self.settings = self.client.get(f"/api/projects/{self.number}")
+        if not isinstance(self.settings, dict) or not {"title", "label_config"} <= self.settings.keys():
+            raise LabelStudioError(f"{self.client.url}: project {self.number} is not one of Label Studio's.")
+        begin, since = self.store.fact("begin"), self.store.fact("since")
+        if begin is None:
+            begin = _moment(self.client.date)
+            newest = self._tasks(order="-tasks:updated_at", page_size=1)
+            times = [_time(task["updated_at"]) for task in newest["tasks"]]
+            if since is not None and _totals(newest) == self.store.totals() and times < [_time(since)]:
+                return changes
+            with self.store:
+                self.store.set_facts(begin=begin, last=-1)
+        filters = [] if since is None else [_filter("updated_at", "greater_or_equal", since, "Datetime")]
+        for page in self._pages(self.store.fact("last"), _ALL, *filters):
+            changes += self._put(page)
+            with self.store:
+                self.store.set_facts(last=page[-1]["id"])
+        changes += self._compare(0, _ALL)
+        people = self.client.get("/api/users")
+        with self.store:
+            since = (_time(begin) - MARGIN).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            self.store.set_facts(begin=None, since=since, users={str(one["id"]): _name(one) for one in people})
+        return changes
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether `pull` brought a change since the last `set_used`, in this process or an earlier one."""
+        return bool(self.store.fact("changed"))
+
+    def set_used(self) -> None:
+        """Says that results were made of all that was pulled so far."""
+        with self.store:
+            self.store.set_facts(changed=False)
+
+    def write(self, path: str | os.PathLike[str]) -> int:
+        """Writes the tasks and the answers that count, as Label Studio exports them (JSON).
+
+        Of two answers by one user the one that was updated last counts. Skipped tasks and answers that were made of
+        predictions are left out.
+
+        Returns:
+            Number of answers that count, without ground truths.
+        """
+        number = 0
+        with atomic_file(path) as file:
+            separator = b"["
+            for task in self.tasks():
+                number += sum(not answer["ground_truth"] for answer in task["annotations"])
+                file.write(separator + json.dumps(task, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+                separator = b",\n"
+            file.write(b"]\n" if separator != b"[" else b"[]\n")
+        return number
+
+    def tasks(self) -> Iterator[dict[str, Any]]:
+        """Tasks in order of their numbers with the answers that count, as `write` writes them."""
+        names = self.users
+        for task in self.store.tasks():
+            answers = [answer for answer in task["annotations"] if not answer["was_cancelled"] and not _is_copy(answer)]
+            # The server keeps one ground truth per task; where there are more, they are answers that were imported
+            is_gold = sum(bool(answer["ground_truth"]) for answer in answers) == 1
+            last: dict[tuple[Any, bool], dict[str, Any]] = {}
+            for answer in sorted(answers, key=lambda one: (_time(one["updated_at"]), one["id"])):
+                answer["ground_truth"] = bool(answer["ground_truth"] and is_gold)
+                who = answer["completed_by"]
+                name = "(deleted user)" if who is None else names.get(who, str(who))
+                answer["completed_by"] = {"id": who, "email": name}
+                last[who, answer["ground_truth"]] = answer
+            yield {**task, "annotations": list(last.values())}
+
+    def annotations(self, field: str | None = None, **reading: Any) -> Any:
+        """Pulls what changed, and reads the answers.
+
+        Args:
+            field: the question, where the project asks several.
+            reading: as `Annotations.read` takes it.
+
+        Returns:
+            `Annotations`, or what the kind of the question has: `CrowdSequences`, `CrowdRegions` and so on.
+        """
+        self.pull()
+        control = self.control(field)
+        with tempfile.TemporaryDirectory() as folder:
+            self.write(file := Path(folder, "tasks.json"))
+            return read_answers(control, file, platform="label-studio", field=control.name, **reading)
+
+    def push_predictions(
+        self, result: Any, field: str | None = None, *, crowd: Any = None, model_version: str = MODEL_VERSION
+    ) -> list[str]:
+        """Makes the predictions of a model version equal to the labels of an aggregation.
+
+        Args:
+            result: of an aggregation of the answers.
+            field: the question, where the project asks several.
+            crowd: what was aggregated, where spans are marked.
+            model_version: name of the predictions; those of other names stay.
+
+        Returns:
+            Sentences that say what was sent.
+        """
+        answers = consensus_results(self.control(field), result, crowd)
+        numbered = ((int(str(task)), items, score) for task, items, score in answers)
+        return push_predictions(self.client, self.number, numbered, model_version=model_version)
+
+    def push_views(self, views: Mapping[str, Iterable[int]]) -> list[str]:
+        """Makes views of the Data Manager; those of the same titles are changed, and all others stay.
+
+        Args:
+            views: title -> numbers of the tasks that it lists.
+
+        Returns:
+            Sentences that say what was sent.
+        """
+        known = {task["id"]: task for task in self.store.tasks()}
+        shown = {title: tasks_view(known[int(number)] for number in tasks) for title, tasks in views.items()}
+        return push_views(self.client, self.number, shown, of=[*views])
+
+    def _compare(self, low: int, high: int) -> Counter[str]:
+        """Compares numbers of tasks and answers with the server's, and asks again for those ids where they differ."""
+        there = _totals(self._tasks(_filter("id", "in", {"min": low, "max": high}), page_size=1))
+        if there == self.store.totals(low, high):
+            return Counter()
+        ids = self.store.ids(low, high)
+        if len(ids) > PAGE_SIZE:
+            middle = ids[len(ids) // 2]
+            return self._compare(low, middle - 1) + self._compare(middle, high)
+        changes, left = Counter[str](), set(ids)
+        for page in self._pages(low - 1, high):
+            changes += self._put(page)
+            left -= {task["id"] for task in page}
+        return changes + self._put((), left)
+
+    def _put(self, tasks: Sequence[dict[str, Any]], deleted: Collection[int] = ()) -> Counter[str]:
+        """Stores tasks, forgets others, and keeps that something changed."""
+        with self.store:
+            changes = self.store.put(tasks) + self.store.delete(deleted)
+            if changes:
+                self.store.set_facts(changed=True)
+        return changes
+
+    def _pages(self, last: int, high: int, *filters: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+        """Tasks with ids above `last`, up to `high`, in order; tasks that come or go meanwhile move no others."""
+        while True:
+            page = self._tasks(_filter("id", "in", {"min": last + 1, "max": high}), *filters, fields="all")
+            if page["tasks"]:
+                yield page["tasks"]
+            if len(page["tasks"]) >= page["total"]:
+                return
+            last = page["tasks"][-1]["id"]
+
+    def _tasks(self, *filters: dict[str, Any], order: str = "tasks:id", **params: Any) -> dict[str, Any]:
+        """The first page of a list of tasks."""
+        query = {"filters": {"conjunction": "and", "items": filters}, "ordering": [order]}
+        params = {"page_size": PAGE_SIZE, "resolve_uri": "false", **params}
+        page = self.client.get("/api/tasks", project=self.number, query=json.dumps(query), **params)
+        if not isinstance(page, dict) or not isinstance(page.get("tasks"), list):
+            raise LabelStudioError(f"{self.client.url}/api/tasks: the response is not a list of tasks.")
+        entries = [*page["tasks"], *(answer for task in page["tasks"] for answer in task.get("annotations", ()))]
+        if any(not entry.get("id") or not entry.get("updated_at") for entry in entries):
+            raise LabelStudioError(f"{self.client.url}/api/tasks: no id or updated_at. Update the server.")
+        return page
+
+
+def read_answers(control: Control, path: str | os.PathLike[str], **reading: Any) -> Any:
+    """Reads the answers to a question, with all classes of the labelling configuration.
+
+    Args:
+        control: the question.
+        path: path of an export, or of what `crowdzoo convert` made of it.
+        reading: as `Annotations.read` takes it.
+    """
+    kind = kind_of(control.kind)
+    several = {"on_duplicate": "all", "no_label": NO_LABEL} if has_several(control) else {"on_duplicate": "last"}
+    crowd = kind.read(Path(path), **{**several, **reading})
+    names = None if crowd.classes is None else [*map(str, crowd.classes)]
+    if not kind.labels.one_class or names is None or {*control.classes} <= {*names}:
+        return crowd
+    classes = [*control.classes, *(name for name in names if name not in control.classes)]
+    return kind.read(Path(path), **{**several, "classes": classes, **reading})
+
+
+def has_several(control: Control) -> bool:
+    """Whether an answer to the question may have several classes."""
+    return control.multiple and kind_of(control.kind).labels.one_class
+
+
+def _is_copy(answer: dict[str, Any]) -> bool:
+    """Whether the server's action "Create annotations from predictions" made an answer, and nobody changed it."""
+    return answer["parent_prediction"] is not None and answer["lead_time"] is None
+
+
+def _filter(column: str, operator: str, value: Any, kind: str = "Number") -> dict[str, Any]:
+    """A filter of the Data Manager."""
+    return {"filter": f"filter:tasks:{column}", "operator": operator, "type": kind, "value": value}
+
+
+def _totals(page: dict[str, Any]) -> tuple[int, int]:
+    return page["total"], page["total_annotations"]
+
+
+def _name(user: dict[str, Any]) -> str:
+    return user.get("email") or user.get("username") or str(user["id"])
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def _moment(date: str | None) -> str:
+    """The time of a response by the server's clock, as it writes times."""
+    moment = datetime.now(timezone.utc) if date is None else parsedate_to_datetime(date)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

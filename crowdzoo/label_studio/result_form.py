@@ -1,0 +1,182 @@
+"""consensus_results: the labels of an aggregation as results of Label Studio."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.data.regions import MarkedImage, mask_tools
+from crowdzoo.errors import DataError
+
+Item = dict[str, Any]
+Answers = Iterator[tuple[int, list[Item], Any]]
+RUN = 1 << 16  # values of one part of a brush mask, at most
+
+
+def consensus_results(control: Any, result: Any, sequences: Any = None) -> Iterator[tuple[Any, list[Item], float]]:
+    """The consensus on each answered task, as Label Studio stores the answer of an annotator.
+
+    Args:
+        control: the question, a `Control` of the labelling configuration.
+        result: of an aggregation of its answers.
+        sequences: the `CrowdSequences` that were aggregated, where spans are marked.
+
+    Yields:
+        The name of the task, the results, and a score from 0 to 1, in hundredths: the probability of the class, or of
+        the least sure of several labels; the mean probability of the tags of a text; the confidence of a text or of
+        regions; of ratings one less the standard error in units of the spread of all tasks.
+
+    Raises:
+        DataError: Label Studio cannot show the consensus on this question.
+    """
+    tag = control.tag.lower()
+    form = _REGIONS if result.kind == "region" and tag in _SHAPES else _FORMS.get(result.kind)
+    if form is None or (result.kind == "sequence" and control.objects != ("Text",)):
+        tags = " on ".join(f"<{name}>" for name in (control.tag, *control.objects[:1]))
+        raise DataError(f"question {control.name!r}: predictions for {tags} are not supported; leave them out.")
+    for place, items, score in form(control, result, sequences):
+        head = {"from_name": control.name, "to_name": control.to_name[0], "type": tag}
+        shown = [{**head, "id": f"crowdzoo-{number}", **item} for number, item in enumerate(items)]
+        yield result.tasks[place], shown, round(float(np.clip(score, 0, 1)), 2)
+
+
+def _value(tag: str, labels: list[str]) -> list[Item]:
+    """Classes as the control stores them."""
+    if tag == "pairwise":
+        return [{"value": {"selected": labels[0]}}]
+    if tag == "taxonomy":
+        return [{"value": {"taxonomy": [label.split(" / ") for label in labels]}}]
+    if tag in ("rating", "number"):
+        return [{"value": {tag: int(labels[0]) if tag == "rating" else float(labels[0])}}]
+    return [{"value": {"choices": labels}}] if labels else []
+
+
+def _answered(result: Any) -> list[int]:
+    counts = result.annotators_per_task if result.kind == "sequence" else result.annotations_per_task
+    return [int(place) for place in np.flatnonzero(counts)]
+
+
+def _classes(control: Any, result: Any, _: Any) -> Answers:
+    for place in _answered(result):
+        code = result.labels[place]
+        yield place, _value(control.tag.lower(), [str(result.classes[code])]), result.posteriors[place, code]
+
+
+def _several(control: Any, result: Any, _: Any) -> Answers:
+    sure, sets = np.maximum(result.probabilities, 1 - result.probabilities).min(axis=1, initial=1), result.label_sets
+    for place in _answered(result):
+        yield place, _value(control.tag.lower(), [str(name) for name in sets[place]]), sure[place]
+
+
+def _numbers(control: Any, result: Any, _: Any) -> Answers:
+    places, tag = _answered(result), control.tag.lower()
+    low, high = (end if limit is None else limit for limit, end in zip(control.limits, (-np.inf, np.inf), strict=True))
+    spread = max(result.estimates[places].std(), 1e-9) if places else 1.0
+    for place in places:
+        number = max(
+            min(float(result.estimates[place]), np.inf if high is None else high), -np.inf if low is None else low
+        )
+        shown = int(np.floor(number + 0.5)) if tag == "rating" else round(number, 3)
+        yield place, [{"value": {tag: shown}}], 1 - result.standard_errors[place] / spread
+
+
+def _texts(control: Any, result: Any, _: Any) -> Answers:
+    for place in _answered(result):
+        yield place, [{"value": {"text": [str(result.texts[place])]}}], result.confidence[place]
+
+
+def _spans(control: Any, result: Any, sequences: Any) -> Answers:
+    drawn, tag = result.drawn(sequences), control.tag.lower()
+    sure = result.posteriors[np.arange(len(result.labels)), result.labels]
+    for place in _answered(result):
+        edges, items = sequences.edges(place), []
+        for span in drawn[place]:
+            start, end = edges[span.start][0], edges[span.end - 1][1]
+            items.append(
+                {"value": {"start": start, "end": end, "text": sequences.texts[place][start:end], tag: [span.label]}}
+            )
+        yield place, items, sure[result.starts[place] : result.starts[place + 1]].mean()
+
+
+def _regions(control: Any, result: Any, _: Any) -> Answers:
+    tag = control.tag.lower()
+    for place in _answered(result):
+        image: MarkedImage = result.marked[place]
+        sizes = {"original_width": image.width, "original_height": image.height, "image_rotation": 0}
+        items = []
+        for region, mask, box in zip(image.regions, image.masks, image.boxes, strict=True):
+            for value in _SHAPES[tag](image, mask, box):
+                items.append({**sizes, "score": round(region.score or 0.0, 2), "value": {**value, tag: [region.label]}})
+        yield place, items, result.confidence[place]
+
+
+def _box(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item]:
+    scale = [image.width, image.height] * 2
+    left, top, width, height = (box / scale * 100).round(6).tolist()
+    return [{"x": left, "y": top, "width": width, "height": height, "rotation": 0}]
+
+
+def _ellipse(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item]:
+    """The ellipse in the region's box."""
+    (value,) = _box(image, mask, box)
+    across, down = value["width"] / 2, value["height"] / 2
+    return [{"x": value["x"] + across, "y": value["y"] + down, "radiusX": across, "radiusY": down, "rotation": 0}]
+
+
+def _polygons(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item]:
+    """The outlines of the region's parts, along the edges of pixels; holes are filled."""
+    inside = np.pad(mask_tools().decode(mask).astype(bool), 1)
+    steps: dict[tuple[int, int], list[tuple[int, int]]] = {}  # along edges with the region on the right
+    for down, across, begin, end in ((-1, 0, (0, 0), (0, 1)), (0, 1, (0, 1), (1, 1)), (1, 0, (1, 1), (1, 0)),
+                                     (0, -1, (1, 0), (0, 0))):  # fmt: skip
+        edges = inside & ~np.roll(inside, (-down, -across), (0, 1))
+        for row, column in np.argwhere(edges).tolist():
+            steps.setdefault((column + begin[1], row + begin[0]), []).append((column + end[1], row + end[0]))
+    values = []
+    while steps:
+        point, outline = next(iter(steps)), []
+        while point in steps:
+            outline.append(point)
+            point, *others = steps.pop(point)
+            if others:
+                steps[outline[-1]] = others
+        corners = np.array(outline, np.float64) - 1
+        turns = np.roll(corners, 1, 0) - corners != corners - np.roll(corners, -1, 0)
+        corners = corners[turns.any(axis=1)]
+        x, y = corners.T
+        if (x * np.roll(y, -1) - y * np.roll(x, -1)).sum() > 0:  # a hole is walked around the other way
+            points = corners / [image.width, image.height] * 100
+            values.append({"points": points.round(6).tolist(), "closed": True})
+    return values
+
+
+def _brush(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item]:
+    """The mask as an image RGBA, packed as `crowdzoo.reading.platforms.shapes.brush_mask` reads it."""
+    pixels = mask_tools().decode(mask).astype(bool).ravel()
+    bits = [f"{4 * len(pixels):032b}", f"{7:05b}", f"{15:04b}" * 4]
+    ends = np.append(np.flatnonzero(np.diff(pixels)) + 1, len(pixels))
+    for start, end in zip(np.append(0, ends[:-1]).tolist(), ends.tolist(), strict=True):
+        for first in range(4 * start, 4 * end, RUN):
+            bits.append(f"100{min(RUN, 4 * end - first) - 1:016b}{255 * bool(pixels[start]):08b}")
+    packed = "".join(bits)
+    return [
+        {
+            "format": "rle",
+            "rle": [int(packed[place : place + 8].ljust(8, "0"), 2) for place in range(0, len(packed), 8)],
+        }
+    ]
+
+
+Form = Callable[[Any, Any, Any], Answers]
+_REGIONS: Form = _regions
+_FORMS: dict[str, Form] = {
+    "classification": _classes,
+    "multi-label": _several,
+    "regression": _numbers,
+    "free-text": _texts,
+    "sequence": _spans,
+}
+_SHAPES = {"rectanglelabels": _box, "ellipselabels": _ellipse, "polygonlabels": _polygons, "brushlabels": _brush}

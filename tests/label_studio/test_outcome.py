@@ -1,0 +1,84 @@
+"""What a round makes of answers: tasks to ask again, sure and disputed ones, and the next questions."""
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import MultiLabel, Robust
+from crowdzoo.label_studio.outcome import Outcome
+from crowdzoo.reading.platforms.label_config import read_label_config
+
+CONFIG = """<View><Text name="text" value="$text"/><Choices name="kind" toName="text">
+<Choice value="cat"/><Choice value="dog"/><Choice value="cow"/></Choices></View>"""
+(CONTROL,) = read_label_config(CONFIG)
+
+
+def outcome_of(rows, number, annotators, **settings):
+    """The outcome of (task, annotator, label) in codes, of so many tasks."""
+    tasks, who, labels = np.array(rows).T
+    crowd = Annotations(
+        kind="classification", task_ids=tasks, annotator_ids=who, labels=labels, tasks=np.arange(number) + 100,
+        annotators=np.array([f"{name}@example.com" for name in annotators], object),
+        classes=np.array(["cat", "dog", "cow"], object),
+    )  # fmt: skip
+    return Outcome(control=CONTROL, crowd=crowd, aggregation=Robust().fit(crowd), **settings)
+
+
+@pytest.fixture(scope="module")
+def outcome():
+    """Sixty tasks: three agree on forty, two contradict each other on nineteen, and the last has no answer."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 60)
+    rows = [(task, who, truth[task]) for task in range(40) for who in range(3)]
+    rows += [(task, who, (truth[task] + who) % 3) for task in range(40, 59) for who in (0, 1)]
+    return outcome_of(rows, 60, "abcd")
+
+
+def test_contradictions_are_disputed_and_asked_again_and_unanimous_tasks_are_sure(outcome):
+    assert outcome.numbers(outcome.disputed) == list(range(140, 159))
+    assert outcome.numbers(outcome.ask_again) == list(range(140, 159))
+    assert outcome.numbers(outcome.sure) == list(range(100, 140))
+    assert not outcome.is_done  # there is a task without an answer, too
+
+
+def test_questions_are_about_tasks_to_ask_again_and_go_to_whom_has_not_answered_them(outcome):
+    chosen = outcome.questions
+    assert sorted(outcome.aggregation.tasks[chosen.tasks].tolist()) == list(range(140, 159))
+    asked = {name[0] for name in outcome.aggregation.annotators[chosen.annotators].tolist()}
+    assert asked <= {"c", "d"}
+
+
+def test_nobody_is_asked_where_everybody_has_answered():
+    rows = [(task, who, (task + who * (task > 9)) % 3) for task in range(20) for who in range(2)]
+    outcome = outcome_of(rows, 20, "ab")
+    assert outcome.ask_again.any()
+    assert len(outcome.questions.tasks) == 0
+    assert outcome.is_done
+
+
+def test_each_answered_task_has_its_class_and_probability(outcome):
+    result = outcome.aggregation
+    assert [task for task, _, _ in outcome.answers] == list(range(100, 159))
+    for place, (_, [item], score) in enumerate(outcome.answers):
+        assert item["value"] == {"choices": [result.classes[result.labels[place]]]}
+        assert score == pytest.approx(result.posteriors[place].max(), abs=0.0051)
+
+
+def test_gold_is_not_asked_about():
+    rows = [(task, who, (task + who) % 3) for task in range(20) for who in range(2)]
+    gold = np.full(20, -1)
+    gold[:5] = 0
+    outcome = outcome_of(rows, 20, "abc", gold=gold)
+    assert not outcome.ask_again[:5].any()
+    assert outcome.sure[:5].all()
+
+
+def test_several_labels_are_asked_about_until_each_is_sure():
+    rows = [(task, who, task % 3) for task in range(30) for who in range(4)]
+    rows += [(task, who, who % 3) for task in range(30, 36) for who in range(3)]
+    outcome = outcome_of(rows, 36, "abcd")
+    several = Outcome(
+        control=CONTROL, crowd=outcome.crowd, aggregation=MultiLabel("majority-vote").fit(outcome.crowd)
+    )  # fmt: skip
+    assert several.numbers(several.ask_again) == list(range(130, 136))
+    assert {name[0] for name in several.aggregation.annotators[several.questions.annotators].tolist()} == {"d"}

@@ -1,0 +1,99 @@
+"""What was pulled of a project, in a file."""
+
+import contextlib
+import sqlite3
+
+import pytest
+
+from crowdzoo.commands.main import main
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.label_studio import Project
+from crowdzoo.label_studio.store import Store
+
+
+def task(number, *answers, **more):
+    return {"id": number, "data": {"text": "a"}, "total_annotations": len(answers), "annotations": [*answers], **more}
+
+
+def answer(number, label="cat", **more):
+    return {"id": number, "completed_by": 1, "result": [label], "parent_prediction": None, **more}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "pulled.sqlite"
+
+
+def test_changes_are_counted(path):
+    store = Store(path)
+    assert store.put([task(1, answer(1), answer(2)), task(5)]) == {"new tasks": 2, "new answers": 2}
+    assert store.put([task(1, answer(1), answer(2), is_labeled=True, predictions=[1]), task(5)]) == {}
+    assert store.put([task(1, answer(2, "dog"), answer(3))]) == {
+        "new answers": 1, "changed answers": 1, "deleted answers": 1
+    }  # fmt: skip
+    assert store.put([task(5, data={"text": "b"})]) == {"changed tasks": 1}
+    assert store.totals() == (2, 2)
+    assert store.totals(2, 9) == (1, 0)
+    assert store.delete([1]) == {"deleted tasks": 1, "deleted answers": 2}
+    store.close()
+    store = Store(path)
+    assert store.ids() == [5]
+    store.close()
+
+
+def test_what_an_answer_was_made_of_is_kept_when_the_prediction_goes(path):
+    store = Store(path)
+    store.put([task(1, answer(1, parent_prediction=7))])
+    assert store.put([task(1, answer(1))]) == {}
+    assert next(store.tasks())["annotations"][0]["parent_prediction"] == 7
+    store.close()
+
+
+def test_a_block_that_is_interrupted_leaves_nothing(path):
+    store = Store(path)
+    with contextlib.suppress(KeyboardInterrupt), store:
+        store.put([task(1)])
+        store.set_facts(last=1)
+        raise KeyboardInterrupt
+    assert (store.ids(), store.fact("last")) == ([], None)
+    store.close()
+
+
+@pytest.mark.parametrize("content", [b"not a database, but a text that is long enough" * 10, None])
+def test_other_files_and_those_of_later_releases_are_refused(path, content):
+    if content is None:
+        with sqlite3.connect(path) as database:
+            database.execute("PRAGMA user_version = 99")
+        database.close()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match="Update crowdzoo" if content is None else "Remove the file"):
+        Store(path)
+
+
+def test_without_a_token_the_command_says_where_to_get_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("LABEL_STUDIO_API_KEY", raising=False)
+    words = ["label-studio", "http://127.0.0.1:9", "--project", "1", "--out", str(tmp_path / "out")]
+    assert main(words) == 4
+    assert "export LABEL_STUDIO_API_KEY=TOKEN" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(ConfigError, match="token is missing"):
+        Project("http://127.0.0.1:9", 1)
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [(["--push", "views,tasks"], "predictions, views, next"), (["--dry-run"], "add --push")],
+)
+def test_options_that_cannot_be_are_refused_before_anything_is_asked(tmp_path, monkeypatch, capsys, more, reason):
+    monkeypatch.setenv("LABEL_STUDIO_API_KEY", "abc")
+    assert main(["label-studio", "http://127.0.0.1:9", "--project", "1", "--out", str(tmp_path / "out"), *more]) == 4
+    assert reason in capsys.readouterr().err
+
+
+def test_a_folder_of_something_else_is_not_written_to(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LABEL_STUDIO_API_KEY", "abc")
+    (tmp_path / "thesis.txt").write_text("mine")
+    assert main(["label-studio", "http://127.0.0.1:9", "--project", "1", "--out", str(tmp_path)]) == 4
+    assert "is not empty" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["thesis.txt"]
