@@ -6,6 +6,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import MultiLabel, Robust
 from crowdzoo.label_studio.outcome import Outcome
+from crowdzoo.label_studio.push import annotator_view, tasks_view
 from crowdzoo.reading.platforms.label_config import read_label_config
 
 CONFIG = """<View><Text name="text" value="$text"/><Choices name="kind" toName="text">
@@ -82,3 +83,14 @@ def test_several_labels_are_asked_about_until_each_is_sure():
     )  # fmt: skip
     assert several.numbers(several.ask_again) == list(range(130, 136))
     assert {name[0] for name in several.aggregation.annotators[several.questions.annotators].tolist()} == {"d"}
+
+
+def test_views_use_filters_that_the_pages_of_label_studio_know():
+    # with another operator its Data Manager does not open: "No matching type for union", in a browser
+    known = {"equal", "not_equal", "less", "greater", "less_or_equal", "greater_or_equal", "in", "not_in", "empty",
+             "contains", "not_contains", "regex"}  # fmt: skip
+    tasks = [{"id": 1, "annotations": [{"id": 9}, {"id": 7}]}, {"id": 2, "annotations": []}]
+    for view in (tasks_view(tasks), tasks_view([]), annotator_view(3)):
+        assert {item["operator"] for item in view["filters"]["items"]} <= known
+        assert all(item["value"] not in ("", None) for item in view["filters"]["items"])
+    assert [item["value"] for item in tasks_view(tasks)["filters"]["items"]] == ["7", 2]
