@@ -27,7 +27,6 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.json import read_json
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.parts import has_part
 from crowdzoo.process import say
 from crowdzoo.reading.tables.suffixes import column_names
 
@@ -119,7 +118,7 @@ def _round(arguments: argparse.Namespace, project: Project, outcome: Outcome | N
     print(f"{now:%Y-%m-%d %H:%M:%S} UTC: {said} ({project.client.requests - requests:,} requests)", flush=True)
     control = project.control(arguments.field)
     kind = kind_of(control.kind)
-    if "next" in what and not has_part(kind.name, "questions"):
+    if "next" in what and kind.questions is None:
         raise ConfigError(f"--push next: crowdzoo chooses no questions for {kind.title}; leave next out.")
     is_used = outcome is not None or not (what or arguments.every)
     is_new = project.is_changed or not page.is_file() or not is_used
@@ -146,7 +145,6 @@ def _is_done(project: Project, outcome: Outcome) -> bool:
 
 def _results(arguments: argparse.Namespace, project: Project, control: Control, title: str) -> Outcome | None:
     """Writes labels, tables and page by the commands that are for files; None where there is no answer."""
-    from crowdzoo.aggregation import MultiLabel
     from crowdzoo.label_studio.outcome import Outcome
     from crowdzoo.label_studio.project import NO_LABEL, has_several, read_answers
 
@@ -157,7 +155,7 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
     data, instances, before = folder / "data", folder / "data" / "instances.csv", folder / "before.json"
     common = {"kind": kind.name, "method": arguments.method, "seed": arguments.seed, "force": True}
     answers = {"on_duplicate": "all", "no_label": NO_LABEL} if several else {"on_duplicate": "last"}
-    is_text = kind.inputs[1] == "instances" and {each.lower() for each in control.objects} <= TEXTS
+    is_text = kind.options.inputs[1] == "instances" and {each.lower() for each in control.objects} <= TEXTS
     text = {"text": control.data_keys[0]} if is_text and len(control.data_keys) == 1 else {}
     bad = {"on_bad_rows": "reject", "rejects": folder / "rejects.csv", "on_bad_tags": "mend"}
     export = {"platform": "label-studio", "field": control.name, **answers, **text, **bad}
@@ -182,9 +180,9 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
     _set_refresh(folder / "report.html", arguments.every)
     for line in read_json(folder / "report.json", constants=True)["verdict"]:
         print(f"  {line}")
-    aggregator: Any = kind.create_aggregator(arguments.method, seed=arguments.seed)
-    if several:
-        aggregator = MultiLabel(arguments.method or kind.aggregation, none=NO_LABEL, settings=aggregator.get_params())
+    no_label = {"no_label": NO_LABEL} if several else {}
+    own: Any = kind_of("multi-label") if several else kind
+    aggregator = own.aggregation.create(arguments.method, seed=arguments.seed, **no_label)
     everything = {"tasks": np.array([*map(str, project.store.ids())], object)} if kind.name in WITH_ALL_TASKS else {}
     crowd = read_answers(control, annotations, **everything)
     sheet = pd.read_parquet(folder / "sheets" / "annotators.parquet")
@@ -194,7 +192,7 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
         crowd=crowd,
         aggregation=fitted(aggregator, crowd),
         flagged=dict(zip(flagged["annotator"].map(str), flagged["flag"].map(str), strict=True)),
-        gold=kind.gold_of(crowd, instances) if gold else None,
+        gold=kind.reading.gold_of(crowd, instances) if gold else None,
         number=arguments.questions,
         seed=arguments.seed,
         **options.given(arguments, ["worth"]),
@@ -213,6 +211,7 @@ def _run(command: str, source: Path, **values: Any) -> None:
     module.describe(parser)
     arguments = parser.parse_args([str(source), f"--out={values['out']}"])
     known = {action.dest for action in parser._actions}
+    arguments.options = options.options_of(parser)
     vars(arguments).update({name: value for name, value in values.items() if value is not None and name in known})
     with contextlib.redirect_stdout(io.StringIO()):
         module.run(arguments)

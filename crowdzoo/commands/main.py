@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from crowdzoo import __version__
-from crowdzoo.commands.options import as_option, hide_other_kinds
+from crowdzoo.commands.options import as_option, hide_other_kinds, options_of
 from crowdzoo.commands.outputs import check_outputs
 from crowdzoo.errors import CrowdzooError, did_you_mean, settings_as, short_message, shorten
 from crowdzoo.process import (
@@ -165,8 +165,7 @@ class _Parser(argparse.ArgumentParser):
             module = importlib.import_module(f"crowdzoo.commands.{self.command.replace('-', '_')}")
             self.command = None
             module.describe(self)
-            options = {action.dest: action.option_strings[0] for action in self._actions if action.option_strings}
-            self.set_defaults(command_function=module.run, options=options)
+            self.set_defaults(command_function=module.run, options=options_of(self))
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """See argparse's."""

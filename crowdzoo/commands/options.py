@@ -422,6 +422,11 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
     return reading | given(arguments, ["since"])
 
 
+def options_of(command: argparse.ArgumentParser) -> dict[str, str]:
+    """Name of the Python argument -> option, of a command."""
+    return {action.dest: action.option_strings[0] for action in command._actions if action.option_strings}
+
+
 def as_option(options: Mapping[str, str], name: str, value: object) -> str:
     """A setting as an option of the command line; see `crowdzoo.errors.Setting`.
 

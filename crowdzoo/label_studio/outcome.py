@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.parts import has_part, part_of
+from crowdzoo.kinds.questions import Questions
 from crowdzoo.label_studio.result_form import consensus_results
 from crowdzoo.quality.copies import copy_families
 from crowdzoo.quality.counted_once import counted_once
@@ -77,7 +77,7 @@ class Outcome:
         if len(who) == len(stands):
             return crowd, self.aggregation, who
         alone = counted_once(crowd, stands)
-        method = kind_of(crowd.kind).create_aggregator(self.aggregation.method, seed=self.seed)
+        method = kind_of(crowd.kind).aggregation.create(self.aggregation.method, seed=self.seed)
         return alone, method.fit(alone), who
 
     @cached_property
@@ -102,11 +102,8 @@ class Outcome:
         """Tasks whose label is settled, or of other kinds sure, bool [N]."""
         if self._settlement is not None:
             return np.asarray(self._settlement.settled >= TARGET)
-        if has_part(self.aggregation.kind, "questions"):
-            sure: NDArray[np.bool_] = part_of(self.aggregation.kind, "questions").sure(
-                self.aggregation, SURE, self.crowd
-            )
-            return sure
+        if self._questions is not None:
+            return np.asarray(self._questions.find_sure(self.aggregation, SURE, self.crowd))
         return np.asarray((self.scores >= SURE) & (self.counts >= FEWEST))
 
     @cached_property
@@ -130,14 +127,14 @@ class Outcome:
     @cached_property
     def questions(self) -> NextAnnotations:
         """Which annotator to ask about which task, of those that are worth asking again; one annotator per task."""
-        kind = self.aggregation.kind
         crowd, result, who = self.crowd, self.aggregation, np.arange(len(self.aggregation.annotators))
         if self._settlement is not None:
             crowd, result, who = self._independent
             gains = class_gains(self._settlement.consensus.posteriors, self._settlement.consensus.answers)
         else:
-            part = part_of(kind, "questions")
-            gains = part.gains(result, part.known(result, slice(None)), crowd)
+            assert self._questions is not None, "see has_questions"
+            skills = self._questions.skills(result, slice(None))
+            gains = self._questions.gains(result, cast(NDArray[np.float64], skills), crowd)
         most = max(1, min(self.number, int(self.ask_again.sum())))
         share = 2 * math.ceil(most / min(max(len(who), 1), ALTERNATIVES))
         return next_questions(
@@ -154,7 +151,11 @@ class Outcome:
     @property
     def has_questions(self) -> bool:
         """Whether crowdzoo chooses questions for this kind of labels."""
-        return has_part(self.aggregation.kind, "questions")
+        return self._questions is not None
+
+    @property
+    def _questions(self) -> Questions[Any] | None:
+        return kind_of(self.aggregation.kind).questions
 
     def numbers(self, tasks: NDArray[np.bool_]) -> list[int]:
         """Numbers of some tasks in the project."""

@@ -305,12 +305,12 @@ def read_answers(control: Control, path: str | os.PathLike[str], **reading: Any)
     """
     kind = kind_of(control.kind)
     several = {"on_duplicate": "all", "no_label": NO_LABEL} if has_several(control) else {"on_duplicate": "last"}
-    crowd = kind.read(Path(path), **{**several, **reading})
+    crowd = kind.reading.read(Path(path), **{**several, **reading})
     names = None if crowd.classes is None else [*map(str, crowd.classes)]
     if not kind.labels.one_class or names is None or {*control.classes} <= {*names}:
         return crowd
     classes = [*control.classes, *(name for name in names if name not in control.classes)]
-    return kind.read(Path(path), **{**several, "classes": classes, **reading})
+    return kind.reading.read(Path(path), **{**several, "classes": classes, **reading})
 
 
 def has_several(control: Control) -> bool:
