@@ -10,7 +10,8 @@ from pathlib import Path
 _NAME = re.compile(r"crowdzoo(\.\w+)+")
 # Components that do not train, and what trains models
 DO_NOT_TRAIN = {
-    f"crowdzoo.components.{name}" for name in ("annotation_example_gen", "crowd_aggregator", "crowd_report")
+    f"crowdzoo.components.{name}"
+    for name in ("annotation_example_gen", "crowd_aggregator", "crowd_report", "drift_validator")
 }
 TRAINING = ("crowdzoo.training.", "crowdzoo.layers.", "crowdzoo.losses.", "crowdzoo.records.training.")
 

@@ -12,7 +12,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import Robust
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.classes.opening import opening
+from crowdzoo.kinds.quality_words import opening
 from crowdzoo.quality import camps_of, quality_report
 from crowdzoo.quality.camps import _Answers
 from crowdzoo.quality.wilson import wilson

@@ -45,14 +45,20 @@ _OWN = (
 PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
 
 # Sort of a question -> what it is answered with, and which kind reads that, if any
+# Sort of a question -> what it is answered with, and the kind of labels that reads it
 _ANSWERS = {
-    "class": "classes, for kind='classification'", "number": "numbers, for kind='regression'",
-    "spans": "spans of a text, for kind='sequence'", "text": "texts, for kind='free-text'",
-    "regions": "regions, for kind='region'", "pair": "preferences, for kind='preference'",
-    "ranking": "rankings, for kind='preference'",
-    "linked": "places in a sound, a video, a series or a text behind a link, which are not read",
+    "class": ("classes", "classification"), "number": ("numbers", "regression"),
+    "spans": ("spans of a text", "sequence"), "text": ("texts", "free-text"),
+    "regions": ("regions", "region"), "pair": ("preferences", "preference"), "ranking": ("rankings", "preference"),
+    "linked": ("places in a sound, a video, a series or a text behind a link, which are not read", ""),
 }  # fmt: skip
 _TABLE = "Give a table of the images, with columns task and image, instead of their folder."
+
+
+def _answers(sort: str) -> str:
+    """What a sort of question is answered with, and how that is read; "" for an unknown one."""
+    what, kind = _ANSWERS.get(sort, ("", ""))
+    return f"{what}, for {Setting('kind', kind)}" if kind else what
 
 
 class Export:
@@ -189,7 +195,7 @@ class Export:
         if self._field is not None and self._field in sorts:
             if self._reads(sort := sorts[self._field]):
                 return self._field
-            what = _ANSWERS.get(sort, f"something else than {self._wanted}")
+            what = _answers(sort) or f"something else than {self._wanted}"
             raise ConfigError(f"{self.name}: {Setting('field', self._field)} is answered with {what}.")
         if self._field is not None:
             raise ConfigError(
@@ -208,7 +214,7 @@ class Export:
                     f"{self.name}: answers several questions: {shown_names}. Choose one, such as "
                     f"{Setting('field', names[0])}.{items}"
                 )
-        hints = [f"'{name}' ({_ANSWERS[sort]})" if sort in _ANSWERS else f"'{name}'" for name, sort in sorts.items()]
+        hints = [f"'{name}'" + (f" ({_answers(sort)})" if sort in _ANSWERS else "") for name, sort in sorts.items()]
         listed = ", ".join(hints) or "none"
         if self.platform.regions and not hints:
             listed += f". Its regions are read with {Setting('kind', 'region')}"
