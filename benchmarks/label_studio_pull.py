@@ -5,8 +5,8 @@
     python benchmarks/label_studio_pull.py --tasks 2000
 
 Texts of 200 characters of four classes; a real server with SQLite on this machine. Tasks and answers are written into
-its database by its own models, since an import of 1,000 tasks with answers takes minutes. The first pull, one after
-nothing changed, and one after ten answers of an annotator came in. `load` is the machine's load average.
+its database by its own models, and dated a day ago, since an import of 1,000 tasks with answers takes minutes. The
+first pull, one after nothing changed, and one after ten answers came in. `load` is the machine's load average.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ NEW = 10  # answers before the last round
 # Runs in Label Studio's own Python: number of tasks, project, then users
 FILL = """
 import os, random, sys
+from datetime import datetime, timedelta, timezone
 import label_studio
 sys.path.insert(0, os.path.dirname(label_studio.__file__))
 os.environ["DJANGO_SETTINGS_MODULE"] = "core.settings.label_studio"
@@ -54,6 +55,9 @@ for start in range(0, number, 1000):
             "value": {"choices": random.choices("abcd", (7, 1, 1, 1))}}])
         for task in tasks for who in random.sample(users, 5)
     ])
+earlier = datetime.now(timezone.utc) - timedelta(days=1)
+Task.objects.filter(project_id=project).update(updated_at=earlier)
+Annotation.objects.filter(project_id=project).update(updated_at=earlier)
 """
 
 
