@@ -144,7 +144,7 @@ def find_drift(
     sizes = [_sizes(statistics) for statistics in (current, earlier)]
     for feature in schema.feature:
         if feature.name != LABELS:
-            if "/" in feature.name:  # a column of a table
+            if "/" in feature.name and feature.type == schema_pb2.BYTES:  # a table's column of words
                 feature.distribution_constraints.min_domain_mass = 1 - limits["infinity_norm"]
             else:  # texts and words, of which most are new
                 feature.ClearField("domain_info")
