@@ -110,7 +110,13 @@ lock: ## resolve the versions again (needs Python 3.10), and write constraints.t
 	@$(UV) lock --no-python-downloads
 	@$(UV) pip compile -q --no-config --universal --python-version 3.11 --no-annotate --no-header \
 	  docs/site/requirements.in -o docs/site/requirements.txt
-	@$(MAKE) --no-print-directory constraints
+	@$(MAKE) --no-print-directory constraints image.txt
+
+# What uv.lock does not have: uv itself, TensorFlow without GPUs, and what source distributions are built with
+image.txt: bootstrap.py uv.lock
+	@{ sed -n 's/^UV_VERSION = "\(.*\)"/uv==\1/p' bootstrap.py; printf '%s\n' tensorflow-cpu==2.16.2 tensorflow==2.16.2 wheel; \
+	  sed -n '/^name = "setuptools"/{n;s/version = "\(.*\)"/setuptools==\1/p}' uv.lock; } | $(UV) pip compile -q --no-config \
+	  --no-deps --generate-hashes --no-annotate --no-header --python-version 3.10 --python-platform linux - -o $@
 
 constraints: ## the locked versions of what the extras install, for pip, into constraints.txt
 	@$(UV) export -q --frozen --all-extras --no-dev --no-hashes --no-emit-project --no-annotate --output-file constraints.txt

@@ -136,25 +136,55 @@ def find_drift(
             of fewer, chance alone makes larger differences. Of a table's column of words, as large a share may also be
             of words that were not there before; a new class is always an anomaly.
     """
+    return sentences(compare(current, before, limits, lambda name: name in _NOT_COMPARED))
+
+
+def compare(
+    current: statistics_pb2.DatasetFeatureStatisticsList,
+    before: Path,
+    limits: Mapping[str, float],
+    is_left_out: Callable[[str], bool],
+    *,
+    served: bool = False,
+) -> Any:
+    """As `find_drift`, with the distances as well.
+
+    Args:
+        current: as there.
+        before: as there.
+        limits: as there.
+        is_left_out: whether a feature is not compared, by its name.
+        served: compare with Data Validation's comparator of skew instead of that of drift.
+
+    Returns:
+        Data Validation's `Anomalies`.
+    """
     schema = tfdv.load_schema_text(str(before / SCHEMA_FILE))
     earlier = statistics_pb2.DatasetFeatureStatisticsList.FromString((before / STATISTICS_FILE).read_bytes())
     for features in (current.datasets[0].features, earlier.datasets[0].features):
-        _remove(features, lambda feature: feature.path.step[0] in _NOT_COMPARED)
-    _remove(schema.feature, lambda feature: feature.name in _NOT_COMPARED)
+        _remove(features, lambda feature: is_left_out(feature.path.step[0]))
+    _remove(schema.feature, lambda feature: is_left_out(feature.name))
     sizes = [_sizes(statistics) for statistics in (current, earlier)]
     for feature in schema.feature:
         if feature.name != LABELS:
-            if "/" in feature.name:  # a column of a table
+            if "/" in feature.name and feature.type == schema_pb2.BYTES:  # a table's column of words
                 feature.distribution_constraints.min_domain_mass = 1 - limits["infinity_norm"]
             else:  # texts and words, of which most are new
                 feature.ClearField("domain_info")
         if min(size.get(feature.name, 0) for size in sizes) < LEAST_VALUES:
             continue
+        comparator = feature.skew_comparator if served else feature.drift_comparator
         if feature.type == schema_pb2.BYTES:
-            feature.drift_comparator.infinity_norm.threshold = limits["infinity_norm"]
+            comparator.infinity_norm.threshold = limits["infinity_norm"]
         else:
-            feature.drift_comparator.jensen_shannon_divergence.threshold = limits["jensen_shannon"]
-    anomalies = tfdv.validate_statistics(current, schema, previous_statistics=earlier)
+            comparator.jensen_shannon_divergence.threshold = limits["jensen_shannon"]
+    # both distances are symmetric, so that the checks against the schema can be those of the new data
+    others = {"serving_statistics" if served else "previous_statistics": earlier}
+    return tfdv.validate_statistics(current, schema, **others)
+
+
+def sentences(anomalies: Any) -> list[str]:
+    """One sentence, without its period, per feature of Data Validation's `Anomalies`."""
     return [
         f"{name.strip(QUOTE)}: {info.description.rstrip('.')}" for name, info in sorted(anomalies.anomaly_info.items())
     ]

@@ -23,6 +23,7 @@ from crowdzoo.serving.metrics import Metrics, RequestRecord
 from crowdzoo.serving.model_store import ModelStore, store_of
 from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
 from crowdzoo.serving.request_error import NO_EXAMPLES, NO_RELOAD, RequestError
+from crowdzoo.serving.request_log import RequestLog
 
 log = logging.getLogger("crowdzoo.serving")
 
@@ -44,10 +45,15 @@ class GrpcService(grpc.GenericRpcHandler):
         limits: of requests.
         gate: the queue of both protocols.
         metrics: count each request.
+        request_log: keeps instances; None for none.
     """
 
-    def __init__(self, stores: Mapping[str, ModelStore], limits: Limits, gate: Gate, metrics: Metrics):
+    def __init__(
+        self, stores: Mapping[str, ModelStore], limits: Limits, gate: Gate, metrics: Metrics,
+        request_log: RequestLog | None = None,
+    ):  # fmt: skip
         self._stores, self._limits, self._gate, self._metrics = stores, limits, gate, metrics
+        self._request_log = request_log
         self._slow: dict[grpc.ServicerContext, float] = {}  # calls whose message is on its way: since when
         self._most = limits.threads + limits.queue
         self.executor = ThreadPoolExecutor(self._most + limits.connections, thread_name_prefix="crowdzoo-grpc")
@@ -152,7 +158,8 @@ class GrpcService(grpc.GenericRpcHandler):
 
     def _predict(self, message: bytes, record: RequestRecord, wait: Callable[[int], None]) -> PredictResponse:
         request, response = parsed(PredictRequest, message), PredictResponse()
-        signature = self._asked(request.model_spec, record, response).signature(request.model_spec.signature_name)
+        model = self._asked(request.model_spec, record, response)
+        signature = model.signature(request.model_spec.signature_name)
         signature.check_names(request.inputs)
         names = signature.chosen_outputs(request.output_filter)
         inputs = arrays_from_protos(request.inputs, self._limits, wait)
@@ -164,6 +171,8 @@ class GrpcService(grpc.GenericRpcHandler):
         response.model_spec.signature_name = request.model_spec.signature_name or DEFAULT_SIGNATURE
         for name in names:
             response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
+        if self._request_log is not None:
+            self._request_log.add(record.model, model, inputs)
         return response
 
     def _metadata(self, message: bytes, record: RequestRecord) -> GetModelMetadataResponse:

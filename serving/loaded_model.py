@@ -1,6 +1,7 @@
 """One version of a model in memory, warmed up."""
 
 import contextlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.model_files import read_model_card
-from crowdzoo.files.served_model import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
+from crowdzoo.files.served_model import DRIFT_FOLDER, MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.request_error import RequestError
@@ -37,10 +38,14 @@ class LoadedModel:
         card: what crowdzoo says of the model that it exported; empty for a model of others.
         features: names of the columns that the model was trained on, by its card; None where it has none.
         num_warmup_requests: number of warm-up requests that were replayed.
+        written: time of its files, seconds since 1970.
+        num_drift_anomalies: how many its run found in its data next to those of the version before; None where no run
+            of crowdzoo pushed it.
     """
 
     def __init__(self, folder: Path, version: int, limits: Limits | None = None):
-        self.version = version
+        self.version, self.written = version, folder.stat().st_mtime
+        self.num_drift_anomalies = count_anomalies(folder / DRIFT_FOLDER / "anomalies.json")
         self.signature_defs = read_signature_defs(folder)
         # kept: the variables live only as long as this object
         self._loaded: Any = load_saved_model(folder)
@@ -88,6 +93,14 @@ class LoadedModel:
             signature(arrays_from_protos(request.inputs, limits), limits)
             count += 1
         return count
+
+
+def count_anomalies(file: Path) -> int | None:
+    """How many anomalies a file of DriftValidator or of `crowdzoo skew` has; None where it cannot be read."""
+    try:
+        return len(json.loads(file.read_text("utf-8"))["anomalies"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 def read_signature_defs(folder: Path) -> SignatureDefMap:

@@ -6,10 +6,16 @@ import bisect
 import itertools
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from crowdzoo.serving.loaded_model import count_anomalies
+from crowdzoo.serving.model_store import ModelStore
 
 # prometheus-client would append "_total" to the names of counters, which TF Serving does not
 _COUNT, _LATENCY = ":tensorflow:serving:request_count", ":tensorflow:serving:request_latency"
+_WRITTEN, _ANOMALIES = "crowdzoo_model_written_timestamp_seconds", "crowdzoo_drift_anomalies"
 # Upper ends of the buckets, `monitoring::Buckets::Exponential` of TF Serving's servables/tensorflow/util.cc
 _MICROSECONDS = [10 * 1.8**power for power in range(33)]
 
@@ -49,7 +55,7 @@ class Metrics:
         """Counts a request that has just ended."""
         if record.api != "predict" or not record.model:
             return
-        model = 'model_name="' + record.model.replace("\\", r"\\").replace('"', r"\"") + '"'
+        model = _model(record.model)
         microseconds = 1e6 * (time.monotonic() - record.started)
         with self._lock:
             key = f'{model},status="{record.status}"'
@@ -71,3 +77,32 @@ class Metrics:
                 lines += [f'{_LATENCY}_bucket{{{key},le="{end}"}} {n}' for end, n in zip(ends, below, strict=True)]
                 lines += [f"{_LATENCY}_sum{{{key}}} {total:g}", f"{_LATENCY}_count{{{key}}} {below[-1]}"]
         return "\n".join([*lines, ""])
+
+
+def gauges(stores: Mapping[str, ModelStore], folder: Path | None) -> str:
+    """What TF Serving does not tell of the version that answers, in Prometheus' text format.
+
+    - `crowdzoo_model_written_timestamp_seconds`: time of its files,
+    - `crowdzoo_drift_anomalies`: how many were found in its training data (`data="training"`), and by the last
+      `crowdzoo skew` in requests (`data="requests"`).
+
+    Args:
+        stores: name -> the model's versions.
+        folder: where requests are logged; None for nowhere.
+    """
+    written, anomalies = [], []
+    for store in stores.values():
+        if not store.is_ready:
+            continue
+        model = store.get()
+        name = f'{_model(store.name)},version="{model.version}"'
+        written.append(f"{_WRITTEN}{{{name}}} {model.written:.0f}")
+        counts = {"training": model.num_drift_anomalies}
+        if folder is not None:
+            counts["requests"] = count_anomalies(folder / f"{store.name}.{model.version}.skew.json")
+        anomalies += [f'{_ANOMALIES}{{{name},data="{data}"}} {n}' for data, n in counts.items() if n is not None]
+    return "\n".join([f"# TYPE {_WRITTEN} gauge", *written, f"# TYPE {_ANOMALIES} gauge", *anomalies, ""])
+
+
+def _model(name: str) -> str:
+    return 'model_name="' + name.replace("\\", r"\\").replace('"', r"\"") + '"'

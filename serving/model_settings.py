@@ -151,7 +151,7 @@ def _settings(config: Any, folder: Path) -> ModelSettings:
     if config.model_platform not in ("", "tensorflow"):
         raise ConfigError(f"model_platform {short_repr(config.model_platform)} is not served here, only 'tensorflow'")
     if config.HasField("logging_config"):
-        raise ConfigError("logging_config is not followed by this server: it logs no payloads; leave it out")
+        raise ConfigError("logging_config is not followed by this server; leave it out, and use --log-requests DIR")
     local_path(config.base_path, "base_path")
     return ModelSettings(
         config.name, folder / config.base_path, dict(config.version_labels), _policy(config.model_version_policy)

@@ -15,10 +15,11 @@ from crowdzoo.files.version_folders import version_number
 from crowdzoo.serving.gate import Gate, full
 from crowdzoo.serving.json_tensors import check_memory, read_request, to_json
 from crowdzoo.serving.limits import Limits
-from crowdzoo.serving.metrics import Metrics, RequestRecord
+from crowdzoo.serving.metrics import Metrics, RequestRecord, gauges
 from crowdzoo.serving.ml_backend import MlBackend
 from crowdzoo.serving.model_store import ModelStore, store_of
 from crowdzoo.serving.request_error import NO_EXAMPLES, RequestError
+from crowdzoo.serving.request_log import RequestLog
 from crowdzoo.serving.rest_protocol import GONE
 
 log = logging.getLogger("crowdzoo.serving")
@@ -42,14 +43,15 @@ class RestService:
         limits: of requests.
         gate: the queue of both protocols.
         metrics: count each request.
+        request_log: keeps instances; None for none.
         ml_backend: answers Label Studio; None where that was not asked for.
     """
 
     def __init__(
         self, stores: Mapping[str, ModelStore], limits: Limits, gate: Gate, metrics: Metrics,
-        ml_backend: MlBackend | None = None,
+        request_log: RequestLog | None = None, ml_backend: MlBackend | None = None,
     ):  # fmt: skip
-        self._ml_backend = ml_backend
+        self._ml_backend, self._request_log = ml_backend, request_log
         self._stores, self._limits, self._gate, self._metrics = stores, limits, gate, metrics
         # a thread for each that predicts or waits for its turn
         self._executor = ThreadPoolExecutor(limits.threads + limits.queue, thread_name_prefix="crowdzoo-rest")
@@ -158,7 +160,8 @@ class RestService:
         if path in (_ALIVE, _READY, _METRICS):
             _check_method(method, path, ("GET", "HEAD"))
             if path == _METRICS:
-                return self._metrics.page().encode()
+                folder = None if self._request_log is None else self._request_log.folder
+                return (self._metrics.page() + gauges(self._stores, folder)).encode()
             waiting = [name for name, store in self._stores.items() if not store.is_ready]
             if path == _READY and (waiting or self.draining):
                 names = ", ".join(map(repr, waiting[:10]))
@@ -192,7 +195,10 @@ class RestService:
             check_memory(body, self._limits.request_memory)
             signature, inputs, rows = read_request(body, model.signature)
             wait(sum(array.nbytes for array in inputs.values()))
-            return to_json(signature(inputs, self._limits), rows=rows)
+            content = to_json(signature(inputs, self._limits), rows=rows)
+            if self._request_log is not None:
+                self._request_log.add(store.name, model, inputs)
+            return content
 
 
 def _check_method(method: str, path: str, allowed: tuple[str, ...]) -> None:

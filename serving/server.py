@@ -30,6 +30,7 @@ from crowdzoo.serving.metrics import Metrics
 from crowdzoo.serving.ml_backend import MlBackend
 from crowdzoo.serving.model_settings import ModelSettings, ModelsFile
 from crowdzoo.serving.model_store import ModelStore
+from crowdzoo.serving.request_log import RequestLog
 from crowdzoo.serving.rest import RestService
 from crowdzoo.serving.rest_protocol import RestServer
 
@@ -61,6 +62,8 @@ class Server:
         label_studio: answer Label Studio's protocol of ML backends, too, below `/v1/models/<name>`.
         label_studio_secret: password that Label Studio needs for it, with the user crowdzoo; None only where no other
             machine can reach `host`.
+        log_requests: folder that receives instances of a share of the requests, see `RequestLog`; None logs none.
+        log_share: that share, from 0 to 1.
 
     Attributes:
         rest_port: the bound port.
@@ -87,6 +90,8 @@ class Server:
         limits: Limits | None = None,
         label_studio: bool = False,
         label_studio_secret: str | None = None,
+        log_requests: str | Path | None = None,
+        log_share: float = 0.01,
     ):
         if (model_dir is None) == (config is None):
             raise ServingError("give one of model_dir, the folder of a model's versions, and config, a file of models")
@@ -110,7 +115,8 @@ class Server:
             for model in models
         }
         self._gate = Gate(self.limits)
-        shared = self._stores, self.limits, self._gate, Metrics()
+        self._request_log = None if log_requests is None else RequestLog(log_requests, log_share)
+        shared = self._stores, self.limits, self._gate, Metrics(), self._request_log
         self._ml_backend = MlBackend(self._stores, self.limits, label_studio_secret) if label_studio else None
         self._rest_service, self._grpc_service = RestService(*shared, self._ml_backend), GrpcService(*shared)
         self._rest: RestServer | None = None
@@ -166,8 +172,9 @@ class Server:
             self._rest_thread.join(max(0.0, end - time.monotonic()))
         if finished is not None:
             finished.wait(max(0.0, end - time.monotonic()))
-        for part in (*self._stores.values(), self._rest_service, self._grpc_service):
-            part.stop()
+        for part in (*self._stores.values(), self._rest_service, self._grpc_service, self._request_log):
+            if part is not None:
+                part.stop()
 
     def __enter__(self) -> "Server":
         self.start()

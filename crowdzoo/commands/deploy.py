@@ -16,9 +16,9 @@ _PACKAGES = ("tensorflow", "tensorflow-cpu", "tensorflow-macos")
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument(
-        "--target", choices=("compose", "kubernetes", "kserve"), required=True, help="what runs the containers"
-    )
+    targets = "what runs the containers; or prometheus, which watches a server on this machine"
+    choices = ("compose", "kubernetes", "kserve", "prometheus")
+    command.add_argument("--target", choices=choices, required=True, help=targets)
     command.add_argument("--out", type=path, required=True, metavar="DIR", help="folder for the files, is made")
     model = {
         "--model NAME=PLACE": "the model's name in URLs and its served folder: a path, pvc://CLAIM/FOLDER, "
@@ -44,9 +44,11 @@ def run(arguments: argparse.Namespace) -> None:
     written = write_deployment(arguments.target, model, place, image, arguments.out, replace=arguments.force)
     for name in written:
         print(arguments.out / name)
-    print(f"image {image}{reason}")
+    if arguments.target != "prometheus":
+        print(f"image {image}{reason}")
     file = shlex.quote(str(arguments.out / written[0]))
-    start = f"docker compose -f {file} up -d --wait" if arguments.target == "compose" else f"kubectl apply -f {file}"
+    starts = {"compose": f"docker compose -f {file} up -d --wait", "prometheus": f"prometheus --config.file={file}"}
+    start = starts.get(arguments.target, f"kubectl apply -f {file}")
     print(f"change what you need in the files, and start it: {start}")
 
 

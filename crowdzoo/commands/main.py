@@ -47,6 +47,7 @@ COMMANDS = {
     "lineage": "Say what data, settings, code and decision a served model comes from.",
     "export": "Write a trained model as the next version of a served folder.",
     "serve": "Answer TF Serving's REST and gRPC APIs for a served folder.",
+    "skew": "Compare logged requests with the data that the served model was trained on.",
     "deploy": "Write files that run TensorFlow Serving in containers.",
     "predict": "Predict with a served folder or a running server.",
     "methods": "List the deep methods and the aggregations, or show the card of one: paper, needs, figures.",

@@ -5,6 +5,7 @@ import os
 
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands.options import add_options
+from crowdzoo.errors import ConfigError
 from crowdzoo.process import use_tensorflow
 
 
@@ -26,6 +27,10 @@ def describe(command: argparse.ArgumentParser) -> None:
         "password, which --host needs if other machines can reach it"
     )
     command.add_argument("--label-studio", action="store_true", help=studio)
+    logged = {"--log-requests DIR": "log a share of the instances there, for `crowdzoo skew`; at most 64 MiB per model"}
+    add_options(command, logged, type=path)
+    share = {"--log-share SHARE": "share of the instances that is logged, from 0 to 1 (default 0.01)"}
+    add_options(command, share, type=number(0, 1))
     command.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     for name, api, port in (("--rest-port", "REST", 8501), ("--grpc-port", "gRPC", 8500)):
         what = f"port of the {api} API (default {port}; 0: a free port)"
@@ -43,8 +48,12 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.serving.limits import Limits
     from crowdzoo.serving.server import serve
 
+    if arguments.log_share is not None and arguments.log_requests is None:
+        raise ConfigError("--log-share: is the share that --log-requests keeps; add --log-requests DIR.")
     names = ("config", "name", "host", "rest_port", "grpc_port", "poll_seconds", "wait", "tls_certificate", "tls_key")
-    settings = {name: getattr(arguments, name) for name in (*names, "label_studio")}
+    settings = {name: getattr(arguments, name) for name in (*names, "label_studio", "log_requests")}
+    if arguments.log_share is not None:
+        settings["log_share"] = arguments.log_share
     if arguments.label_studio:
         settings["label_studio_secret"] = os.environ.get("CROWDZOO_LABEL_STUDIO_SECRET")
     serve(arguments.model_dir, limits=Limits().changed(arguments.limit), **settings)

@@ -15,14 +15,20 @@ from crowdzoo.files.writing import atomic_folder
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _CONFIGS = ("models.config", "monitoring.config")
-_MORE = {"kubernetes": ("monitoring.yaml", "network.yaml", "dashboard.json")}
+_MORE = {
+    "kubernetes": ("monitoring.yaml", "network.yaml", "dashboard.json"),
+    "prometheus": ("rules.yaml", "dashboard.json"),
+}
 # What may follow each target, as a regular expression; a folder is of this machine, or of every node
 _PLACES = {
     "pvc": r"pvc://(?P<claim>[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)(?:/(?P<path>[A-Za-z0-9][A-Za-z0-9._/-]*))?",
     "gs": r"gs://[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._~@%+=-]+)*/?",
     "s3": r"s3://[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._~@%+=-]+)*/?",
 }
-_TAKES = {"compose": ("folder",), "kubernetes": ("folder", "pvc", "gs"), "kserve": ("pvc", "gs", "s3")}
+_TAKES = {
+    "compose": ("folder",), "kubernetes": ("folder", "pvc", "gs"), "kserve": ("pvc", "gs", "s3"),
+    "prometheus": ("folder", "pvc", "gs", "s3"),
+}  # fmt: skip
 # Part of an address and of a line of TensorFlow Serving's configuration, and a name of Kubernetes, which adds to it
 _MODEL, _OBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,126}"), re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/:-]*?(:(?!latest\Z)\w[\w.-]{0,127}|@sha256:[0-9a-f]{64})")
@@ -39,7 +45,7 @@ def write_deployment(
     """Writes the files of a target, complete or not at all.
 
     Args:
-        target: `compose`, `kubernetes` or `kserve`.
+        target: `compose`, `kubernetes`, `kserve` or `prometheus`.
         model: its name in URLs.
         place: its folder of versions: a path, `pvc://CLAIM/FOLDER`, `gs://BUCKET/FOLDER` or `s3://BUCKET/FOLDER`.
         image: image of TensorFlow Serving, with a tag or a digest.
@@ -56,6 +62,8 @@ def write_deployment(
     values, kind = _values(target, model, place, image)
     texts = {name: _filled(name, values, kind) for name in _CONFIGS}
     indented = {name: re.sub(r"(?m)^", "    ", text.rstrip()) for name, text in texts.items()}
+    rules = _filled("rules.yaml", values, kind).partition("\n")[2]
+    values["rules.yaml"] = re.sub(r"(?m)^", "  ", rules.rstrip())
     files = {f"{target}.yaml": _filled(f"{target}.yaml", {**values, **indented}, kind)}
     if target == "compose":
         files |= {f"config/{name}": text for name, text in texts.items()}

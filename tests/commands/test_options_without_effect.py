@@ -27,6 +27,7 @@ RATINGS = ("--kind", "regression")
     "words",
     [
         (*AGGREGATE, "--gold-columns", "gold=x"),
+        ("serve", "served", "--log-share", 0.5),
         (*AGGREGATE, "--format", "jsonl"),
         *[(*LISTS, f"--{name}", "w1") for name in ("only", "rename", "annotator-separator", "exclude")],
         (*LISTS, "--since", "2026-01-01"),

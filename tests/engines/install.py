@@ -1,9 +1,10 @@
 """Brings what tests on real engines need into `.engines`: an object store, Prism, Flink, Spark, and a Beam for them.
 
 And the schemas by which files for Kubernetes, KServe and Docker Compose are checked, and two programs that read
-exported models: TensorFlow for Java and OpenVINO. And Label Studio, with which people annotate.
+exported models: TensorFlow for Java and OpenVINO. And Label Studio, with which people annotate, and Prometheus.
 
-    make engines        # some 8 minutes and 4 GB; needs go, java (17) and mvn, the object store and Label Studio none
+    make engines        # some 8 minutes and 4 GB; needs go, java (17) and mvn, the object store and Label Studio none;
+                        # Prometheus is Debian's package, which needs `apt-get update` before
 
 Versions are pinned. Go checks its modules against its checksum database; Flink's archive and the jars of Beam's job
 server are checked here. What is there already is left alone.
@@ -36,6 +37,7 @@ STORE = ENGINES / "store" / "bin" / "moto_server"  # an object store that speaks
 JAVA_JARS = ENGINES / "tensorflow-java"
 OPENVINO = ENGINES / "openvino" / "bin" / "python"
 LABEL_STUDIO = ENGINES / "label-studio" / "bin" / "label-studio"
+PROMETHEUS = ENGINES / "prometheus" / "usr" / "bin" / "prometheus"  # promtool is next to it
 SCHEMAS = ENGINES / "schemas-2"  # of KServe, Compose and others, and a Python that knows Kubernetes'
 
 FLINK_BEAM = "2.62.0"  # the last one of which all jars could be had when this was written
@@ -215,6 +217,18 @@ def install_label_studio() -> None:
     make_environment(LABEL_STUDIO.with_name("python"), LABEL_STUDIO_PACKAGES, python)
 
 
+def install_prometheus() -> None:
+    """Prometheus and promtool from Debian's package, whose signature apt checks; the system is left as it is."""
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        print("engines: Prometheus is left out; it is taken from Debian's package.")
+        return
+    with tempfile.TemporaryDirectory(dir=ENGINES) as name:
+        subprocess.run(["apt-get", "download", "-q", "prometheus"], cwd=name, check=True)
+        (package,) = Path(name).glob("prometheus_*.deb")
+        subprocess.run(["dpkg-deb", "-x", package, Path(name, "files")], check=True)
+        Path(name, "files").replace(PROMETHEUS.parents[2])
+
+
 def install_schemas() -> None:
     """Schemas of files for Kubernetes, KServe and Docker Compose."""
     with tempfile.TemporaryDirectory(dir=ENGINES) as name:
@@ -242,6 +256,7 @@ def main() -> None:
     ENGINES.mkdir(exist_ok=True)
     bring(STORE, install_store)
     bring(LABEL_STUDIO, install_label_studio)
+    bring(PROMETHEUS, install_prometheus)
     lacking = [tool for tool in ("go", "java", "mvn") if shutil.which(tool) is None]
     if lacking:
         sys.exit(f"engines: {', '.join(lacking)} not found; install Go, Java 17 and Maven.")

@@ -2,6 +2,7 @@
 
 import csv
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.version_folders import complete_versions
+from crowdzoo.serving import Client, Server
 
 
 @pytest.fixture
@@ -117,6 +119,27 @@ def test_features_of_another_scale_are_named_keep_the_served_model_or_end_the_ru
         csv.writer(file).writerow(["t00", "a9", "cat"])
     _, printed, _ = run()
     assert "Anomaly" not in printed, "compared with the scaled features, which are served now"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("factor", "code"), [(1, 0), (50, 7)])
+def test_requests_like_the_data_of_a_run_are_no_anomaly_and_requests_of_another_scale_are(
+    make_inputs, inputs, capsys, factor, code
+):
+    make_inputs(inputs, 200)
+    assert cli.main(["run", "tiny.yaml"]) == 0
+    features = pyarrow.parquet.read_table(inputs / "instances.parquet")["features"].to_pylist()
+    served = inputs / "out" / "serving"
+    with Server(served, name="tiny", rest_port=0, grpc_port=0, log_requests=inputs / "log", log_share=1.0) as server:
+        with Client(f"http://127.0.0.1:{server.rest_port}", model="tiny") as client:
+            for start in range(0, 200, 50):  # of a request 64 are logged at most
+                client.predict(factor * np.array(features[start : start + 50], "float32"))
+        server.stop()
+    capsys.readouterr()
+    assert cli.main(["skew", str(served), "log/tiny.jsonl", "--fail-if", "anomaly"]) == code
+    printed = capsys.readouterr().out
+    assert "200 logged instances" in printed
+    assert ("Anomaly: instances: The approximate Jensen-Shannon divergence" in printed) == bool(code)
 
 
 @pytest.mark.parametrize("more", [("--check",), ("--on", "kubeflow", "--out", "pipeline.yaml")])

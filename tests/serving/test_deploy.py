@@ -108,8 +108,32 @@ def test_what_watches_and_guards_the_servers_finds_them_by_the_same_labels_ports
     asked += [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     names = {name.removesuffix("_bucket") for text in asked for name in re.findall(r":tensorflow:serving:\w+", text)}
     assert names == {metrics._COUNT, metrics._LATENCY}
-    assert all('model_name="Dogs"' in text for text in asked if ":tensorflow" in text)
+    own = {name for text in asked for name in re.findall(r"crowdzoo_\w+", text)}
+    assert own == {metrics._WRITTEN, metrics._ANOMALIES}
+    assert all('model_name="Dogs"' in text for text in asked if ":tensorflow" in text or "crowdzoo_" in text)
     assert "{{" not in json.dumps(dashboard)
+
+
+def test_prometheus_on_a_machine_has_the_rules_of_a_cluster_and_the_dashboard_shows_what_they_watch():
+    assert deploy("prometheus", "--model", "Dogs=served") == 0
+    assert deploy("kubernetes", "--model", "Dogs=gs://crowd/dogs", out="cluster") == 0
+    assert {*os.listdir("out")} == {"prometheus.yaml", "rules.yaml", "dashboard.json"}
+    assert Path("out/dashboard.json").read_text() == Path("cluster/dashboard.json").read_text()
+    rules = yaml.safe_load(Path("out/rules.yaml").read_text())
+    *_, on_cluster = yaml.safe_load_all(Path("cluster/monitoring.yaml").read_text())
+    assert on_cluster["spec"] == rules
+    settings = yaml.safe_load(Path("out/prometheus.yaml").read_text())
+    (job,) = settings["scrape_configs"]
+    assert settings["rule_files"] == ["rules.yaml"]
+    assert (job["job_name"], job["metrics_path"]) == ("dogs", "/monitoring/prometheus/metrics")
+    panels = json.loads(Path("out/dashboard.json").read_text())["panels"]
+    shown = " ".join(target["expr"] for panel in panels for target in panel["targets"])
+    for rule in rules["groups"][0]["rules"]:
+        watched = re.findall(r"(?:up|:tensorflow:serving:\w+|crowdzoo_\w+)(?=\{)", rule["expr"])
+        assert watched
+        assert all(name in shown for name in watched), rule["alert"]
+    places = [{**panel["gridPos"]} for panel in panels]
+    assert len({(place["x"], place["y"]) for place in places}) == len({panel["id"] for panel in panels}) == len(panels)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """Prometheus metrics, and the pages that say whether a server answers."""
 
+import json
+import os
+
 import httpx
 import pytest
 
@@ -63,3 +66,27 @@ def test_a_server_says_that_it_lives_and_that_its_models_answer(server, tmp_path
         assert get(waiting, "/healthz").status_code == 200
         answer = get(waiting, "/readyz")
         assert (answer.status_code, answer.json()) == (503, {"error": "no version yet of 'later'"})
+
+
+def test_the_metrics_have_the_time_and_the_drift_of_the_version_that_answers(tmp_path, export_version):
+    def gauges():
+        return {key: value for key, value in metrics(server).items() if key.startswith("crowdzoo_")}
+
+    for version, anomalies in ((1, []), (2, ["a: differs", "b: differs"])):
+        export_version(tmp_path / str(version))
+        (tmp_path / str(version) / "assets.extra" / "drift").mkdir()
+        content = json.dumps({"action": "warn", "anomalies": anomalies})
+        (tmp_path / str(version) / "assets.extra" / "drift" / "anomalies.json").write_text(content)
+    os.utime(tmp_path / "2", (0, 1764147600))
+    with Server(tmp_path, name="pets", rest_port=0, grpc_port=0, labels={"stable": 1}) as server:
+        server.url = f"http://127.0.0.1:{server.rest_port}"
+        assert gauges() == {
+            'crowdzoo_model_written_timestamp_seconds{model_name="pets",version="2"}': 1764147600,
+            'crowdzoo_drift_anomalies{model_name="pets",version="2",data="training"}': 2,
+        }
+
+
+def test_a_server_without_a_version_has_no_gauges(tmp_path):
+    with Server(tmp_path, name="later", rest_port=0, grpc_port=0, wait=True) as server:
+        server.url = f"http://127.0.0.1:{server.rest_port}"
+        assert not any(key.startswith("crowdzoo_") for key in metrics(server))

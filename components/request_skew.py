@@ -1,0 +1,105 @@
+"""Skew: instances of requests next to the data that the model was trained on, by Data Validation's comparators."""
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import tensorflow_data_validation as tfdv
+from tensorflow_metadata.proto.v0 import schema_pb2
+
+from crowdzoo.components.drift_validator import SCHEMA_FILE, STATISTICS_FILE, compare, sentences
+from crowdzoo.errors import DataError, ServingError
+from crowdzoo.files.served_model import DRIFT_FOLDER
+from crowdzoo.files.version_folders import complete_versions
+from crowdzoo.files.writing import atomic_file
+from crowdzoo.records.instance_features import INSTANCES
+
+
+class Skew(NamedTuple):
+    """What `find_skew` found.
+
+    Attributes:
+        version: folder of the version whose training data were compared with.
+        num_instances: how many were logged.
+        distances: name of an input -> distance of its distributions (Jensen-Shannon divergence of numbers, L-infinity
+            norm of categories) and its limit; None of inputs with fewer than 100 values.
+        anomalies: one sentence per input.
+    """
+
+    version: Path
+    num_instances: int
+    distances: Mapping[str, tuple[float, float] | None]
+    anomalies: list[str]
+
+
+def find_skew(folder: str | Path, logged: Path, limits: Mapping[str, float]) -> Skew:
+    """Compares instances that a server logged with those that the served version was trained on.
+
+    The anomalies are also written next to `MODEL.jsonl`, as `MODEL.VERSION.skew.json`, which the server's metrics read.
+
+    Args:
+        folder: the serving folder.
+        logged: `MODEL.jsonl` of `RequestLog`; `MODEL.1.jsonl` is read with it.
+        limits: `jensen_shannon` and `infinity_norm`, as of `find_drift`.
+
+    Raises:
+        ServingError: no version, or the newest keeps no statistics.
+        DataError: there are no logged instances, or they are not those of the model.
+    """
+    served = next(reversed(complete_versions(folder)), None)
+    if served is None or not (served / DRIFT_FOLDER / STATISTICS_FILE).is_file():
+        raise ServingError(
+            f"{served or folder}: keeps no statistics of its training data. Push a model with `crowdzoo run`."
+        )
+    before = served / DRIFT_FOLDER
+    types = {feature.name: feature.type for feature in tfdv.load_schema_text(str(before / SCHEMA_FILE)).feature}
+    names = {_input(name): name for name in types if _input(name)}
+    instances = _instances(logged, names)
+    columns = {name: [_cell(instance[key], types[name]) for instance in instances] for key, name in names.items()}
+    current = tfdv.generate_statistics_from_dataframe(pd.DataFrame(columns))
+    found = compare(current, before, limits, lambda name: name not in names.values(), served=True)
+    measured = {
+        info.path.step[0]: info.skew_measurements[0] for info in found.drift_skew_info if info.skew_measurements
+    }
+    distances = {
+        key: (measured[name].value, measured[name].threshold) if name in measured else None
+        for key, name in names.items()
+    }
+    skew = Skew(served, len(instances), distances, sentences(found))
+    with atomic_file(logged.with_suffix(f".{served.name}.skew.json")) as file:
+        file.write(json.dumps({"anomalies": skew.anomalies}, indent=2).encode() + b"\n")
+    return skew
+
+
+def _input(feature: str) -> str:
+    """The served model's input that a feature of the training data was, or ""; of pairs the left one alone counts."""
+    name, _, column = feature.partition("/")
+    return (column or INSTANCES) if name in (INSTANCES, "left") else ""
+
+
+def _instances(logged: Path, names: Mapping[str, str]) -> list[dict[str, object]]:
+    instances = []
+    for file in (logged.with_suffix(".1.jsonl"), logged):
+        for number, line in enumerate(file.read_text("utf-8").splitlines() if file.is_file() else (), 1):
+            with contextlib.suppress(ValueError):
+                instance = json.loads(line)
+                if isinstance(instance, dict) and instance.keys() == names.keys():
+                    instances.append(instance)
+                    continue
+            raise DataError(f"{file}, line {number}: is no object of the model's inputs, {', '.join(names)}.")
+    if not instances:
+        raise DataError(
+            f"{logged}: no instances are logged. `crowdzoo serve --log-requests {logged.parent}` logs them."
+        )
+    return instances
+
+
+def _cell(value: object, kind: int) -> np.ndarray:
+    """A value as its tf.Example had it, a list; JSON has null for NaN."""
+    if kind == schema_pb2.BYTES:
+        return np.array([value], object)
+    return np.array(value, np.float32).reshape(-1)

@@ -1,0 +1,156 @@
+"""The log of requests: what is in it, that it is bounded, and that no request waits for it or fails because of it."""
+
+import json
+import logging
+import os
+import stat
+import threading
+import time
+
+import httpx
+import numpy as np
+import pytest
+
+from crowdzoo.errors import ServingError
+from crowdzoo.serving import Client, Server, request_log
+from crowdzoo.serving.request_log import RequestLog
+
+
+class OfOneInput:
+    """Stands in for a loaded model whose `serving_default` takes `instances`."""
+
+    inputs = ("instances",)
+
+    def signature(self, name):
+        return self
+
+
+def logged(folder, name="pets"):
+    file = folder / f"{name}.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+@pytest.fixture
+def server_that_logs(pets, tmp_path):
+    folder = tmp_path / "requests"
+    with Server(pets.folder, name="pets", rest_port=0, grpc_port=0, log_requests=folder, log_share=1.0) as running:
+        running.urls = f"http://127.0.0.1:{running.rest_port}", f"grpc://127.0.0.1:{running.grpc_port}"
+        running.folder = folder
+        yield running
+
+
+def test_instances_of_both_protocols_are_logged_and_nothing_else_of_a_request(server_that_logs, pets, instances):
+    for url in server_that_logs.urls:
+        with Client(url, model="pets") as client:
+            client.predict(instances)
+            client.predict(instances[:1], signature="annotators", annotator=pets.annotators[0])
+            with pytest.raises(ServingError):
+                client.predict(instances[:, :2])
+    server_that_logs.stop()
+    lines = logged(server_that_logs.folder)
+    assert {tuple(line) for line in lines} == {("instances",)}
+    values = np.array([line["instances"] for line in lines], np.float32)
+    expected = np.concatenate([instances, instances[:1]] * 2)
+    np.testing.assert_array_equal(values[np.lexsort(values.T)], expected[np.lexsort(expected.T)])
+    mode = (server_that_logs.folder / "pets.jsonl").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600
+
+
+def test_without_the_option_nothing_is_logged(server, pets, instances, here):
+    with Client(server.url, model="pets") as client:
+        client.predict(instances)
+    assert server._request_log is None
+    assert os.listdir() == []
+
+
+def test_a_full_disk_is_logged_once_and_requests_are_answered(server_that_logs, instances, caplog):
+    (server_that_logs.folder / "pets.jsonl").symlink_to("/dev/full")
+    with caplog.at_level(logging.WARNING, "crowdzoo.serving"), Client(server_that_logs.urls[0], model="pets") as client:
+        for _ in range(3):
+            assert len(client.predict(instances)["class"]) == len(instances)
+        server_that_logs.stop()
+    complaints = [record.message for record in caplog.records if "instances are not logged" in record.message]
+    assert len(complaints) == 1
+    assert "No space left on device" in complaints[0]
+
+
+def test_requests_are_answered_while_the_disk_hangs_and_only_so_many_wait(server_that_logs, instances, monkeypatch):
+    release = threading.Event()
+    monkeypatch.setattr(RequestLog, "_write", lambda *_: release.wait(30))
+    with Client(server_that_logs.urls[0], model="pets") as client:
+        for _ in range(request_log._WAITING + 6):
+            client.predict(instances)
+    assert server_that_logs._request_log._queue.qsize() == request_log._WAITING
+    release.set()
+
+
+def test_an_error_in_the_log_itself_fails_no_request(server_that_logs, instances, monkeypatch, caplog):
+    monkeypatch.setattr(request_log, "_size", None)
+    with caplog.at_level(logging.WARNING, "crowdzoo.serving"), Client(server_that_logs.urls[0], model="pets") as client:
+        assert len(client.predict(instances)["class"]) == len(instances)
+    assert "'NoneType' object is not callable" in caplog.text
+
+
+def write(log, columns, times=1):
+    for _ in range(times):
+        log.add("pets", OfOneInput(), columns)
+        while not log._queue.empty():
+            time.sleep(0.001)
+
+
+def test_a_share_of_the_instances_is_logged_the_same_with_the_same_seed(tmp_path):
+    numbers = {}
+    for place, seed in (("a", 1), ("b", 1), ("c", 2)):
+        log = RequestLog(tmp_path / place, 0.1, seed)
+        for start in range(100):
+            write(log, {"instances": np.arange(100 * start, 100 * start + 100)})
+        log.stop()
+        numbers[place] = [line["instances"] for line in logged(tmp_path / place)]
+    assert numbers["a"] == numbers["b"] != numbers["c"]
+    # 10,000 draws of 0.1: mean 1,000 and standard deviation 30
+    assert 850 < len(numbers["a"]) < 1150
+    assert len(set(numbers["a"])) == len(numbers["a"]), "no instance twice"
+
+
+def test_a_model_takes_two_files_at_most(tmp_path, monkeypatch):
+    monkeypatch.setattr(request_log, "_FILE_BYTES", 1000)
+    log = RequestLog(tmp_path, 1.0)
+    write(log, {"instances": np.arange(10)}, times=50)  # 10 lines of 16 bytes
+    log.stop()
+    assert sorted(os.listdir(tmp_path)) == ["pets.1.jsonl", "pets.jsonl"]
+    assert all(file.stat().st_size <= 1000 for file in tmp_path.iterdir())
+    assert len(logged(tmp_path, "pets.1")) == 60
+
+
+def test_of_strings_only_texts_are_logged_and_nothing_large(tmp_path):
+    log = RequestLog(tmp_path, 1.0)
+    strings = np.array(["żółw".encode(), b"\xff\xd8\xff\xe0"], object)
+    write(log, {"instances": strings})
+    write(log, {"instances": np.array([b"x" * 2_000_000], object)})
+    write(log, {"instances": np.array([[np.nan, 1.5]], np.float32)})
+    log.stop()
+    assert logged(tmp_path) == [{"instances": "żółw"}, {"instances": [None, 1.5]}]
+
+
+@pytest.mark.parametrize(("share", "place", "says"), [
+    (1.5, "logs", "log_share: must be a number from 0 to 1, got 1.5"),
+    (0.5, "file", "is not a folder that can be written"),
+])  # fmt: skip
+def test_settings_that_cannot_be_are_refused_before_the_server_starts(pets, tmp_path, share, place, says):
+    (tmp_path / "file").touch()
+    with pytest.raises(ServingError, match=says):
+        Server(pets.folder, log_requests=tmp_path / place, log_share=share)
+
+
+def test_the_metrics_have_the_anomalies_of_the_version_that_answers(server_that_logs, pets):
+    def gauges():
+        text = httpx.get(server_that_logs.urls[0] + "/monitoring/prometheus/metrics", trust_env=False).text
+        return dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("crowdzoo_"))
+
+    about = 'model_name="pets",version="2"'
+    written = (pets.folder / "2").stat().st_mtime
+    assert gauges() == {f"crowdzoo_model_written_timestamp_seconds{{{about}}}": f"{written:.0f}"}
+    for version, anomalies in ((1, ["a"]), (2, ["a: differs", "b: differs"])):
+        file = server_that_logs.folder / f"pets.{version}.skew.json"
+        file.write_text(json.dumps({"anomalies": anomalies}))
+    assert gauges()[f'crowdzoo_drift_anomalies{{{about},data="requests"}}'] == "2"
