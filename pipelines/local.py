@@ -3,11 +3,13 @@
 import contextlib
 import datetime
 import fcntl
+import os
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from crowdzoo.components.lineage import COMMIT, commit_of
 from crowdzoo.errors import CrowdzooError, PipelineError
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.console import Console, error_message
@@ -16,7 +18,7 @@ from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.process import Terminated
 
 
-def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
+def run(config: PipelineConfig, quiet: bool = False, file: Path | None = None) -> RunResult:
     """Runs the pipeline, using what earlier runs in the same folder have left complete.
 
     A run that was killed is started again: what was complete is used, the rest is computed again. Half-written
@@ -25,6 +27,7 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
     Args:
         config: from `load_config`.
         quiet: print no progress.
+        file: of the configuration. If it is in a Git checkout, the lineage of a model that is trained has the commit.
 
     Returns:
         What came of it.
@@ -41,7 +44,7 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
         folder.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")
     console = Console(config.output.root / "logs" / f"{stamp}.log", quiet)
-    with _lock(config.output.root), console.captured(), _no_arguments():
+    with _lock(config.output.root), console.captured(), _no_arguments(), _commit(file):
         try:
             check_metadata(config.output.root, console.say)
             console.say("Loading TFX …")
@@ -88,3 +91,16 @@ def _no_arguments() -> Iterator[None]:
         yield
     finally:
         sys.argv = kept
+
+
+@contextlib.contextmanager
+def _commit(file: Path | None) -> Iterator[None]:
+    """Tells the Trainer the commit by an environment variable: parameters would count in TFX's cache."""
+    commit = None if file is None or COMMIT in os.environ else commit_of(file)
+    if commit:
+        os.environ[COMMIT] = commit
+    try:
+        yield
+    finally:
+        if commit:
+            del os.environ[COMMIT]
