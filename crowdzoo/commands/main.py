@@ -44,6 +44,8 @@ COMMANDS = {
     "versions": "List the versions of a served model, with their figures, vetoes and labels.",
     "rollback": "Go back to an earlier version of a served model, and keep the later one from being pushed again.",
     "promote": "Give versions of a served model labels such as stable and canary.",
+    "register": "Register a version of a served model in MLflow's model registry.",
+    "fetch": "Bring a model from MLflow's model registry into a served folder.",
     "lineage": "Say what data, settings, code and decision a served model comes from.",
     "export": "Write a trained model as the next version of a served folder.",
     "serve": "Answer TF Serving's REST and gRPC APIs for a served folder.",
