@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crowdzoo.components.lineage import COMMIT, commit_of
-from crowdzoo.errors import CrowdzooError, PipelineError
+from crowdzoo.errors import BusyError, CrowdzooError, PipelineError
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.console import Console, error_message
 from crowdzoo.pipelines.metadata_file import check_metadata
@@ -35,8 +35,8 @@ def run(config: PipelineConfig, quiet: bool = False, file: Path | None = None) -
     Raises:
         ConfigError: the folders for results cannot be written.
         DataError: annotations or instances cannot be used.
-        PipelineError: a component failed, another run is at work in the same folder, or its metadata cannot be used;
-            names the log.
+        BusyError: another run is at work in the same folder.
+        PipelineError: a component failed, or the metadata cannot be used; names the log.
     """
     started = time.monotonic()
     config.output.check()
@@ -72,13 +72,19 @@ def run(config: PipelineConfig, quiet: bool = False, file: Path | None = None) -
 @contextlib.contextmanager
 def _lock(root: Path) -> Iterator[None]:
     """Keeps a second run out of the folder. The system lets go of the lock when a process dies, however it dies."""
-    with open(root / ".lock", "w") as file:
+    with open(root / ".lock", "a+") as file:  # "w" would empty what the other run wrote
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PipelineError(
-                f"{root}: another run is at work here. Wait for it, or choose another output.root."
+            file.seek(0)
+            holder = f" ({text})" if (text := file.read(200).strip()) else ""
+            raise BusyError(
+                f"{root}: another run is at work here{holder}, so this one did nothing. Wait for it, or choose another "
+                "output.root."
             ) from None
+        file.truncate(0)
+        now = datetime.datetime.now(datetime.timezone.utc).isoformat(" ", "minutes")[:16]
+        print(f"process {os.getpid()} since {now} UTC", file=file, flush=True)
         yield
 
 

@@ -29,7 +29,8 @@ from crowdzoo.process import (
 EPILOG = """exit codes:
   0 done   1 unexpected failure   2 wrong arguments   3 unusable data   4 unusable configuration
   5 a component failed   6 serving failed   7 a condition of --fail-if holds
-  8 not pushed, 9 undecided (run --fail-unless pushed)   130 interrupted   143 terminated"""
+  8 not pushed, 9 undecided (run --fail-unless pushed)   10 another run is at work in output.root
+  130 interrupted   143 terminated"""
 
 # name of the command and of its module -> one sentence
 COMMANDS = {

@@ -1,4 +1,3 @@
-import fcntl
 import json
 import os
 import shutil
@@ -16,13 +15,14 @@ from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
+from crowdzoo.commands import main as cli
 from crowdzoo.components import evaluator
 from crowdzoo.components.input_files import content_hashes
-from crowdzoo.errors import ConfigError, DataError, PipelineError
+from crowdzoo.errors import BusyError, ConfigError, DataError, PipelineError
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines import local_runner, pipeline
 from crowdzoo.pipelines.config.load import load_config
-from crowdzoo.pipelines.local import run
+from crowdzoo.pipelines.local import _lock, run
 from crowdzoo.pipelines.pipeline import create_pipeline
 
 COMPONENTS = (
@@ -169,7 +169,7 @@ from crowdzoo.components import annotation_example_gen, crowd_aggregator, drift_
 from crowdzoo.export import saved_model
 from crowdzoo.pipelines import local_runner, pipeline
 from crowdzoo.pipelines.config.load import load_config
-from crowdzoo.pipelines.local import run
+from crowdzoo.pipelines.local import _lock, run
 from tfx.components.example_validator import executor as example_validator
 from tfx.components.schema_gen import executor as schema_gen
 from tfx.components.statistics_gen import executor as statistics_gen
@@ -232,7 +232,7 @@ def test_a_run_killed_in_a_component_and_started_again_ends_in_the_same_model(in
 KILLED_IN_TRAINING = """
 import os, signal, sys
 from crowdzoo.pipelines.config.load import load_config
-from crowdzoo.pipelines.local import run
+from crowdzoo.pipelines.local import _lock, run
 from crowdzoo.training.checkpoint import _Keeper
 
 write = _Keeper.on_epoch_end
@@ -353,9 +353,22 @@ def test_anomalies_become_sentences_with_split_and_feature(tmp_path):
     assert local_runner._anomalies(tmp_path) == ("eval, gold: The feature was not in every example.",)
 
 
-def test_a_second_run_in_the_same_folder_is_refused(inputs):
+def test_a_second_run_in_the_same_folder_does_nothing_and_says_who_is_at_work(inputs, monkeypatch, capsys):
+    monkeypatch.chdir(inputs)
     (inputs / "out").mkdir()
-    with open(inputs / "out" / ".lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(PipelineError, match="another run is at work here"):
-            run(load_config(inputs / "tiny.yaml"), quiet=True)
+    works = (
+        "import sys\nfrom pathlib import Path\nfrom crowdzoo.pipelines.local import _lock\n"
+        "with _lock(Path('out')):\n    print(flush=True)\n    sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", works], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=inputs
+    ) as process:
+        process.stdout.readline()
+        for _ in range(2):
+            assert cli.main(["run", "tiny.yaml"]) == BusyError.exit_code == 10
+            said = capsys.readouterr().err
+            assert f"another run is at work here (process {process.pid} since 20" in said
+        assert sorted(path.name for path in (inputs / "out").iterdir()) == [".lock", "serving"]
+        process.kill()
+    with _lock(inputs / "out"):  # a kill leaves no lock
+        assert (inputs / "out" / ".lock").read_text().startswith(f"process {os.getpid()} since 20")
