@@ -17,7 +17,7 @@ from install import FLINK, JOB_SERVER, PRISM, ROOT
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8").replace("\\\n", " ")
 COMMANDS = [shlex.split(line) for line in re.findall(r"^    crowdzoo (run .*)$", PAGE, flags=re.M)]
-NEEDS = {"prism_location": (PRISM,), "flink_master": (FLINK, JOB_SERVER), "job_endpoint=localhost": (FLINK, JOB_SERVER)}
+NEEDS = {"prism_location": (PRISM,), "job_endpoint=localhost": (FLINK, JOB_SERVER)}
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[-1])
@@ -32,8 +32,6 @@ def test_the_command_of_an_engine_ends_in_a_pushed_model(words, tmp_path):
         options = words[-1].replace("=.engines/prism", f"={witness}")
         if FLINK in paths:
             cluster = stack.enter_context(flink_cluster(tmp_path / "cluster", memory="3g", network="1g"))
-            jar = f'"--flink_master=localhost:{cluster.rest}","--flink_job_server_jar={JOB_SERVER}"'
-            options = options.replace('"--flink_master=localhost:8081"', jar)
             options = options.replace("localhost:8099", cluster.address)
         small = {"output.root": tmp_path, "training.epochs": 1, "evaluation.minimum_accuracy": 0}
         settings = [word for name, value in small.items() for word in ("--set", f"{name}={value}")]
