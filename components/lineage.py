@@ -130,10 +130,9 @@ def input_of(model: Path, file: Path) -> str:
             digests |= content_hashes({"instances": file}, layout, reading.get("inputs"))
     if key := next((key for key in inputs if inputs[key] == digests[key]), None):
         return key
-    names = {key: origin.get("files", {}).get(key, "") for key in inputs}
-    changed = next((key for key, name in names.items() if name == str(file)), None)
-    reason = "its content changed since" if changed else "none of its inputs has that content"
-    listed = "".join(f"\n  {key}: {inputs[key]} {names[key]}".rstrip() for key in inputs)
+    names = origin.get("files", {})
+    reason = "its content changed since" if str(file) in names.values() else "none of its inputs has that content"
+    listed = "".join(f"\n  {key}: {known} {names.get(key, '')}".rstrip() for key, known in inputs.items())
     raise DataError(f"{file}: is not what {model} was trained on: {reason}. SHA-256 {digest}; of the inputs:{listed}")
 
 

@@ -16,7 +16,7 @@ from crowdzoo.errors import ConfigError, DataError, ServingError, short_repr
 from crowdzoo.files.json import read_json
 from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import BLESSING_FILE, MODEL_CARD_FILE
-from crowdzoo.files.version_folders import complete_versions, newest_version
+from crowdzoo.files.version_folders import newest_version
 
 SCHEME = "models:/"
 _PREFIX = "crowdzoo."  # of the tags of a registered version
@@ -58,17 +58,8 @@ def register_version(
     """
     for text in (name, *aliases):
         if not _NAME.fullmatch(text):
-            raise ConfigError(
-                f"{short_repr(text)}: use letters, digits, blanks, '.', '-' and '_' in names and aliases."
-            )
-    model = newest_version(folder)
-    if version is not None:
-        numbered = {int(path.name): path for path in complete_versions(folder)}
-        if version not in numbered:
-            raise ServingError(
-                f"{folder}: has no version {version}; its versions are {', '.join(map(str, sorted(numbered)))}."
-            )
-        model = numbered[version]
+            raise ConfigError(f"{short_repr(text)}: names and aliases have letters, digits, blanks, '.', '-' and '_'.")
+    model = newest_version(folder if version is None else Path(folder, str(version)))
     digest = fingerprint(model)
     with _mlflow() as mlflow:
         client = mlflow.MlflowClient()
@@ -103,9 +94,8 @@ def fetch_version(uri: str, folder: str | Path) -> Path:
     """
     with fetched_model(uri) as model:
         if veto := veto_of(model, folder):
-            raise ServingError(
-                f"{uri}: {veto}. To serve it again, use `crowdzoo rollback {folder} --undo {veto.version}`."
-            )
+            undo = f"`crowdzoo rollback {folder} --undo {veto.version}`"
+            raise ServingError(f"{uri}: {veto}. To serve it again, use {undo}.")
         return push_version(model, folder)
 
 
@@ -119,20 +109,15 @@ def fetched_model(uri: str) -> Iterator[Path]:
     with TemporaryDirectory() as scratch:
         with _mlflow() as mlflow:
             client = mlflow.MlflowClient()
-            version = (
-                client.get_model_version_by_alias(name, alias) if alias else client.get_model_version(name, number)
-            )
+            find = client.get_model_version_by_alias if alias else client.get_model_version
+            version = find(name, alias or number)
             exact = f"{SCHEME}{name}/{version.version}"  # an alias may be moved meanwhile
             place = Path(mlflow.artifacts.download_artifacts(exact, dst_path=scratch))
         models = [path.parent for path in place.rglob("saved_model.pb")]
         if len(models) != 1:
             raise DataError(f"{uri}: has {len(models)} TensorFlow SavedModels among its files, expected one.")
-        digest, wanted = fingerprint(models[0]), version.tags.get(_FINGERPRINT)
-        if wanted not in (None, digest):
-            raise DataError(
-                f"{uri}: its files changed since they were registered (fingerprint {digest}, expected {wanted}). "
-                "Register the model again."
-            )
+        if version.tags.get(_FINGERPRINT) not in (None, fingerprint(models[0])):
+            raise DataError(f"{uri}: its files changed since they were registered. Register the model again.")
         update_origin(models[0], mlflow={"run": version.run_id, "model": exact})
         yield models[0]
 

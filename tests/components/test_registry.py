@@ -144,9 +144,9 @@ def test_a_model_without_card_can_be_registered(mlflow, tmp_path):
         (("fetch", "models:/dogs/1", "served"), 6, "name=dogs"),
         (("fetch", "models:/pets", "served"), 4, "'models:/pets': is not models:/NAME@ALIAS or models:/NAME/VERSION"),
         (("fetch", "served/1", "elsewhere"), 4, "is not models:/NAME@ALIAS"),
-        (("register", "served", "--name", "a'b"), 4, '"a\'b": use letters'),
-        (("register", "served", "--name", "pets", "--alias", "a/b"), 4, "'a/b': use letters"),
-        (("register", "served", "--name", "pets", "--version", "7"), 6, "has no version 7; its versions are 1"),
+        (("register", "served", "--name", "a'b"), 4, '"a\'b": names and aliases have letters'),
+        (("register", "served", "--name", "pets", "--alias", "a/b"), 4, "'a/b': names and aliases have letters"),
+        (("register", "served", "--name", "pets", "--version", "7"), 6, "served/7: the folder does not exist"),
         (("register", "nowhere", "--name", "pets"), 6, "nowhere: the folder does not exist"),
     ],
 )
