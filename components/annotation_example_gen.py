@@ -87,7 +87,7 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
             rename_in_rejects(rejects, copies["annotations"], files["annotations"])
         _write_tasks(tasks, annotations.uri)
         sha256 = hashes or content_hashes(copies, layout, options.get("inputs"))
-        info = {**tasks.info, "kind": options["kind"], "num_tasks": counts, "sha256": sha256}
+        info = {**tasks.info, "kind": options["kind"], "num_tasks": counts, "sha256": sha256, "reading": options}
         _write_examples(tasks, examples, info)
 
 

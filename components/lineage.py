@@ -1,18 +1,26 @@
-"""What a model comes from, as its card and its blessing say."""
+"""What a model comes from, as its card, its blessing and its origin say."""
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+from crowdzoo.components.input_files import content_hashes
 from crowdzoo.components.serving_folder import fingerprint
-from crowdzoo.errors import DataError
-from crowdzoo.files.json import read_json
+from crowdzoo.errors import CrowdzooError, DataError
+from crowdzoo.files.json import FORMAT_VERSION, check_format, read_json
 from crowdzoo.files.model_files import read_model_card, read_model_names
-from crowdzoo.files.served_model import BLESSING_FILE, MODEL_CARD_FILE
+from crowdzoo.files.served_model import BLESSING_FILE, MODEL_CARD_FILE, ORIGIN_FILE
 from crowdzoo.files.version_folders import complete_versions
+from crowdzoo.files.writing import atomic_file
+from crowdzoo.reading.tables.layout import Layout
 
+COMMIT = "CROWDZOO_COMMIT"  # environment variable: the commit of the code that runs
 _DECIDE = ("seed", "model", "method", "training", "files", "source", "packages")  # of the Trainer's settings
 _PACKAGES = ("tfx", "apache-beam")
 
@@ -42,6 +50,92 @@ def training_lineage(
     }
 
 
+def write_origin(model: str | Path, info: Mapping[str, Any]) -> None:
+    """Writes next to a trained model what is known of its training besides the content of files and settings.
+
+    It does not count in the model's `fingerprint`, and nothing of it in TFX's cache: a training that comes from the
+    cache keeps the commit with which it was done.
+
+    Args:
+        model: folder of the SavedModel.
+        info: result of `read_dataset_info`.
+    """
+    reading = info.get("reading", {})
+    names = ("dataset",) if reading.get("dataset") else tuple(info.get("sha256", {}))
+    update_origin(
+        model,
+        files={name: reading[name] for name in names if name in reading},
+        commit=os.environ.get(COMMIT) or None,
+        mlflow={"run": run} if (run := os.environ.get("MLFLOW_RUN_ID")) else None,
+        reading=reading,
+    )
+
+
+def update_origin(model: str | Path, **facts: object) -> None:
+    """Adds facts to what is known of a model's origin."""
+    content = {**read_origin(model), **facts, "format_version": FORMAT_VERSION}
+    with atomic_file(Path(model, ORIGIN_FILE)) as file:
+        file.write(json.dumps(content, indent=2).encode() + b"\n")
+
+
+def read_origin(model: str | Path) -> dict[str, Any]:
+    """What is known of a model's origin: `files`, `commit`, `mlflow` and `reading`; {} without the file."""
+    place = Path(model, ORIGIN_FILE)
+    origin: dict[str, Any] = read_json(place) if place.exists() else {}
+    check_format(origin.pop("format_version", None), place)
+    return origin
+
+
+def commit_of(file: str | Path) -> str | None:
+    """The commit of the Git checkout that a file is in, or None.
+
+    Returns:
+        The hash, followed by ", changed" if a file that Git knows differs from it, or Git does not know this file.
+    """
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=Path(file).absolute().parent, capture_output=True, text=True)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        commit = git("rev-parse", "HEAD")
+        changed = git("status", "--porcelain", "--untracked-files=no") or not git("ls-files", "--", Path(file).name)
+    except OSError:
+        return None
+    return (f"{commit}, changed" if changed else commit) if commit else None
+
+
+def input_of(model: Path, file: Path) -> str:
+    """Which input of a model's training a file is, by its content.
+
+    Args:
+        model: as for `lineage_of`.
+        file: a file, or a folder of images.
+
+    Returns:
+        The key in `data`, such as `annotations`.
+
+    Raises:
+        DataError: none of them; the model's lineage does not have the inputs; or the file cannot be read.
+    """
+    inputs, origin = lineage_of(model).get("inputs"), read_origin(model)
+    if not isinstance(inputs, dict) or not inputs:
+        raise DataError(f"{model}: its lineage has no SHA-256 of input files, which only crowdzoo run records.")
+    digest = content_hashes({"file": file})["file"]
+    digests = dict.fromkeys(inputs, digest)
+    if "instances" in inputs and digest not in inputs.values():
+        reading = origin.get("reading", {})
+        with contextlib.suppress(CrowdzooError):  # a file that is not read as images
+            layout = Layout.of_second(reading.get("instance_columns"), reading)
+            digests |= content_hashes({"instances": file}, layout, reading.get("inputs"))
+    if key := next((key for key in inputs if inputs[key] == digests[key]), None):
+        return key
+    names = origin.get("files", {})
+    reason = "its content changed since" if str(file) in names.values() else "none of its inputs has that content"
+    listed = "".join(f"\n  {key}: {known} {names.get(key, '')}".rstrip() for key, known in inputs.items())
+    raise DataError(f"{file}: is not what {model} was trained on: {reason}. SHA-256 {digest}; of the inputs:{listed}")
+
+
 def lineage_of(model: Path) -> dict[str, object]:
     """What a model was made from, read from the files next to it.
 
@@ -50,7 +144,8 @@ def lineage_of(model: Path) -> dict[str, object]:
 
     Returns:
         `model`, `fingerprint`, what `training_lineage` gave (of a model of `crowdzoo train` `training` instead: method,
-        settings and SHA-256 of the annotations), and of a version `software` of the card, too, `blessing`
+        settings and SHA-256 of the annotations), and of a version `software` of the card, too, `files`, `commit` and
+        `mlflow` (see `write_origin`), `blessing`
         (see `Pusher`; with `files`, whether the version's files are `as blessed` or `changed`), and as `parent` the
         folder of the version that its training started from, if it still exists.
 
@@ -73,6 +168,7 @@ def lineage_of(model: Path) -> dict[str, object]:
         return record
     record["software"] = {**card["software"], **lineage.get("software", {})}
     record["fingerprint"] = fingerprint(model)
+    record |= {key: value for key, value in read_origin(model).items() if key != "reading" and value is not None}
     if (model / BLESSING_FILE).exists():
         blessing = read_json(model / BLESSING_FILE)
         same = blessing.pop("model", None) == record["fingerprint"]
@@ -81,3 +177,12 @@ def lineage_of(model: Path) -> dict[str, object]:
         parents = (path for path in complete_versions(model.parent) if fingerprint(path) == lineage["parent"])
         record["parent"] = str(next(parents, lineage["parent"]))
     return record
+
+
+def facts_of(lineage: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested facts by dotted names."""
+    for key, value in lineage.items():
+        if isinstance(value, Mapping):
+            yield from facts_of(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", "-" if value is None else value

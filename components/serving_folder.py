@@ -3,15 +3,18 @@
 import hashlib
 from pathlib import Path
 
-from crowdzoo.files.served_model import BLESSING_FILE, DRIFT_FOLDER
+from crowdzoo.files.served_model import BLESSING_FILE, DRIFT_FOLDER, ORIGIN_FILE
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.training.digest import digest_of
 
 
 def fingerprint(model: str | Path) -> str:
-    """Hash of names and contents of all files below a folder but its blessing's: equal for a model and its copies."""
+    """Hash of names and contents of the files below a folder, equal for a model and its copies.
+
+    The blessing, the statistics and the origin do not count.
+    """
     digest, root = hashlib.sha256(), Path(model)
-    own = (root / BLESSING_FILE, root / DRIFT_FOLDER)
+    own = (root / BLESSING_FILE, root / DRIFT_FOLDER, root / ORIGIN_FILE)
     for path in sorted(path for path in root.rglob("*") if path.is_file() and not {path, *path.parents} & {*own}):
         digest.update(f"{path.relative_to(root).as_posix()}\0{digest_of(path)}\n".encode())
     return digest.hexdigest()[:32]

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
-from crowdzoo.components.lineage import training_lineage
+from crowdzoo.components.lineage import training_lineage, write_origin
 from crowdzoo.components.remote_files import fetch, is_remote, last_part, remote_files, remove, upload_file
 from crowdzoo.components.tfx_internals import SERVING_MODEL, FnArgs
 from crowdzoo.export.saved_model import export_model
@@ -104,6 +104,7 @@ def run_fn(fn_args: FnArgs) -> None:
             **{key: info[key] for key in ("scheme", "features") if info.get(key) is not None},
         },
     )
+    write_origin(fn_args.serving_model_dir, info)
     if checkpoint is not None:
         checkpoint.remove()
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 __all__ = [
     "BadRow",
+    "BusyError",
     "ConditionError",
     "ConfigError",
     "CrowdzooError",
@@ -178,6 +179,12 @@ class PipelineError(CrowdzooError, RuntimeError):
     """A component of the pipeline failed; its own message and the log's path are in the text."""
 
     exit_code = 5
+
+
+class BusyError(PipelineError):
+    """Another run of the pipeline is at work in the same folder."""
+
+    exit_code = 10
 
 
 class ServingError(CrowdzooError, RuntimeError):

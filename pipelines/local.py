@@ -3,12 +3,14 @@
 import contextlib
 import datetime
 import fcntl
+import os
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from crowdzoo.errors import CrowdzooError, PipelineError, settings_as
+from crowdzoo.components.lineage import COMMIT, commit_of
+from crowdzoo.errors import BusyError, CrowdzooError, PipelineError, settings_as
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.config.sections import as_key
 from crowdzoo.pipelines.console import Console, error_message
@@ -18,7 +20,7 @@ from crowdzoo.process import Terminated
 
 
 @settings_as(as_key)
-def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
+def run(config: PipelineConfig, quiet: bool = False, file: Path | None = None) -> RunResult:
     """Runs the pipeline, using what earlier runs in the same folder have left complete.
 
     A run that was killed is started again: what was complete is used, the rest is computed again. Half-written
@@ -27,6 +29,7 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
     Args:
         config: from `load_config`.
         quiet: print no progress.
+        file: of the configuration. If it is in a Git checkout, the lineage of a model that is trained has the commit.
 
     Returns:
         What came of it.
@@ -34,8 +37,8 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
     Raises:
         ConfigError: the folders for results cannot be written.
         DataError: annotations or instances cannot be used.
-        PipelineError: a component failed, another run is at work in the same folder, or its metadata cannot be used;
-            names the log.
+        BusyError: another run is at work in the same folder.
+        PipelineError: a component failed, or the metadata cannot be used; names the log.
     """
     started = time.monotonic()
     config.output.check()
@@ -43,7 +46,7 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
         folder.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")
     console = Console(config.output.root / "logs" / f"{stamp}.log", quiet)
-    with _lock(config.output.root), console.captured(), _no_arguments():
+    with _lock(config.output.root), console.captured(), _no_arguments(), _commit(file):
         try:
             check_metadata(config.output.root, console.say)
             console.say("Loading TFX …")
@@ -71,13 +74,19 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
 @contextlib.contextmanager
 def _lock(root: Path) -> Iterator[None]:
     """Keeps a second run out of the folder. The system lets go of the lock when a process dies, however it dies."""
-    with open(root / ".lock", "w") as file:
+    with open(root / ".lock", "a+") as file:  # "w" would empty what the other run wrote
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise PipelineError(
-                f"{root}: another run is at work here. Wait for it, or choose another output.root."
+            file.seek(0)
+            holder = f" ({text})" if (text := file.read(200).strip()) else ""
+            raise BusyError(
+                f"{root}: another run is at work here{holder}, so this one did nothing. Wait for it, or choose another "
+                "output.root."
             ) from None
+        file.truncate(0)
+        now = datetime.datetime.now(datetime.timezone.utc).isoformat(" ", "minutes")[:16]
+        print(f"process {os.getpid()} since {now} UTC", file=file, flush=True)
         yield
 
 
@@ -90,3 +99,16 @@ def _no_arguments() -> Iterator[None]:
         yield
     finally:
         sys.argv = kept
+
+
+@contextlib.contextmanager
+def _commit(file: Path | None) -> Iterator[None]:
+    """Tells the Trainer the commit by an environment variable: parameters would count in TFX's cache."""
+    commit = None if file is None or COMMIT in os.environ else commit_of(file)
+    if commit:
+        os.environ[COMMIT] = commit
+    try:
+        yield
+    finally:
+        if commit:
+            del os.environ[COMMIT]

@@ -1,11 +1,10 @@
 """`crowdzoo lineage`: what a model comes from."""
 
 import argparse
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from crowdzoo.checks.option_types import path
+from crowdzoo.commands.options import add_options
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -13,27 +12,22 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "model", type=path, help="folder of an exported version, or a .keras file, of crowdzoo run or crowdzoo train"
     )
+    verify = {"--verify FILE": "only say which input of the training this file is; exit code 3 if it is none of them"}
+    add_options(command, verify, type=path)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Prints a fact a line, and then the same of the model that the training began with."""
-    from crowdzoo.components.lineage import lineage_of
+    from crowdzoo.components.lineage import facts_of, input_of, lineage_of
 
     model = arguments.model
+    if arguments.verify is not None:
+        print(f"{arguments.verify}: is the input {input_of(model, arguments.verify)} of {model}")
+        return
     while model is not None:
         lineage = lineage_of(model)
-        rows = list(_rows(lineage))
-        print("\n".join(f"{name:<40} {value}" for name, value in rows))
+        print("\n".join(f"{name:<40} {value}" for name, value in facts_of(lineage)))
         parent = Path(lineage["parent"]) if lineage.get("parent") else None
         model = parent if parent and parent.is_dir() else None
         if model is not None:
             print()
-
-
-def _rows(mapping: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested facts by dotted names."""
-    for key, value in mapping.items():
-        if isinstance(value, Mapping):
-            yield from _rows(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", "-" if value is None else value

@@ -28,7 +28,8 @@ from crowdzoo.process import (
 EPILOG = """exit codes:
   0 done   1 unexpected failure   2 wrong arguments   3 unusable data   4 unusable configuration
   5 a component failed   6 serving failed   7 a condition of --fail-if holds
-  8 not pushed, 9 undecided (run --fail-unless pushed)   130 interrupted   143 terminated"""
+  8 not pushed, 9 undecided (run --fail-unless pushed)   10 another run is at work in output.root
+  130 interrupted   143 terminated"""
 
 # name of the command and of its module -> one sentence
 COMMANDS = {
@@ -44,6 +45,8 @@ COMMANDS = {
     "versions": "List the versions of a served model, with their figures, vetoes and labels.",
     "rollback": "Go back to an earlier version of a served model, and keep the later one from being pushed again.",
     "promote": "Give versions of a served model labels such as stable and canary.",
+    "register": "Register a version of a served model in MLflow's model registry.",
+    "fetch": "Bring a model from MLflow's model registry into a served folder.",
     "lineage": "Say what data, settings, code and decision a served model comes from.",
     "export": "Write a trained model as the next version of a served folder.",
     "serve": "Answer TF Serving's REST and gRPC APIs for a served folder.",

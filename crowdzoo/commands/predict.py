@@ -28,7 +28,10 @@ FEW, MANY = 32, 256  # instances in a call; files of images are large
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    served = "a served folder, one version of it, or the URL of a server (http://… or grpc://…; https://… or grpcs://…)"
+    served = (
+        "a served folder, one version of it, the URL of a server (http://… or grpc://…; https://… or grpcs://…), or "
+        "models:/NAME@ALIAS of MLflow's model registry"
+    )
     command.add_argument("model", help=served)
     instances = (
         "columns task and features, task and text, or those of a table (.parquet, .csv, .csv.gz); one text per line "
@@ -54,7 +57,14 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predicts, and writes or prints a line a task (of sentences a line a span)."""
-    instances, outputs = _answers(arguments)
+    if arguments.model.startswith("models:/"):
+        from crowdzoo.components.registry import fetched_model
+
+        with fetched_model(arguments.model) as folder:
+            arguments.model = str(folder)
+            instances, outputs = _answers(arguments)
+    else:
+        instances, outputs = _answers(arguments)
     kind = next((kind for kind in KINDS.values() if kind.prediction.answer in outputs), None)
     if kind is None:
         raise DataError(f"{arguments.model}: answers with {', '.join(outputs)}, which this command does not print.")

@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     use_tensorflow()
     from crowdzoo.pipelines.local import run
 
-    result = run(config)
+    result = run(config, file=arguments.config)
     print(result.summary())
     if arguments.fail_unless is None or result.pushed is not None:
         return 0

@@ -10,8 +10,9 @@ import numpy as np
 # TF Serving looks for warm-up requests here, and nowhere else.
 WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
 MODEL_CARD_FILE = "assets.extra/model_card.json"
-BLESSING_FILE = "assets.extra/blessing.json"  # why it was pushed; this and the next are what its copies do not share
+BLESSING_FILE = "assets.extra/blessing.json"  # why it was pushed; its copies do not share this and the next two
 DRIFT_FOLDER = "assets.extra/drift"  # schema and statistics of the run that pushed it
+ORIGIN_FILE = "assets.extra/origin.json"  # names of the files, commit and MLflow run that it was made with
 # One real request a signature, so that a `curl` line can be pasted whatever the length of an instance.
 REQUEST_FILES = {
     "serving_default": "assets.extra/request.json",

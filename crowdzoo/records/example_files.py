@@ -43,7 +43,7 @@ def write_dataset_info(uri: str, info: DatasetInfo) -> None:
             `instances` (name of their kind), `num_features` and `features` (names of columns; None
             where there are none), `columns` (of a table), `num_tasks` and `num_gold` (by split; of
             pairs `num_tasks` counts Examples, each order for itself, and `num_gold` pairs), `sha256` (of the content of
-            each input file, by key).
+            each input file, by key), `reading` (settings of AnnotationExampleGen, with the paths or URIs of the files).
     """
     with tf.io.gfile.GFile(os.path.join(uri, "dataset.json"), "w") as file:
         file.write(json.dumps({**info, "format_version": FORMAT_VERSION}))

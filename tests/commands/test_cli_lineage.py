@@ -1,10 +1,13 @@
 """`crowdzoo lineage` on versions whose files are written by hand."""
 
+import hashlib
 import json
+import subprocess
 
 import pytest
 
 from crowdzoo.commands import main as cli
+from crowdzoo.components.lineage import commit_of, read_origin, write_origin
 from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.errors import DataError
 
@@ -65,3 +68,82 @@ def test_what_has_no_lineage_is_said(tmp_path, capsys, place, said):
     version(tmp_path / "7", "first", None)
     assert cli.main(["lineage", str(tmp_path / place)]) == DataError.exit_code
     assert said in capsys.readouterr().err
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """A version trained on two files that are there, with its origin."""
+    inputs = {}
+    for key, name in {"annotations": "answers.csv", "instances": "instances.csv"}.items():
+        (tmp_path / name).write_text(f"task,{key}\n")
+        inputs[key] = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+    model = version(tmp_path / "7", "first", {**LINEAGE, "inputs": inputs})
+    before = fingerprint(model)
+    paths = {"annotations": str(tmp_path / "answers.csv"), "instances": "s3://crowd/instances.csv"}
+    write_origin(model, {"sha256": inputs, "reading": paths})
+    assert fingerprint(model) == before, "names are not what makes a model another one"
+    return model
+
+
+def test_the_files_are_named_and_a_file_is_recognised_by_its_content(trained, tmp_path, capsys):
+    assert cli.main(["lineage", str(trained)]) == 0
+    (printed,) = facts(capsys.readouterr().out)
+    assert printed["files.annotations"] == str(tmp_path / "answers.csv")
+    assert printed["files.instances"] == "s3://crowd/instances.csv"
+    copy = tmp_path / "copy"
+    copy.write_bytes((tmp_path / "instances.csv").read_bytes())
+    assert cli.main(["lineage", str(trained), "--verify", str(copy)]) == 0
+    assert capsys.readouterr().out == f"{copy}: is the input instances of {trained}\n"
+
+
+@pytest.mark.parametrize("name", ["answers.csv", "other.csv", "missing.csv"])
+def test_a_file_that_is_none_of_the_inputs_has_an_exit_code_of_its_own(trained, tmp_path, capsys, name):
+    if name != "missing.csv":
+        (tmp_path / name).write_text("task,annotations\n1\n")
+    assert cli.main(["lineage", str(trained), "--verify", str(tmp_path / name)]) == DataError.exit_code
+    said = capsys.readouterr().err
+    reasons = {"answers.csv": "its content changed since", "other.csv": "none of its inputs has that content"}
+    assert reasons.get(name, "does not exist") in said
+    assert ("s3://crowd/instances.csv" in said) == (name in reasons)
+
+
+def test_no_file_is_recognised_where_the_lineage_has_no_inputs(tmp_path, capsys):
+    model = version(tmp_path / "7", "first", None)
+    card = {"classes": ["x"], "training": {"method": "crowd-layer"}, "software": {}}
+    (model / "assets.extra" / "model_card.json").write_text(json.dumps(card))
+    assert cli.main(["lineage", str(model), "--verify", str(model / "saved_model.pb")]) == DataError.exit_code
+    assert "which only crowdzoo run records" in capsys.readouterr().err
+
+
+def test_the_commit_says_whether_files_differ_from_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    config = tmp_path / "pets.yaml"
+    config.write_text("name: pets\n")
+
+    def git(*words):
+        names = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+        return subprocess.run(["git", *names, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    assert commit_of(config) is None, "no checkout"
+    git("init", "-q")
+    assert commit_of(config) is None, "no commit"
+    git("add", "pets.yaml")
+    git("commit", "-q", "-m", "x")
+    commit = git("rev-parse", "HEAD").strip()
+    assert commit_of(config) == commit
+    (tmp_path / "output.csv").touch()
+    assert commit_of(config) == commit, "outputs are no code"
+    assert commit_of(tmp_path / "output.csv") == f"{commit}, changed", "a configuration that Git does not know"
+    config.write_text("name: cats\n")
+    assert commit_of(config) == f"{commit}, changed"
+    monkeypatch.setenv("PATH", "")
+    assert commit_of(config) is None, "no git"
+
+
+def test_commit_and_mlflow_run_come_from_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("CROWDZOO_COMMIT", "abc, changed")
+    monkeypatch.setenv("MLFLOW_RUN_ID", "run1")
+    write_origin(tmp_path, {"sha256": {"annotations": "a"}, "reading": {"dataset": "labelme"}})
+    origin = read_origin(tmp_path)
+    assert origin["files"] == {"dataset": "labelme"}
+    assert (origin["commit"], origin["mlflow"]) == ("abc, changed", {"run": "run1"})

@@ -59,6 +59,8 @@ def test_examples_hold_features_codes_and_gold_of_their_task(folder):
     assert info.pop("sha256") == {
         name: hashlib.sha256((folder.path / file).read_bytes()).hexdigest() for name, file in names.items()
     }
+    reading = info.pop("reading")
+    assert {name: reading[name] for name in names} == {name: str(folder.path / file) for name, file in names.items()}
     assert info == {
         "classes": ["cat", "dog"],
         "annotators": ["ann", "bob", "cid"],

@@ -146,6 +146,7 @@ def test_examples_of_spans_hold_text_tokens_codes_and_gold(spans):
         assert tasks_of(spans.folder.records(spans.examples, side)) == records
     info = read_dataset_info(spans.examples.uri)
     assert info.pop("sha256").keys() == {"annotations"}
+    assert info.pop("reading")["kind"] == "sequence"
     assert info == {
         "kind": "sequence",
         "classes": classes,

@@ -1,9 +1,10 @@
 """Brings what tests on real engines need into `.engines`: an object store, Prism, Flink, Spark, and a Beam for them.
 
 And the schemas by which files for Kubernetes, KServe and Docker Compose are checked, and two programs that read
-exported models: TensorFlow for Java and OpenVINO. And Label Studio, with which people annotate, and Prometheus.
+exported models: TensorFlow for Java and OpenVINO. And Label Studio, with which people annotate, MLflow's server, and
+Prometheus.
 
-    make engines        # some 8 minutes and 4 GB; needs go, java (17) and mvn, the object store and Label Studio none;
+    make engines        # some 10 minutes and 5 GB; needs go, java (17) and mvn, but for the object store and the servers;
                         # Prometheus is Debian's package, which needs `apt-get update` before
 
 Versions are pinned. Go checks its modules against its checksum database; Flink's archive and the jars of Beam's job
@@ -36,6 +37,7 @@ PYTHON = ENGINES / "python" / "bin" / "python"  # with the Beam of the job serve
 STORE = ENGINES / "store" / "bin" / "moto_server"  # an object store that speaks Amazon's language
 JAVA_JARS = ENGINES / "tensorflow-java"
 OPENVINO = ENGINES / "openvino" / "bin" / "python"
+MLFLOW = ENGINES / "mlflow" / "bin" / "mlflow"  # the server with its model registry
 LABEL_STUDIO = ENGINES / "label-studio" / "bin" / "label-studio"
 PROMETHEUS = ENGINES / "prometheus" / "usr" / "bin" / "prometheus"  # promtool is next to it
 SCHEMAS = ENGINES / "schemas-2"  # of KServe, Compose and others, and a Python that knows Kubernetes'
@@ -211,6 +213,11 @@ def install_openvino() -> None:
     make_environment(OPENVINO, OPENVINO_PACKAGES)
 
 
+def install_mlflow() -> None:
+    """MLflow's server, of the version of the client that is installed here."""
+    make_environment(MLFLOW.with_name("python"), (f"mlflow=={version('mlflow-skinny')}",))
+
+
 def install_label_studio() -> None:
     """Label Studio, in an environment of its own: its Django and pandas are not those of crowdzoo."""
     python = shutil.which(f"python{LABEL_STUDIO_PYTHON}") or sys.executable
@@ -257,6 +264,7 @@ def main() -> None:
     bring(STORE, install_store)
     bring(LABEL_STUDIO, install_label_studio)
     bring(PROMETHEUS, install_prometheus)
+    bring(MLFLOW, install_mlflow)
     lacking = [tool for tool in ("go", "java", "mvn") if shutil.which(tool) is None]
     if lacking:
         sys.exit(f"engines: {', '.join(lacking)} not found; install Go, Java 17 and Maven.")

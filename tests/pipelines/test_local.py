@@ -1,4 +1,3 @@
-import fcntl
 import json
 import os
 import shutil
@@ -16,13 +15,15 @@ from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
+from crowdzoo.commands import main as cli
 from crowdzoo.components import evaluator
 from crowdzoo.components.input_files import content_hashes
-from crowdzoo.errors import ConfigError, DataError, PipelineError
+from crowdzoo.components.lineage import read_origin
+from crowdzoo.errors import BusyError, ConfigError, DataError, PipelineError
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines import local_runner, pipeline
 from crowdzoo.pipelines.config.load import load_config
-from crowdzoo.pipelines.local import run
+from crowdzoo.pipelines.local import _commit, _lock, run
 from crowdzoo.pipelines.pipeline import create_pipeline
 
 COMPONENTS = (
@@ -77,10 +78,13 @@ def begun(tmp_path_factory, make_inputs):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evaluator, "read_dataset_info", lambda *_: 1 / 0)
+        patch.setenv("CROWDZOO_COMMIT", "c0ffee")
         with pytest.raises(PipelineError) as caught:
             go()
     story.failure = str(caught.value)
-    story.first = go()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CROWDZOO_COMMIT", "of another run")  # the failed run has trained the model
+        story.first = go()
     story.predictions = predictions(story.first.pushed)
     story.first_card = json.loads((story.first.pushed / "assets.extra" / "model_card.json").read_text())
     story.go = go
@@ -125,6 +129,12 @@ def test_the_run_after_a_failure_goes_on_where_it_failed_and_ends_in_a_pushed_mo
     assert first.evaluation["candidate"]["accuracy"] > 0.6, "chance is a third"
     assert first.pushed.parent == begun.folder / "out" / "serving"
     assert begun.first_card["name"] == "tiny"
+    origin = read_origin(first.pushed)
+    assert origin["commit"] == "c0ffee", "that of the training; which the cache keeps"
+    assert origin["files"] == {
+        "annotations": str(begun.folder / "answers.csv"),
+        "instances": str(begun.folder / "instances.parquet"),
+    }
     assert first.served == [first.pushed.name]
     assert (first.report / "annotators.csv").exists()
     assert (first.annotations / "annotations.parquet").exists()
@@ -169,7 +179,7 @@ from crowdzoo.components import annotation_example_gen, crowd_aggregator, drift_
 from crowdzoo.export import saved_model
 from crowdzoo.pipelines import local_runner, pipeline
 from crowdzoo.pipelines.config.load import load_config
-from crowdzoo.pipelines.local import run
+from crowdzoo.pipelines.local import _commit, _lock, run
 from tfx.components.example_validator import executor as example_validator
 from tfx.components.schema_gen import executor as schema_gen
 from tfx.components.statistics_gen import executor as statistics_gen
@@ -232,7 +242,7 @@ def test_a_run_killed_in_a_component_and_started_again_ends_in_the_same_model(in
 KILLED_IN_TRAINING = """
 import os, signal, sys
 from crowdzoo.pipelines.config.load import load_config
-from crowdzoo.pipelines.local import run
+from crowdzoo.pipelines.local import _commit, _lock, run
 from crowdzoo.training.checkpoint import _Keeper
 
 write = _Keeper.on_epoch_end
@@ -353,9 +363,34 @@ def test_anomalies_become_sentences_with_split_and_feature(tmp_path):
     assert local_runner._anomalies(tmp_path) == ("eval, gold: The feature was not in every example.",)
 
 
-def test_a_second_run_in_the_same_folder_is_refused(inputs):
+def test_a_second_run_in_the_same_folder_does_nothing_and_says_who_is_at_work(inputs, monkeypatch, capsys):
+    monkeypatch.chdir(inputs)
     (inputs / "out").mkdir()
-    with open(inputs / "out" / ".lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(PipelineError, match="another run is at work here"):
-            run(load_config(inputs / "tiny.yaml"), quiet=True)
+    works = (
+        "import sys\nfrom pathlib import Path\nfrom crowdzoo.pipelines.local import _lock\n"
+        "with _lock(Path('out')):\n    print(flush=True)\n    sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", works], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=inputs
+    ) as process:
+        process.stdout.readline()
+        for _ in range(2):
+            assert cli.main(["run", "tiny.yaml"]) == BusyError.exit_code == 10
+            said = capsys.readouterr().err
+            assert f"another run is at work here (process {process.pid} since 20" in said
+        assert sorted(path.name for path in (inputs / "out").iterdir()) == [".lock", "serving"]
+        process.kill()
+    with _lock(inputs / "out"):  # a kill leaves no lock
+        assert (inputs / "out" / ".lock").read_text().startswith(f"process {os.getpid()} since 20")
+
+
+def test_the_commit_is_in_the_environment_as_long_as_the_run_and_a_set_one_is_kept(tmp_path, monkeypatch):
+    monkeypatch.delenv("CROWDZOO_COMMIT", raising=False)
+    monkeypatch.setattr("crowdzoo.pipelines.local.commit_of", lambda file: "c0ffee")
+    with _commit(tmp_path / "pets.yaml"):
+        assert os.environ["CROWDZOO_COMMIT"] == "c0ffee"
+    assert "CROWDZOO_COMMIT" not in os.environ
+    monkeypatch.setenv("CROWDZOO_COMMIT", "of the CI")
+    with _commit(tmp_path / "pets.yaml"):
+        assert os.environ["CROWDZOO_COMMIT"] == "of the CI"
+    assert os.environ["CROWDZOO_COMMIT"] == "of the CI"

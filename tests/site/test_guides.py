@@ -208,7 +208,7 @@ def test_the_commands_of_beam_are_accepted(monkeypatch):
     pytest.importorskip("yaml", reason="the pipeline extra is not installed")
     monkeypatch.chdir(DOCS.parent)
     page_commands = re.findall(r"^    crowdzoo run (.*)$", text_of("scale.md").replace("\\\n", " "), flags=re.M)
-    assert len(page_commands) == 3
+    assert len(page_commands) == 4
     for command in page_commands:
         given = _parser().parse_args(["run", *shlex.split(command)])
         overrides = dict(override.split("=", 1) for override in given.overrides)

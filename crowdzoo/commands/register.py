@@ -1,0 +1,26 @@
+"""`crowdzoo register`: a served version into MLflow's model registry."""
+
+import argparse
+
+from crowdzoo.checks.option_types import integer, path
+from crowdzoo.commands.options import add_options
+from crowdzoo.files.version_folders import MAX_VERSION
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("folder", type=path, help="folder of the served model, with one subfolder per version")
+    add_options(command, {"--name NAME": "the model's name in the registry"}, required=True)
+    alias = {"--alias NAME": "an alias for the version, such as stable; may be given several times"}
+    add_options(command, alias, action="append", default=[])
+    version = {"--version NUMBER": "the version of the folder (default: the newest)"}
+    add_options(command, version, type=integer(0, MAX_VERSION))
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Registers the version, and prints its URI."""
+    from crowdzoo.components.registry import register_version
+
+    uri, is_new = register_version(arguments.folder, arguments.name, version=arguments.version, aliases=arguments.alias)
+    aliases = "".join(f", {alias}" for alias in arguments.alias)
+    print(f"{uri}{aliases}: {'registered' if is_new else 'was registered before'}")
