@@ -4,7 +4,7 @@ And the schemas by which files for Kubernetes, KServe and Docker Compose are che
 exported models: TensorFlow for Java and OpenVINO. And Label Studio, with which people annotate, MLflow's server, and
 Prometheus.
 
-    make engines        # some 10 minutes and 5 GB; needs go, java (17) and mvn, but for the object store and the servers;
+    make engines        # some 10 minutes and 5 GB; needs go, java (17) and mvn, but not for the store and the servers;
                         # Prometheus is Debian's package, which needs `apt-get update` before
 
 Versions are pinned. Go checks its modules against its checksum database; Flink's archive and the jars of Beam's job
