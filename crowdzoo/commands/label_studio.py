@@ -27,6 +27,7 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.json import read_json
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.process import say
 from crowdzoo.reading.tables.suffixes import column_names
 
@@ -186,6 +187,8 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
     everything = {"tasks": np.array([*map(str, project.store.ids())], object)} if kind.name in WITH_ALL_TASKS else {}
     crowd = read_answers(control, annotations, **everything)
     sheet = pd.read_parquet(folder / "sheets" / "annotators.parquet")
+    if "next" in arguments.push:  # later questions are the contested ones, so that everybody seems to change
+        sheet = sheet[sheet["flag"] != FLAGS["drift"].title]
     flagged = sheet[sheet["flag"] != ""]
     outcome = Outcome(
         control=control,
