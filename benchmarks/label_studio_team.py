@@ -2,7 +2,7 @@
 
     make engines                                            # brings Label Studio
     python benchmarks/label_studio_team.py                  # what results/label_studio_team.json does not have
-    python benchmarks/label_studio_team.py --seeds 200 --again
+    python benchmarks/label_studio_team.py --seeds 200 --repeat
     python benchmarks/label_studio_team.py --replay         # in memory, by the rules of the server's queue; more seeds
     python benchmarks/label_studio_team.py --print          # the tables of what is saved
 
@@ -321,13 +321,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--replay", action="store_true", help="in memory")
-    parser.add_argument("--again", action="store_true", help="also seeds that are saved")
+    parser.add_argument("--repeat", action="store_true", help="also seeds that are saved")
     parser.add_argument("--print", action="store_true", help="only the tables")
     arguments = parser.parse_args()
     saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"server": {}, "replay": {}}
     part = "replay" if arguments.replay else "server"
     seeds = REPLAYED if arguments.replay and arguments.seeds == SEEDS else arguments.seeds
-    seeds = [seed for seed in seeds if arguments.again or str(seed) not in saved[part]]
+    seeds = [seed for seed in seeds if arguments.repeat or str(seed) not in saved[part]]
     if not arguments.print:
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
             if part == "server" and seeds:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
@@ -24,6 +23,7 @@ from crowdzoo.commands.options import add_options, group
 from crowdzoo.commands.outputs import Output
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.files.arrow import read_parquet
 from crowdzoo.files.json import read_json
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import kind_of
@@ -161,7 +161,9 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
     bad = {"on_bad_rows": "reject", "rejects": folder / "rejects.csv", "on_bad_tags": "mend"}
     export = {"platform": "label-studio", "field": control.name, **answers, **text, **bad}
     _run("convert", folder / "tasks.json", out=data, **export, **common)
-    if rejected := len(pd.read_csv(folder / "rejects.csv", dtype=str)):
+    with open(folder / "rejects.csv", newline="", encoding="utf-8") as file:
+        rejected = sum(1 for _ in csv.reader(file)) - 1  # without the header
+    if rejected > 0:
         say(f"warning: {rejected:,} answers that cannot be read are in {folder / 'rejects.csv'}, with the reasons")
     annotations = data / ("spans.jsonl" if kind.labels.has_positions else "annotations.csv")
     if several:
@@ -186,15 +188,15 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
     aggregator = own.aggregation.create(arguments.method, seed=arguments.seed, **no_label)
     everything = {"tasks": np.array([*map(str, project.store.ids())], object)} if kind.name in WITH_ALL_TASKS else {}
     crowd = read_answers(control, annotations, **everything)
-    sheet = pd.read_parquet(folder / "sheets" / "annotators.parquet")
-    if "next" in arguments.push:  # later questions are the contested ones, so that everybody seems to change
-        sheet = sheet[sheet["flag"] != FLAGS["drift"].title]
-    flagged = sheet[sheet["flag"] != ""]
+    sheet = read_parquet(folder / "sheets" / "annotators.parquet", ["annotator", "flag"])
+    flags = {str(name): flag for name, flag in zip(*(column.to_pylist() for column in sheet.columns), strict=True)}
+    # with next, later questions are the contested ones, so that everybody seems to change
+    ignored = {"", FLAGS["drift"].title} if "next" in arguments.push else {""}
     outcome = Outcome(
         control=control,
         crowd=crowd,
         aggregation=fitted(aggregator, crowd),
-        flagged=dict(zip(flagged["annotator"].map(str), flagged["flag"].map(str), strict=True)),
+        flagged={name: flag for name, flag in flags.items() if flag not in ignored},
         gold=kind.reading.gold_of(crowd, instances) if gold else None,
         number=arguments.questions,
         seed=arguments.seed,

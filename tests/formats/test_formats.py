@@ -73,6 +73,7 @@ WRITERS = {
     "crowdzoo.components.pusher": "blessing.json",
     "crowdzoo.components.lineage": "origin.json",
     "crowdzoo.components.rollback": "vetoes.json",
+    "crowdzoo.components.request_skew": "the number of anomalies, which the server's metrics read",
     "crowdzoo.components.drift_validator": "an artifact that TFX makes again for other code; TFDV's formats",
     "crowdzoo.serving.version_labels": "TensorFlow Serving's format",
     "crowdzoo.records.example_files": "dataset.json; the rest is TensorFlow's",
