@@ -84,7 +84,7 @@ def consensus(path, config):
     kind = kind_of(control.kind)
     several = control.multiple and control.kind == "classification"
     crowd = kind.reading.read(path, platform="label-studio", field="c", **({"on_duplicate": "all"} if several else {}))
-    aggregator = MultiLabel("majority-vote") if several else kind.create_aggregator(METHODS.get(control.kind))
+    aggregator = MultiLabel("majority-vote") if several else kind.aggregation.create(METHODS.get(control.kind))
     return list(consensus_results(control, aggregator.fit(crowd), crowd))
 
 
