@@ -21,7 +21,18 @@ __all__ = [
 
 
 class MaskedMean(keras.losses.Loss):
-    """Mean over the observed labels; 0 with gradient 0 where a batch has none."""
+    """Mean over the observed labels; 0 with gradient 0 where a batch has none.
+
+    Example:
+        >>> from keras import ops
+        >>> from crowdzoo.losses import MaskedMean
+        >>> class MaskedAbsoluteError(MaskedMean):
+        ...     def costs(self, y_true, y_pred):
+        ...         observed = ops.logical_not(ops.isnan(y_true))
+        ...         return ops.where(observed, ops.abs(y_true - y_pred), 0.0), observed
+        >>> round(float(MaskedAbsoluteError()([[1.0, float("nan")]], [[3.0, 5.0]])), 2)  # the second label is missing
+        2.0
+    """
 
     def __init__(self, name: str | None = None, dtype: Any = None):
         super().__init__(name=name, reduction="sum_over_batch_size", dtype=dtype)
@@ -71,6 +82,14 @@ class MaskedCrowdCrossentropy(MaskedMean):
     Returns:
         A scalar. A label of K or more makes it NaN on every backend (`CrowdModel.fit` refuses it beforehand).
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.losses import MaskedCrowdCrossentropy
+        >>> labels = np.array([[0, -1], [1, 1]])  # two tasks, two annotators; -1: no label
+        >>> logits = np.array([[[2.0, 0.0], [0.0, 2.0]], [[0.0, 2.0], [0.0, 2.0]]], "float32")
+        >>> round(float(MaskedCrowdCrossentropy()(labels, logits)), 3)
+        0.127
+
     Source:
         F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 4; the mean is over the
         observed labels.
@@ -116,6 +135,14 @@ class MaskedCrowdEvidence(MaskedCrowdCrossentropy):
 
     Returns:
         A scalar, nats.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.losses import MaskedCrowdEvidence
+        >>> answers = np.array([[[0.9, 0.1], [0.0, 0.0]]], "float32")  # the second annotator did not answer
+        >>> logits = np.array([[[2.0, 0.0], [0.0, 2.0]]], "float32")
+        >>> round(float(MaskedCrowdEvidence()(answers, logits)), 3)
+        0.217
     """
 
     def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
@@ -145,6 +172,14 @@ class MaskedCrossentropy(MaskedMean):
 
     Returns:
         A scalar, nats.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.losses import MaskedCrossentropy
+        >>> targets = np.array([[[0.8, 0.2], [0.0, 0.0]]], "float32")  # nothing is known of the second token
+        >>> probabilities = np.array([[[0.5, 0.5], [0.9, 0.1]]], "float32")
+        >>> round(float(MaskedCrossentropy()(targets, probabilities)), 3)
+        0.693
     """
 
     def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
@@ -170,6 +205,14 @@ class MaskedCrowdMeanSquaredError(MaskedMean):
 
     Returns:
         A scalar, in the labels' unit squared.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.losses import MaskedCrowdMeanSquaredError
+        >>> ratings = np.array([[3.0, np.nan], [1.0, 2.0]], "float32")  # two tasks, two annotators; NaN: no rating
+        >>> answers = np.array([[2.0, 5.0], [1.0, 4.0]], "float32")
+        >>> round(float(MaskedCrowdMeanSquaredError()(ratings, answers)), 3)
+        1.667
 
     Source:
         F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 4; the mean is over the

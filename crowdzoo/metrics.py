@@ -31,6 +31,12 @@ def accuracy(gold: np.ndarray, predicted: np.ndarray) -> float:
 
     Raises:
         ValueError: shapes differ, or no truth is known.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.metrics import accuracy
+        >>> accuracy(np.array([0, 1, 1, 0, -1]), np.array([0, 1, 0, 0, 2]))  # the truth of the last task is not known
+        0.75
     """
     gold, predicted = _pair(gold, predicted)
     known = gold >= 0
@@ -52,6 +58,14 @@ def lost_classes(predicted: np.ndarray, votes: np.ndarray, num_classes: int) -> 
 
     Returns:
         Class codes, int, sorted.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.metrics import lost_classes
+        >>> votes = np.repeat([0, 1, 2], 10)
+        >>> predicted = np.tile([0, 1], 10)  # never class 2, for which a third of the votes are
+        >>> lost_classes(predicted, votes, num_classes=3).tolist()
+        [2]
     """
     votes = votes[votes >= 0]
     share = np.bincount(votes, minlength=num_classes) / max(len(votes), 1)
@@ -75,6 +89,13 @@ def expected_calibration_error(gold: np.ndarray, probabilities: np.ndarray, bins
 
     Raises:
         ValueError: shapes do not fit, no truth is known, or bins < 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.metrics import expected_calibration_error
+        >>> gold, probabilities = np.array([0, 1]), np.array([[0.75, 0.25], [0.75, 0.25]])
+        >>> expected_calibration_error(gold, probabilities)  # sure to 75 %, right in 50 %
+        0.25
 
     Source:
         C. Guo et al.: On Calibration of Modern Neural Networks. ICML 2017, equation 3.
@@ -107,6 +128,13 @@ def calibration_bins(right: np.ndarray, confidence: np.ndarray, bins: int) -> tu
     Returns:
         Answers a bin, int64 [B]; the sum of their confidences and the number of right ones, float64 [B] each.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.metrics import calibration_bins
+        >>> counts, confidences, rights = calibration_bins(np.array([True, False]), np.array([0.75, 0.25]), bins=2)
+        >>> counts.tolist(), confidences.tolist(), rights.tolist()
+        ([1, 1], [0.25, 0.75], [0.0, 1.0])
+
     Source:
         C. Guo et al.: On Calibration of Modern Neural Networks. ICML 2017, section 2.
     """
@@ -117,12 +145,26 @@ def calibration_bins(right: np.ndarray, confidence: np.ndarray, bins: int) -> tu
 
 
 def mean_absolute_error(gold: np.ndarray, predicted: np.ndarray) -> float:
-    """Mean of `|gold - predicted|` over known truths (NaN is unknown), in the labels' unit."""
+    """Mean of `|gold - predicted|` over known truths (NaN is unknown), in the labels' unit.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.metrics import mean_absolute_error
+        >>> mean_absolute_error(np.array([3.0, 1.0, np.nan]), np.array([2.0, 1.0, 5.0]))
+        0.5
+    """
     return float(np.mean(np.abs(_errors(gold, predicted)[0])))
 
 
 def root_mean_squared_error(gold: np.ndarray, predicted: np.ndarray) -> float:
-    """Root of the mean of `(gold - predicted)^2` over known truths (NaN is unknown), in the labels' unit."""
+    """Root of the mean of `(gold - predicted)^2` over known truths (NaN is unknown), in the labels' unit.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.metrics import root_mean_squared_error
+        >>> root_mean_squared_error(np.array([3.0, 1.0, np.nan]), np.array([2.0, 2.0, 5.0]))
+        1.0
+    """
     return float(np.sqrt(np.mean(np.square(_errors(gold, predicted)[0]))))
 
 
@@ -139,6 +181,12 @@ def r2_score(gold: np.ndarray, predicted: np.ndarray) -> float:
 
     Raises:
         ValueError: shapes differ, or no truth is known.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.metrics import r2_score
+        >>> r2_score(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 2.0]))
+        0.5
     """
     errors, gold = _errors(gold, predicted)
     total = np.square(gold - gold.mean()).sum()
@@ -160,6 +208,15 @@ def pair_accuracy(preferences: Annotations, scores: np.ndarray) -> float:
 
     Raises:
         ValueError: annotations of another kind, another number of scores, or nowhere a side is better.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.metrics import pair_accuracy
+        >>> left, right = ["a", "b"], ["b", "c"]
+        >>> preferences = Annotations.from_arrays(left, ["ann"] * 2, ["left"] * 2, right=right, kind="preference")
+        >>> pair_accuracy(preferences, np.array([3.0, 1.0, 2.0]))  # scores of a, b and c
+        0.5
     """
     shares = pairs_in_order(preferences, scores)
     if not len(shares):
@@ -194,6 +251,12 @@ def spearman(gold: np.ndarray, predicted: np.ndarray) -> float:
 
     Raises:
         ValueError: shapes differ, or no truth is known.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.metrics import spearman
+        >>> round(spearman(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0])), 3)
+        0.5
     """
     _, known = _errors(gold, predicted)
     estimates = np.asarray(predicted, dtype="float64")[~np.isnan(gold)]

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -49,8 +50,13 @@ def names_of(module):
     }  # fmt: skip
 
 
-def test_there_are_examples():
-    assert len(WITH_EXAMPLES) > 5
+@pytest.mark.parametrize("place", ["aggregation", "layers", "losses", "metrics", "models", "optimizers"])
+def test_every_public_class_has_an_example(place):
+    module = importlib.import_module(f"crowdzoo.{place}")
+    public = {name: getattr(module, name) for name in module.__all__}
+    classes = {name: value for name, value in public.items() if inspect.isclass(value) or place == "metrics"}
+    assert classes
+    assert [name for name, value in classes.items() if ">>> " not in (value.__doc__ or "")] == []
 
 
 LONG = (

@@ -23,7 +23,13 @@ LEAST_NAMED = 0.01  # of the annotations, for a class that the result has nowher
 
 
 class VotesWarning(UserWarning):
-    """A result is far from the votes: see its `notes`."""
+    """A result is far from the votes: see its `notes`.
+
+    Example:
+        >>> import warnings
+        >>> from crowdzoo.aggregation import VotesWarning
+        >>> warnings.simplefilter("ignore", VotesWarning)  # once you have read the result's `notes`
+    """
 
 
 def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> tuple[str, ...]:

@@ -21,6 +21,16 @@ class Aggregator(Checked):
 
     Attributes:
         kind: of the labels that are aggregated, as in `Annotations.kind`.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import Aggregator, MajorityVote
+        >>> isinstance(MajorityVote(), Aggregator)
+        True
+        >>> task, annotator = [1, 1, 1, 2], ["ann", "bob", "cem", "ann"]
+        >>> annotations = Annotations.from_arrays(task, annotator, ["cat", "cat", "dog", "dog"])
+        >>> MajorityVote().fit_predict(annotations).to_dict()
+        {1: 'cat', 2: 'dog'}
     """
 
     kind: ClassVar[str] = "classification"
@@ -132,7 +142,14 @@ def _with_sides(data: Any) -> Any:
 
 
 class ConvergenceWarning(UserWarning):
-    """An algorithm stopped before its objective stood still."""
+    """An algorithm stopped before its objective stood still.
+
+    Example:
+        >>> import warnings
+        >>> from crowdzoo.aggregation import ConvergenceWarning
+        >>> warnings.simplefilter("error", ConvergenceWarning)  # raise it as an error
+        >>> warnings.simplefilter("default", ConvergenceWarning)  # print it, as Python does without these lines
+    """
 
 
 def warn_not_converged(title: str, max_iter: int, tol: float, change: float, unit: str, stacklevel: int = 3) -> None:

@@ -41,6 +41,15 @@ class MultiLabel(Checked):
     Raises:
         ConfigError: an unknown method or setting, or a value out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import MultiLabel
+        >>> task, annotator = [1, 1, 1, 1, 2, 2, 2], ["ann", "ann", "bob", "cem", "ann", "bob", "cem"]
+        >>> labels = ["cat", "indoors", "cat", "cat", "dog", "dog", "dog"]
+        >>> annotations = Annotations.from_arrays(task, annotator, labels, on_duplicate="all")
+        >>> MultiLabel("majority-vote").fit(annotations).label_sets
+        [['cat'], ['dog']]
+
     Source:
         Binary relevance: M.-L. Zhang and Z.-H. Zhou, A Review on Multi-Label Learning Algorithms, IEEE Transactions on
         Knowledge and Data Engineering 26 (2014), section 3.1. Several annotators a task: as in cleanlab's issue 930.

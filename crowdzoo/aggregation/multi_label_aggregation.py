@@ -39,6 +39,18 @@ class MultiLabelAggregation(Result):
             where a label has no gold. None unless the result was calibrated.
         annotations_per_task: answers (sets of labels), int64 [N].
         annotations_per_annotator: int64 [R].
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import MultiLabel
+        >>> task, annotator = [1, 1, 1, 2, 2], ["ann", "ann", "bob", "ann", "bob"]
+        >>> labels = ["cat", "indoors", "cat", "dog", "dog"]
+        >>> annotations = Annotations.from_arrays(task, annotator, labels, on_duplicate="all")
+        >>> result = MultiLabel("majority-vote").fit(annotations)
+        >>> result.label_names.tolist()
+        ['cat', 'dog', 'indoors']
+        >>> result.probabilities.tolist()
+        [[1.0, 0.0, 0.5], [0.0, 1.0, 0.0]]
     """
 
     kind: ClassVar[str] = "multi-label"

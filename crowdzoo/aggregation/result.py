@@ -82,6 +82,19 @@ class Aggregation(Result):
         accepted: bool [N], labels that `crowdzoo.aggregation.accept` found sure enough; None until it was asked.
         error_bound: largest share of wrong labels among the accepted ones, and the confidence; None likewise.
         notes: sentences on what to check before using the result; see `notes_against_votes`. Empty as a rule.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import MajorityVote
+        >>> task, annotator = [1, 1, 1, 2], ["ann", "bob", "cem", "ann"]
+        >>> annotations = Annotations.from_arrays(task, annotator, ["cat", "cat", "dog", "dog"])
+        >>> result = MajorityVote().fit(annotations)
+        >>> result.classes[result.labels].tolist()
+        ['cat', 'dog']
+        >>> result.posteriors.round(2).tolist()
+        [[0.67, 0.33], [0.0, 1.0]]
+        >>> result.accuracy([0, 0])  # the truth is "cat" both times
+        0.5
     """
 
     posteriors: NDArray[np.float64]

@@ -54,6 +54,14 @@ class Annotations(AnnotationRows):
 
     Names are int64 arrays where every name is an integer, else object arrays (of strings, as a
     rule). A vocabulary that was given keeps its order; otherwise names are sorted, numbers by value.
+
+    Example:
+        >>> import crowdzoo
+        >>> annotations = crowdzoo.Annotations.from_arrays([1, 1, 2], ["ann", "bob", "ann"], ["cat", "dog", "dog"])
+        >>> annotations.num_tasks, annotations.num_annotators, annotations.classes.tolist()
+        (2, 2, ['cat', 'dog'])
+        >>> annotations.to_dense().tolist()  # a row for each task, a column for each annotator; -1: no label
+        [[0, 1], [1, -1]]
     """
 
     def __repr__(self) -> str:

@@ -52,6 +52,17 @@ class ConfusionMatrices(CrowdLayer):
         ValueError: impossible sizes, an input of the wrong rank, or `confidence` for sequences.
         DataError: (`fit`) `confidence`, and the annotations have none, or one outside of 0 to 1.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import ConfusionMatrices
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> model = CrowdModel(FeatureClassifier(num_features=20, num_classes=3), ConfusionMatrices(num_annotators=5))
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2, 3)
+        >>> model.annotator_confusions()[0].round(2).tolist()  # before training
+        [[0.58, 0.21, 0.21], [0.21, 0.58, 0.21], [0.21, 0.21, 0.58]]
+
     Source:
         S. Ibrahim, T. Nguyen, X. Fu: Deep Learning from Crowdsourced Labels: Coupled Cross-Entropy Minimization,
         Identifiability, and Regularization. ICLR 2023, section 3 (their A_m is the transpose of pi).

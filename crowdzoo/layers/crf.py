@@ -161,6 +161,17 @@ class CRF(keras.layers.Layer):
     Raises:
         ValueError: `allowed` has another shape, or forbids everything after a tag.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import CRF
+        >>> scores = np.array([[[2.0, 0.0, 0.0], [0.5, 0.0, 1.0]]], "float32")  # two tokens; tags O, B, I
+        >>> allowed = [[True, True, False], [True, True, True], [True, True, True], [True, True, False]]  # no I after O
+        >>> layer = CRF(allowed)
+        >>> tuple(layer(scores).shape)  # probabilities of the tags of each token
+        (1, 2, 3)
+        >>> np.asarray(layer.decode(scores)).tolist()
+        [[0, 0]]
+
     Source:
         J. Lafferty, A. McCallum, F. Pereira: Conditional Random Fields. ICML 2001.
     """

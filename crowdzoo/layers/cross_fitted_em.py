@@ -55,6 +55,16 @@ class CrossFittedEM(DeepEM):
             configuration.
         DataError: (`fit`) fewer tasks than folds, or as in `DeepEM`.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import CrossFittedEM
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> layer = CrossFittedEM(num_annotators=5, folds=4)
+        >>> model = CrowdModel(FeatureClassifier(num_features=20, num_classes=3), layer)
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2, 3)
+
     Source:
         Deep EM: see `DeepEM`. Estimates of nuisance parts on other rows than those they are used for: V. Chernozhukov
         et al.: Double/Debiased Machine Learning for Treatment and Structural Parameters. Econometrics Journal, 2018.

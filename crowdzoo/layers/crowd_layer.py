@@ -52,6 +52,16 @@ class CrowdLayer(keras.layers.Layer):
     Raises:
         ConfigError: num_annotators is not an integer above 0, the layer is not for that kind, or it takes no
             majority_epochs.
+
+    Example:
+        >>> from keras import ops
+        >>> from crowdzoo.layers import CrowdLayer
+        >>> class EveryoneIsRight(CrowdLayer):
+        ...     def call(self, inputs, annotators=None, training=False):
+        ...         number = self.num_annotators if annotators is None else annotators.shape[1]
+        ...         return ops.repeat(ops.log(inputs)[:, None], number, axis=1)
+        >>> tuple(EveryoneIsRight(num_annotators=5)(ops.full((4, 3), 1 / 3)).shape)  # tasks, annotators, classes
+        (4, 5, 3)
     """
 
     # whether `call` and `log_confusions` take the instances' features in addition to the bottleneck

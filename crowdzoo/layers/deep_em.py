@@ -50,6 +50,17 @@ class DeepEM(ConfusionMatrices):
         ValueError: impossible values, an input of the wrong rank, or `confidence` for sequences.
         DataError: (`fit`) `confidence`, and the annotations have none, or one outside of 0 to 1.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import DeepEM
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> model = CrowdModel(FeatureClassifier(num_features=20, num_classes=3), DeepEM(num_annotators=5))
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2, 3)
+        >>> model.annotator_confusions()[0].round(2).tolist()  # before training
+        [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+
     Source:
         F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 3 (equations, not the authors' code,
         whose posteriors are not normalised). The same EM is AggNet's: S. Albarqouni et al.: AggNet. IEEE TMI 2016.

@@ -57,6 +57,15 @@ class GeoCrowdNet(ConfusionMatrices):
     Raises:
         ValueError: impossible values, or an input of the wrong rank.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import GeoCrowdNet
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> model = CrowdModel(FeatureClassifier(num_features=20, num_classes=3), GeoCrowdNet(num_annotators=5))
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2, 3)
+
     Source:
         S. Ibrahim, T. Nguyen, X. Fu: Deep Learning from Crowdsourced Labels: Coupled Cross-Entropy Minimization,
         Identifiability, and Regularization. ICLR 2023, section 4.

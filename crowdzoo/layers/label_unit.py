@@ -30,6 +30,12 @@ class LabelUnit(keras.layers.Layer):
 
     Raises:
         ValueError: center is not finite, or unit not above 0 and finite.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import LabelUnit
+        >>> np.asarray(LabelUnit(center=3.0, unit=0.5)(np.array([[0.0], [2.0]]))).tolist()
+        [[3.0], [4.0]]
     """
 
     @checked(center=CENTER, unit=UNIT)

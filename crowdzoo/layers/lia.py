@@ -90,6 +90,16 @@ class LIA(CrowdLayer):
         ValueError: impossible values, or an input of the wrong rank.
         DataError: (`fit`) `confidence`, and the annotations have none, or one outside of 0 to 1.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import LIA
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> base = FeatureClassifier(num_features=20, num_classes=3)
+        >>> model = CrowdModel(base, LIA(num_annotators=5), features="standardize")
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2, 3)
+
     Source:
         E. A. Platanios, M. Al-Shedivat, E. Xing, T. Mitchell: Learning from Imperfect Annotations. arXiv:2004.03473,
         2020, sections 2 and 3. Exponentials, SELU and ridge are in the authors' code only; the code leaves `p_i` out of

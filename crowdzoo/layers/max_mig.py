@@ -91,6 +91,15 @@ class MaxMIG(ConfusionMatrices):
     Raises:
         ValueError: impossible values, or an input of the wrong rank.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import MaxMIG
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> model = CrowdModel(FeatureClassifier(num_features=20, num_classes=3), MaxMIG(num_annotators=5))
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2, 3)
+
     Source:
         P. Cao et al.: Max-MIG: an Information Theoretic Approach for Joint Learning from Crowds. ICLR 2019, section 3.
 

@@ -41,6 +41,16 @@ class PairAnnotators(CrowdLayer):
     Raises:
         ValueError: impossible values, or an input of another shape.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import PairAnnotators
+        >>> probabilities = np.array([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1]], "float32")  # left, right, equal
+        >>> layer = PairAnnotators(num_annotators=5, num_annotations=8)
+        >>> tuple(layer(probabilities, annotators=np.array([[0, 2], [1, 4]])).shape)
+        (2, 2, 3)
+        >>> layer.slopes.tolist()  # before training, everybody is typical
+        [1.0, 1.0, 1.0, 1.0, 1.0]
+
     Source:
         R. Davidson, JASA 65, 1970; the annotators' parameters are those of a two-parameter logistic model.
 

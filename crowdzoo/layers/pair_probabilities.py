@@ -31,6 +31,13 @@ class PairProbabilities(keras.layers.Layer):
         ConfigError: tie is not a finite number.
         ValueError: an input of another shape.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import PairProbabilities
+        >>> scores = np.array([[2.0, 0.0], [1.0, 1.0]], "float32")  # of the left and the right task, for two pairs
+        >>> np.asarray(PairProbabilities()(scores), "float64").round(2).tolist()  # left, right, equal
+        [[0.67, 0.09, 0.24], [0.33, 0.33, 0.33]]
+
     Source:
         R. Davidson: On Extending the Bradley-Terry Model to Accommodate Ties in Paired Comparison Experiments. JASA 65,
         1970, equation 2.4; tie is log nu.

@@ -60,6 +60,18 @@ class PooledConfusions(CrowdLayer):
     Raises:
         ValueError: unknown form, impossible values, or an input of the wrong rank.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import PooledConfusions
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> layer = PooledConfusions(num_annotators=5, form="low-rank", rank=2)
+        >>> model = CrowdModel(FeatureClassifier(num_features=20, num_classes=3), layer)
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2, 3)
+        >>> layer.annotator_accuracies().round(2)[0].tolist()  # of each class, before training
+        [0.8, 0.8, 0.8]
+
     Source:
         One coin and one accuracy a class, errors spread evenly: H. Li, B. Yu: Error Rate Bounds and Iterative Weighted
         Majority Voting for Crowdsourcing, 2014 (homogeneous and class-conditional Dawid-Skene). A common annotator

@@ -70,6 +70,16 @@ class RatingEM(CrowdLayer):
     Raises:
         ValueError: impossible values, or an input of the wrong shape.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import RatingEM
+        >>> from crowdzoo.models import CrowdModel, FeatureRegressor
+        >>> base = FeatureRegressor(num_features=20, center=3.0, unit=1.2)  # mean and deviation of the ratings
+        >>> model = CrowdModel(base, RatingEM(num_annotators=5, center=3.0, unit=1.2))
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2)
+
     Source:
         F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 3 (EM for regression, there with
         precisions only), after V. Raykar et al.: Learning from Crowds. JMLR 2010, section 4. Biases, priors and

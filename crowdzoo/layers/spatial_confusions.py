@@ -55,6 +55,16 @@ class SpatialConfusions(ConfusionMatrices):
     Raises:
         ValueError: impossible values, or an input of the wrong rank.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import SpatialConfusions
+        >>> from crowdzoo.models import CrowdModel, UNet
+        >>> base = UNet(height=8, width=8, num_classes=2, filters=(4, 8))
+        >>> model = CrowdModel(base, SpatialConfusions(num_annotators=5), features="features")
+        >>> images, annotators = np.zeros((2, 8, 8, 3), "float32"), np.array([[0, 2]] * 2)  # labelled by 0 and 2
+        >>> tuple(model({"instances": images, "annotators": annotators}).shape)
+        (2, 8, 8, 2, 2)
+
     Source:
         L. Zhang et al.: Disentangling Human Error from the Ground Truth in Segmentation of Medical Images. NeurIPS
         2020, section 3.

@@ -34,6 +34,14 @@ class Standardization(keras.layers.Layer):
 
     Raises:
         ValueError: only one of mean and variance is given, or they differ in length.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import Standardization
+        >>> layer = Standardization()
+        >>> layer.adapt(np.array([[1.0, 5.0], [3.0, 5.0]]))
+        >>> np.asarray(layer(np.array([[3.0, 5.0]]))).tolist()
+        [[1.0, 0.0]]
     """
 
     def __init__(self, mean: Sequence[float] | None = None, variance: Sequence[float] | None = None, **kwargs: Any):

@@ -59,6 +59,16 @@ class TraceRegularization(ConfusionMatrices):
     Raises:
         ValueError: impossible values, or an input of the wrong rank.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import TraceRegularization
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> layer = TraceRegularization(num_annotators=5, strength=0.01)
+        >>> model = CrowdModel(FeatureClassifier(num_features=20, num_classes=3), layer)
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2, 3)
+
     Source:
         R. Tanno et al.: Learning from Noisy Labels by Regularized Estimation of Annotator Confusion. CVPR 2019,
         equation 4. For masks it is the global form of L. Zhang et al., see `SpatialConfusions`.

@@ -67,6 +67,15 @@ class UnionNet(ConfusionMatrices):
     Raises:
         ValueError: impossible sizes, or an input of the wrong rank.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import UnionNet
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> model = CrowdModel(FeatureClassifier(num_features=20, num_classes=3), UnionNet(num_annotators=5))
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2, 3)
+
     Source:
         H. Wei et al.: Deep Learning From Multiple Noisy Annotators as A Union. IEEE TNNLS 2022, section III.
 

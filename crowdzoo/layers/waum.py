@@ -80,6 +80,15 @@ class WAUM(ConfusionMatrices):
     Raises:
         ValueError: impossible values, or an input of the wrong rank.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import WAUM
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> model = CrowdModel(FeatureClassifier(num_features=20, num_classes=3), WAUM(num_annotators=5, prune=0.05))
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2, 3)
+
     Source:
         T. Lefort, B. Charlier, A. Joly, J. Salmon: Identify Ambiguous Tasks Combining Crowdsourced Labels by Weighting
         Areas Under the Margin. TMLR 2024.

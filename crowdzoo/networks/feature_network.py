@@ -109,6 +109,15 @@ class FeatureClassifier(FeatureNetwork):
     Raises:
         ValueError: impossible sizes.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.models import FeatureClassifier
+        >>> x = np.random.default_rng(0).normal(size=(40, 20)).astype("float32")
+        >>> base = FeatureClassifier(num_features=20, num_classes=4)
+        >>> base.adapt(x)  # mean and variance of the features
+        >>> tuple(base(x).shape)  # probabilities
+        (40, 4)
+
     Source:
         The network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 5
         (LabelMe): one hidden layer of 128 ReLU, dropout 0.5. Batch normalisation: Z. Chu, J. Ma, H. Wang:
@@ -160,6 +169,15 @@ class FeatureRegressor(FeatureNetwork):
 
     Raises:
         ValueError: impossible sizes, center or unit.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.models import FeatureRegressor
+        >>> x = np.random.default_rng(0).normal(size=(40, 20)).astype("float32")
+        >>> base = FeatureRegressor(num_features=20, center=3.0, unit=1.2)  # mean and deviation of the ratings
+        >>> base.adapt(x)  # mean and variance of the features
+        >>> tuple(base(x).shape)
+        (40, 1)
     """
 
     @checked(center=CENTER, unit=UNIT)

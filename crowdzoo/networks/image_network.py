@@ -152,6 +152,13 @@ class ImageClassifier(ImageNetwork):
     Raises:
         ConfigError: impossible sizes, or a backbone that does not take the images.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.models import ImageClassifier
+        >>> base = ImageClassifier(height=16, width=16, num_classes=4, filters=(8, 16))
+        >>> tuple(base(np.zeros((2, 16, 16, 3), "float32")).shape)  # probabilities
+        (2, 4)
+
     Source:
         Residual blocks: K. He, X. Zhang, S. Ren, J. Sun: Deep Residual Learning for Image Recognition. CVPR 2016.
     """
@@ -209,6 +216,13 @@ class ImageRegressor(ImageNetwork):
 
     Raises:
         ConfigError: impossible sizes, or a backbone that does not take the images.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.models import ImageRegressor
+        >>> base = ImageRegressor(height=16, width=16, filters=(8, 16), center=3.0, unit=1.2)
+        >>> tuple(base(np.zeros((2, 16, 16, 3), "float32")).shape)
+        (2, 1)
     """
 
     @checked(center=CENTER, unit=UNIT, head=FLAG)

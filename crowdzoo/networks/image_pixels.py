@@ -42,6 +42,16 @@ class ImagePixels(InstanceEncoder):
 
     Raises:
         ConfigError: a value out of its range.
+
+    Example:
+        >>> import io
+        >>> import PIL.Image
+        >>> from crowdzoo.models import ImagePixels
+        >>> file = io.BytesIO()
+        >>> PIL.Image.new("RGB", (60, 40), "red").save(file, "PNG")
+        >>> pixels = ImagePixels(height=16, width=16).to_numpy([file.getvalue()])
+        >>> pixels.shape, pixels[0, 0, 0].tolist()
+        ((1, 16, 16, 3), [255.0, 0.0, 0.0])
     """
 
     key = "image_pixels"

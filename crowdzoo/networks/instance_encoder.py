@@ -24,6 +24,14 @@ class InstanceEncoder(ABC):
             given, and fills an empty batch.
         per_batch: True encodes instances when a batch is made, each time; False all at once before training, for
             encodings that fit into memory.
+
+    Example:
+        >>> from crowdzoo.models import InstanceEncoder, TextIds
+        >>> encoder = TextIds(["good", "bad"])
+        >>> isinstance(encoder, InstanceEncoder)
+        True
+        >>> encoder.to_numpy(["a good film"]).tolist()
+        [[1, 2, 1]]
     """
 
     key: ClassVar[str]

@@ -47,6 +47,16 @@ class TableColumns(InstanceEncoder):
 
     Raises:
         ConfigError: no columns, other settings of a column, or two columns that would be served under one name.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.models import TableColumns
+        >>> table = {"age": np.array([20.0, 40.0]), "colour": np.array(["red", "blue"])}
+        >>> encoder = TableColumns.from_batches([table])
+        >>> encoder.num_features
+        3
+        >>> encoder.to_numpy(table).tolist()
+        [[-1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]
     """
 
     key = "table_columns"

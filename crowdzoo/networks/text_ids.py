@@ -119,6 +119,12 @@ class TextIds(InstanceEncoder):
     Raises:
         DataError: an empty vocabulary, an empty or repeated word.
         ConfigError: max_length below 1.
+
+    Example:
+        >>> from crowdzoo.models import TextIds
+        >>> encoder = TextIds(["good", "bad"])
+        >>> encoder.to_numpy(["a good film", "bad"]).tolist()  # 1 is the unknown word, 0 is padding
+        [[1, 2, 1], [3, 0, 0]]
     """
 
     key = "text_ids"

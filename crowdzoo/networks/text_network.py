@@ -132,6 +132,15 @@ class TextClassifier(TextNetwork):
 
     Raises:
         ValueError: impossible values.
+
+    Example:
+        >>> from crowdzoo.models import TextClassifier, TextIds
+        >>> encoder = TextIds(["good", "bad"])
+        >>> base = TextClassifier(encoder.num_words, num_classes=4)
+        >>> ids = encoder.to_numpy(["a good film", "bad"])
+        >>> base.adapt(ids)  # weights of the words
+        >>> tuple(base(ids).shape)  # probabilities
+        (2, 4)
     """
 
     @checked(num_classes=replace(CLASSES, optional=True))
@@ -185,6 +194,15 @@ class TextRegressor(TextNetwork):
 
     Raises:
         ValueError: impossible values.
+
+    Example:
+        >>> from crowdzoo.models import TextIds, TextRegressor
+        >>> encoder = TextIds(["good", "bad"])
+        >>> base = TextRegressor(encoder.num_words, center=3.0, unit=1.2)  # mean and deviation of the ratings
+        >>> ids = encoder.to_numpy(["a good film", "bad"])
+        >>> base.adapt(ids)  # weights of the words
+        >>> tuple(base(ids).shape)
+        (2, 1)
 
     Source:
         The convolutional one is the network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section

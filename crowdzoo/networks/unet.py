@@ -40,6 +40,13 @@ class UNet(keras.Model):
     Raises:
         ConfigError: impossible sizes, or an image smaller than the deepest stage needs, `2 ** (len(filters) - 1)`.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.models import UNet
+        >>> base = UNet(height=8, width=8, num_classes=2, filters=(4, 8))
+        >>> tuple(base(np.zeros((1, 8, 8, 3), "float32")).shape)  # probabilities of each pixel
+        (1, 8, 8, 2)
+
     Source:
         O. Ronneberger, P. Fischer, T. Brox: U-Net: Convolutional Networks for Biomedical Image Segmentation. MICCAI
         2015; padded convolutions and batch normalisation are later custom.

@@ -118,6 +118,13 @@ def span_scores(
 
     Raises:
         DataError: another number of sentences or tokens, a tag that the scheme does not have, a code without a class.
+
+    Example:
+        >>> from crowdzoo.metrics import span_scores
+        >>> gold = [["B-PER", "I-PER", "O"], ["O", "B-LOC"]]
+        >>> scores = span_scores(gold, [["B-PER", "I-PER", "O"], ["B-LOC", "I-LOC"]])
+        >>> scores.precision, scores.recall, scores.f1
+        (0.5, 0.5, 0.5)
     """
     check_scheme(scheme)
     if len(gold) != len(predicted):

@@ -179,6 +179,17 @@ class CrowdBatches(_Shuffled):
     Raises:
         DataError: nothing says which row is which task, labelled tasks have no row, no annotation at all, more
             tokens labelled than an instance has, or weights that `checked_weights` refuses.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.models import CrowdBatches
+        >>> task, annotator = [0, 0, 1, 2], ["ann", "bob", "ann", "bob"]
+        >>> annotations = Annotations.from_arrays(task, annotator, ["cat", "cat", "dog", "dog"])
+        >>> batches = CrowdBatches(np.zeros((3, 20)), annotations, tasks=[0, 1, 2], batch_size=3, shuffle=False)
+        >>> inputs, labels = batches[0]
+        >>> inputs["annotators"].tolist(), labels.tolist()  # -1 where a task has fewer labels
+        ([[0, 1], [0, -1], [1, -1]], [[0, 0], [1, -1], [1, -1]])
     """
 
     @checked(batch_size=BATCH)

@@ -38,6 +38,15 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         classes_: names of the classes, [K], in the order of the columns of `predict_proba`.
         annotators_: names of the annotators, [R], as in `model_`; None after plain labels.
         n_features_in_: D.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.models import CrowdClassifier
+        >>> x = np.random.default_rng(0).normal(size=(40, 20)).astype("float32")
+        >>> y = np.random.default_rng(1).integers(4, size=(40, 5))  # a column for each annotator, -1 where missing
+        >>> model = CrowdClassifier(epochs=1, verbose=0).fit(x, y)
+        >>> model.predict_proba(x).shape
+        (40, 4)
     """
 
     kind: ClassVar[str] = "classification"

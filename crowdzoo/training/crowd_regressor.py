@@ -23,6 +23,15 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
         model_: the trained `CrowdModel`.
         annotators_: names of the annotators, [R], as in `model_`; None after plain ratings.
         n_features_in_: D.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.models import CrowdRegressor
+        >>> x = np.random.default_rng(0).normal(size=(40, 20)).astype("float32")
+        >>> y = x[:, :1] + np.random.default_rng(1).normal(size=(40, 5))  # a column for each annotator
+        >>> model = CrowdRegressor(epochs=1, verbose=0).fit(x, y)
+        >>> model.predict(x).shape
+        (40,)
     """
 
     kind: ClassVar[str] = "regression"

@@ -41,6 +41,15 @@ class TrainingData(Protocol):
         num_tasks: N, rows that `targets` need; tasks are numbered 0..N-1.
         num_tokens: T, labelled tokens of the longest task, the second axis of `targets`; for masks their rows and
             columns; None where a task has one label.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.models import ArrayData, TrainingData
+        >>> annotations = Annotations.from_arrays([0, 1], ["ann", "bob"], ["cat", "dog"])
+        >>> data = ArrayData(np.zeros((2, 20), "float32"), annotations, tasks=[0, 1])
+        >>> isinstance(data, TrainingData), data.num_tasks
+        (True, 2)
     """
 
     num_tasks: int
@@ -103,6 +112,15 @@ class ArrayData:
 
     Raises:
         DataError: nothing says which row is which task, or labelled tasks have no row.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.models import ArrayData
+        >>> annotations = Annotations.from_arrays([7, 9, 9], ["ann", "ann", "bob"], ["cat", "dog", "dog"])
+        >>> data = ArrayData(np.zeros((2, 20), "float32"), annotations, tasks=[9, 7])  # the task of each row
+        >>> data.annotations.task_ids.tolist()  # rows
+        [1, 0, 0]
     """
 
     def __init__(

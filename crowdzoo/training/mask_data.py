@@ -32,6 +32,16 @@ class MaskData:
 
     Raises:
         DataError: shapes that do not fit, codes out of range, or no label.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.models import MaskData
+        >>> images = np.zeros((2, 8, 8, 3), "float32")
+        >>> masks = np.zeros((2, 8, 8, 3), "int8")  # one for each of three annotators
+        >>> masks[1, :, :, 2] = -1  # the third annotator did not draw the second image
+        >>> data = MaskData(images, masks, num_annotators=3, num_classes=2)
+        >>> data.num_tasks, data.num_tokens
+        (2, (8, 8))
     """
 
     def __init__(self, x: Any, labels: Any, annotators: Any = None, *, num_annotators: int, num_classes: int):

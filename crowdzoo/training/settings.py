@@ -161,6 +161,12 @@ class TrainingSettings(InstanceSettings):
 
     Raises:
         ConfigError: a value out of its range; it names the setting.
+
+    Example:
+        >>> from crowdzoo.models import TrainingSettings
+        >>> settings = TrainingSettings(method="crowdsourced-layer", arguments={"connection": "VW"}, epochs=20)
+        >>> settings.method, settings.base
+        ('crowdsourced-layer', 'feature-classifier')
     """
 
     hidden: tuple[int, ...] = setting((128,), HIDDEN)  # YAML gives a list
@@ -189,6 +195,12 @@ class TextSettings(InstanceSettings):
 
     Raises:
         ConfigError: a value out of its range; it names the setting.
+
+    Example:
+        >>> from crowdzoo.models import TextSettings
+        >>> settings = TextSettings(method="deep-em", form="convolutional")
+        >>> settings.form, settings.base
+        ('convolutional', 'text-classifier')
     """
 
     form: str | None = setting(None, Choice(FORMS, optional=True))
@@ -295,6 +307,12 @@ class TableSettings(TrainingSettings):
 
     Raises:
         ConfigError: a value out of its range; it names the setting.
+
+    Example:
+        >>> from crowdzoo.models import TableSettings
+        >>> settings = TableSettings(inputs={"zip": "category"}, max_categories=100)
+        >>> settings.method, settings.base
+        ('ccem', 'table-classifier')
     """
 
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -383,6 +401,12 @@ class TaggerSettings(Settings):
 
     Raises:
         ConfigError: a value out of its range; it names the setting.
+
+    Example:
+        >>> from crowdzoo.models import TaggerSettings
+        >>> settings = TaggerSettings(crf=True, epochs=10)
+        >>> settings.method, settings.kind
+        ('crowdsourced-layer', 'sequence')
     """
 
     embedding: int = setting(100, UNITS)

@@ -124,6 +124,17 @@ class DawidSkene(Incremental, Iterative):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import DawidSkene
+        >>> task, annotator = [1, 1, 1, 2, 2, 2, 3, 3, 3], ["ann", "bob", "cem"] * 3
+        >>> labels = ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat", "cat"]
+        >>> result = DawidSkene().fit(Annotations.from_arrays(task, annotator, labels))
+        >>> result.classes[result.labels].tolist()
+        ['cat', 'dog', 'cat']
+        >>> result.confusions.shape  # annotator, true class, class that the annotator said
+        (3, 2, 2)
+
     Needs:
         About ten annotations of each class by each annotator, who do not copy each other.
 

@@ -72,6 +72,15 @@ class EBCC(Iterative):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import EBCC
+        >>> task, annotator = [1, 1, 1, 2, 2, 2, 3, 3, 3], ["ann", "bob", "cem"] * 3
+        >>> labels = ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat", "cat"]
+        >>> result = EBCC(subtypes=2, num_starts=4).fit(Annotations.from_arrays(task, annotator, labels))
+        >>> result.classes[result.labels].tolist()
+        ['cat', 'dog', 'cat']
+
     Needs:
         Few classes and many annotations; time.
 

@@ -139,6 +139,15 @@ class HierarchicalDawidSkene(Incremental, Iterative):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import HierarchicalDawidSkene
+        >>> task, annotator = [1, 1, 1, 2, 2, 2, 3, 3, 3], ["ann", "bob", "cem"] * 3
+        >>> labels = ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat", "cat"]
+        >>> result = HierarchicalDawidSkene().fit(Annotations.from_arrays(task, annotator, labels))
+        >>> result.classes[result.labels].tolist()
+        ['cat', 'dog', 'cat']
+
     Needs:
         Annotators who do not make the same errors; few annotations by an annotator are enough.
 

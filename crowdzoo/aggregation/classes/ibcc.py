@@ -135,6 +135,17 @@ class IBCC(Incremental, Iterative):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import IBCC
+        >>> task, annotator = [1, 1, 1, 2, 2, 2, 3, 3, 3], ["ann", "bob", "cem"] * 3
+        >>> labels = ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat", "cat"]
+        >>> result = IBCC().fit(Annotations.from_arrays(task, annotator, labels))
+        >>> result.classes[result.labels].tolist()
+        ['cat', 'dog', 'cat']
+        >>> result.posteriors.shape  # task, class
+        (3, 2)
+
     Needs:
         Annotators who are right more often than not, and do not copy each other.
 

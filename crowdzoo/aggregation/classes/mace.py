@@ -160,6 +160,17 @@ class MACE(Iterative):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import MACE
+        >>> task, annotator = [1, 1, 1, 2, 2, 2, 3, 3, 3], ["ann", "bob", "cem"] * 3
+        >>> labels = ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat", "dog"]
+        >>> result = MACE().fit(Annotations.from_arrays(task, annotator, labels))
+        >>> result.classes[result.labels].tolist()
+        ['cat', 'dog', 'cat']
+        >>> str(result.annotators[result.skills.argmin()])  # who says "dog" whatever the task is
+        'cem'
+
     Needs:
         Annotators who are not worse than chance.
 

@@ -96,6 +96,17 @@ class MajorityVote(Aggregator):
     Raises:
         ConfigError: a setting that is not one of those above.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import MajorityVote
+        >>> task, annotator = [1, 1, 1, 2, 2, 2], ["ann", "bob", "cem"] * 2
+        >>> annotations = Annotations.from_arrays(task, annotator, ["cat", "cat", "dog", "dog", "dog", "dog"])
+        >>> result = MajorityVote().fit(annotations)
+        >>> result.classes[result.labels].tolist()
+        ['cat', 'dog']
+        >>> result.posteriors.round(2).tolist()  # shares of the votes for cat and dog
+        [[0.67, 0.33], [0.0, 1.0]]
+
     Needs:
         Several annotations a task.
 

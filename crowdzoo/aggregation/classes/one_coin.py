@@ -106,6 +106,17 @@ class OneCoinDawidSkene(Incremental, Iterative):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import OneCoinDawidSkene
+        >>> task, annotator = [1, 1, 1, 2, 2, 2, 3, 3, 3], ["ann", "bob", "cem"] * 3
+        >>> labels = ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat", "cat"]
+        >>> result = OneCoinDawidSkene().fit(Annotations.from_arrays(task, annotator, labels))
+        >>> result.classes[result.labels].tolist()
+        ['cat', 'dog', 'cat']
+        >>> str(result.annotators[result.skills.argmin()])  # who is wrong most often
+        'cem'
+
     Needs:
         Annotators whose errors do not depend on the class.
 

@@ -89,6 +89,17 @@ class Wawa(Aggregator):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import Wawa
+        >>> task, annotator = [1, 1, 1, 2, 2, 2], ["ann", "bob", "cem"] * 2
+        >>> annotations = Annotations.from_arrays(task, annotator, ["cat", "cat", "dog", "dog", "dog", "dog"])
+        >>> result = Wawa().fit(annotations)
+        >>> result.classes[result.labels].tolist()
+        ['cat', 'dog']
+        >>> dict(zip(result.annotators.tolist(), result.skills.tolist(), strict=True))  # agreement with the vote
+        {'ann': 1.0, 'bob': 1.0, 'cem': 0.5}
+
     Needs:
         A majority that is mostly right.
 

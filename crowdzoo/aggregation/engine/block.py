@@ -45,6 +45,14 @@ class Block:
 
     Raises:
         DataError: lengths differ, a code is negative or beyond 32 bits, or an annotation's task is not in `tasks`.
+
+    Example:
+        >>> from crowdzoo.aggregation import Block
+        >>> block = Block(task_ids=[1, 0, 1], annotator_ids=[0, 0, 1], labels=[2, 0, 2])
+        >>> block.tasks.tolist(), block.starts.tolist()
+        ([0, 1], [0, 1, 3])
+        >>> block.labels.tolist()  # sorted by task
+        [0, 2, 2]
     """
 
     starts: NDArray[np.int64]

@@ -18,6 +18,13 @@ class MostFrequentText(ChosenText):
         unit: what an edit changes, where the distance decides: "words", or "characters" for scripts without blanks.
         normalize: what does not count: "blanks" (only their number), "case", "punctuation", or both ("words").
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import MostFrequentText
+        >>> texts = Annotations.from_arrays([1, 1, 1], ["ann", "bob", "cem"], ["42", "42", "24"], kind="free-text")
+        >>> MostFrequentText().fit(texts).texts.tolist()
+        ['42']
+
     Needs:
         Short texts, which several annotators write alike: final answers of language models, names, numbers.
 

@@ -40,6 +40,17 @@ class TextAggregation(Result):
         normalize: what does not count when texts are compared; see `normalized`.
         annotations_per_task: int64 [N].
         annotations_per_annotator: int64 [R].
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import MostFrequentText
+        >>> words = ["a cat", "a cat", "a hat"]
+        >>> texts = Annotations.from_arrays([1, 1, 1], ["ann", "bob", "cem"], words, kind="free-text")
+        >>> result = MostFrequentText().fit(texts)
+        >>> result.texts.tolist()
+        ['a cat']
+        >>> result.agreement.tolist()  # of each annotator with the texts
+        [1.0, 1.0, 0.5]
     """
 
     kind: ClassVar[str] = "free-text"

@@ -31,6 +31,15 @@ class TextHRRASA(TextRASA):
         lambda_emb: weight of the vectors.
         lambda_out: weight of the tokens.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import TextHRRASA
+        >>> task, annotator = [1, 1, 1, 2, 2, 2], ["ann", "bob", "cem"] * 2
+        >>> words = ["a cat sat", "a cat sat", "cats", "the dog ran", "the dog ran", "go"]
+        >>> texts = Annotations.from_arrays(task, annotator, words, kind="free-text")
+        >>> TextHRRASA().fit(texts).texts.tolist()
+        ['a cat sat', 'the dog ran']
+
     Needs:
         Three texts a task or more; annotators with several tasks.
 

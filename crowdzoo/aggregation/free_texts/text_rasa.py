@@ -40,6 +40,15 @@ class TextRASA(ChosenText):
         corrected: whether distances are divided by what the others weigh; False is the method as it was published, and
             as Crowd-Kit has it.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import TextRASA
+        >>> task, annotator = [1, 1, 1, 2, 2, 2], ["ann", "bob", "cem"] * 2
+        >>> words = ["a cat sat", "a cat sat", "cats", "the dog ran", "the dog ran", "go"]
+        >>> texts = Annotations.from_arrays(task, annotator, words, kind="free-text")
+        >>> TextRASA().fit(texts).texts.tolist()
+        ['a cat sat', 'the dog ran']
+
     Needs:
         Annotators with several tasks.
 

@@ -31,6 +31,18 @@ class AnnotatorBradleyTerry(PreferenceMethod):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import AnnotatorBradleyTerry
+        >>> left, right, annotator = ["a", "a", "b"] * 3, ["b", "c", "c"] * 3, ["ann"] * 3 + ["bob"] * 3 + ["cem"] * 3
+        >>> answers = ["left"] * 6 + ["right"] * 3
+        >>> preferences = Annotations.from_arrays(left, annotator, answers, right=right, kind="preference")
+        >>> result = AnnotatorBradleyTerry().fit(preferences)
+        >>> str(result.tasks[result.scores.argmax()])  # the best task
+        'a'
+        >>> str(result.annotators[result.slopes.argmin()])  # whose answers follow the scores least
+        'cem'
+
     Needs:
         Tasks that comparisons connect, and annotators with several comparisons each.
 

@@ -41,6 +41,16 @@ class BradleyTerry(PreferenceMethod):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import BradleyTerry
+        >>> preferences = Annotations.from_arrays(
+        ...     ["a", "a", "b"], ["ann", "bob", "cem"], ["left"] * 3, right=["b", "c", "c"], kind="preference"
+        ... )
+        >>> result = BradleyTerry().fit(preferences)
+        >>> dict(zip(result.tasks.tolist(), result.ranks.tolist(), strict=True))
+        {'a': 1, 'b': 2, 'c': 3}
+
     Needs:
         Tasks that comparisons connect.
 

@@ -28,6 +28,17 @@ class CrowdBT(PreferenceMethod):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import CrowdBT
+        >>> left, right, annotator = ["a", "a", "b"] * 3, ["b", "c", "c"] * 3, ["ann"] * 3 + ["bob"] * 3 + ["cem"] * 3
+        >>> answers = ["left"] * 6 + ["right"] * 3
+        >>> result = CrowdBT().fit(Annotations.from_arrays(left, annotator, answers, right=right, kind="preference"))
+        >>> str(result.tasks[result.scores.argmax()])  # the best task
+        'a'
+        >>> str(result.annotators[result.shares.argmin()])  # who follows the scores least often
+        'cem'
+
     Needs:
         Tasks that comparisons connect, and annotators with several comparisons each.
 

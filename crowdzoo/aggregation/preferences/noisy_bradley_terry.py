@@ -31,6 +31,18 @@ class NoisyBradleyTerry(PreferenceMethod):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import NoisyBradleyTerry
+        >>> left, right, annotator = ["a", "a", "b"] * 3, ["b", "c", "c"] * 3, ["ann"] * 3 + ["bob"] * 3 + ["cem"] * 3
+        >>> answers = ["left"] * 6 + ["right"] * 3
+        >>> preferences = Annotations.from_arrays(left, annotator, answers, right=right, kind="preference")
+        >>> result = NoisyBradleyTerry().fit(preferences)
+        >>> str(result.tasks[result.scores.argmax()])  # the best task
+        'a'
+        >>> str(result.annotators[result.shares.argmin()])  # who guesses most often
+        'cem'
+
     Needs:
         Tasks that comparisons connect, and annotators with several comparisons each.
 

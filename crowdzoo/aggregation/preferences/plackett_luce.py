@@ -43,6 +43,15 @@ class PlackettLuce(Aggregator):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo.aggregation import PlackettLuce
+        >>> from crowdzoo.tables import Rankings
+        >>> task, annotator = ["a", "b", "c", "a", "c", "b"], ["ann"] * 3 + ["bob"] * 3
+        >>> rankings = Rankings.from_arrays(task, annotator, rank=[1, 2, 3, 1, 2, 3])
+        >>> result = PlackettLuce().fit(rankings)
+        >>> str(result.tasks[result.scores.argmax()])  # the best task
+        'a'
+
     Source:
         R. L. Plackett: The Analysis of Permutations. Applied Statistics 24, 1975; R. D. Luce: Individual Choice
         Behavior. 1959. Slopes of annotators as in `AnnotatorBradleyTerry`.

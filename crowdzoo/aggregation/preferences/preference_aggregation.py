@@ -52,6 +52,18 @@ class PreferenceAggregation(Result):
         annotations_per_annotator: int64 [R].
         skills: `slopes` or `shares`, whichever the method has, [R].
         method: the algorithm's name, as in `crowdzoo.aggregation.PREFERENCE_METHODS`.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import BradleyTerry
+        >>> preferences = Annotations.from_arrays(
+        ...     ["a", "a", "b"], ["ann", "bob", "cem"], ["left"] * 3, right=["b", "c", "c"], kind="preference"
+        ... )
+        >>> result = BradleyTerry().fit(preferences)
+        >>> result.ranks.tolist()  # of a, b and c
+        [1, 2, 3]
+        >>> bool(result.probabilities([0], [2])[0, 0] > 0.5)  # whether a is likely to be preferred to c
+        True
     """
 
     files: ClassVar[tuple[str, ...]] = ("tasks.parquet", "pairs.parquet", "annotators.parquet", "summary.json")

@@ -44,6 +44,16 @@ class RatingAggregation(Result):
         annotations_per_task: int64 [N]; 0 marks the tasks whose estimate is only the mean of the others.
         annotations_per_annotator: int64 [R].
         method: the algorithm's name, as in `crowdzoo.aggregation.RATING_METHODS`.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import RatingMean
+        >>> ratings = Annotations.from_arrays([1, 1, 2, 2], ["ann", "bob"] * 2, [3, 4, 1, 2], kind="regression")
+        >>> result = RatingMean().fit(ratings)
+        >>> result.estimates.tolist()
+        [3.5, 1.5]
+        >>> result.annotations_per_task.tolist()
+        [2, 2]
     """
 
     kind: ClassVar[str] = "regression"

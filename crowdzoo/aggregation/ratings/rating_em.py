@@ -83,6 +83,17 @@ class RatingEM(Aggregator):
     Raises:
         ConfigError: a setting out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import RatingEM
+        >>> task, annotator = [task for task in range(5) for _ in "abc"], ["ann", "bob", "cem"] * 5
+        >>> values = [1, 2, 1, 3, 4, 3, 5, 6, 4, 2, 3, 2, 4, 5, 4]  # bob rates about one higher
+        >>> result = RatingEM().fit(Annotations.from_arrays(task, annotator, values, kind="regression"))
+        >>> result.estimates.shape
+        (5,)
+        >>> str(result.annotators[result.biases.argmax()])  # the mildest annotator
+        'bob'
+
     Source:
         The model with biases and precisions is that of V. Raykar et al.: Learning from Crowds. JMLR 2010, section 4
         (regression; there without biases), and of F. Rodrigues et al.: Learning Supervised Topic Models for

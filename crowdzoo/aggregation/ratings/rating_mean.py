@@ -29,6 +29,13 @@ class RatingMean(PlainRatings):
     Raises:
         ConfigError: a setting out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import RatingMean
+        >>> ratings = Annotations.from_arrays([1, 1, 2, 2], ["ann", "bob"] * 2, [3, 4, 1, 2], kind="regression")
+        >>> RatingMean().fit(ratings).estimates.tolist()
+        [3.5, 1.5]
+
     Needs:
         Several ratings a task.
 

@@ -24,6 +24,14 @@ class RatingMedian(PlainRatings):
         low: lowest rating of the scale, or None for any.
         high: highest rating of the scale, or None for any.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import RatingMedian
+        >>> task, annotator = [1, 1, 1, 2], ["ann", "bob", "cem", "ann"]
+        >>> ratings = Annotations.from_arrays(task, annotator, [3, 4, 10, 2], kind="regression")
+        >>> RatingMedian().fit(ratings).estimates.tolist()
+        [4.0, 2.0]
+
     Needs:
         Several ratings a task, better an odd number.
 

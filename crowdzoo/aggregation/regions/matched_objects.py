@@ -33,6 +33,16 @@ class MatchedObjects(Aggregator):
         least: mean intersection over union of an object's regions, at least.
         exists: the method for classes. Dawid-Skene's matrices say how often an annotator misses and invents objects.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import MatchedObjects
+        >>> image = '{"size": [40, 60], "regions": [{"category": "cat", "bbox": [%d, 9, 20, 20]}]}'
+        >>> marked = [image % left for left in (9, 9, 8)]
+        >>> boxes = Annotations.from_arrays([1, 1, 1], ["ann", "bob", "cem"], marked, kind="region")
+        >>> result = MatchedObjects().fit(boxes)
+        >>> [(region.label, region.shape) for region in result.marked[0].regions]
+        [('cat', (9.0, 9.0, 20.0, 20.0))]
+
     Needs:
         Three annotators an image or more; things that can be counted.
 

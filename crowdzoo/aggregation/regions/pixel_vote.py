@@ -25,6 +25,15 @@ class PixelVote(Aggregator):
     Who saw an image and marked nothing votes against every pixel. Each class is decided for itself, so that a pixel may
     have two. Where nobody marked anything, there is no region. An image has one region a class.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import PixelVote
+        >>> image = '{"size": [4, 6], "regions": [{"category": "cat", "bbox": [%d, 1, 2, 2]}]}'
+        >>> marked = [image % left for left in (1, 1, 2)]
+        >>> result = PixelVote().fit(Annotations.from_arrays([1, 1, 1], ["ann", "bob", "cem"], marked, kind="region"))
+        >>> result.marked[0].boxes.tolist()  # left, top, width, height
+        [[1.0, 1.0, 2.0, 2.0]]
+
     Needs:
         Three annotators an image or more.
 

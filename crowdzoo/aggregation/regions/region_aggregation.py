@@ -41,6 +41,17 @@ class RegionAggregation(Result):
         specificity: share of the other pixels that an annotator does not mark, likewise.
         annotations_per_task: int64 [N].
         annotations_per_annotator: int64 [R].
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import PixelVote
+        >>> image = '{"size": [4, 6], "regions": [{"category": "cat", "bbox": [%d, 1, 2, 2]}]}'
+        >>> marked = [image % left for left in (1, 1, 2)]
+        >>> result = PixelVote().fit(Annotations.from_arrays([1, 1, 1], ["ann", "bob", "cem"], marked, kind="region"))
+        >>> [region.label for region in result.marked[0].regions]
+        ['cat']
+        >>> result.agreement.tolist()  # of each annotator with the result
+        [1.0, 1.0, 0.5]
     """
 
     kind: ClassVar[str] = "region"

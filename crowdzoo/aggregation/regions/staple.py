@@ -28,6 +28,15 @@ class STAPLE(PixelVote):
         max_iter: most iterations.
         tol: they end when no sensitivity and no specificity changes by more.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import STAPLE
+        >>> image = '{"size": [4, 6], "regions": [{"category": "cat", "bbox": [%d, 1, 2, 2]}]}'
+        >>> marked = [image % left for left in (1, 1, 2)]
+        >>> result = STAPLE().fit(Annotations.from_arrays([1, 1, 1], ["ann", "bob", "cem"], marked, kind="region"))
+        >>> str(result.annotators[result.sensitivity[:, 0].argmin()])  # who misses the most pixels
+        'cem'
+
     Needs:
         Three annotators an image or more; masks that mostly lie in the same place.
 

@@ -44,6 +44,15 @@ class BayesianSequenceCombination(ChainMethod):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import BayesianSequenceCombination
+        >>> task, position, annotator = [1] * 9, [0, 1, 2] * 3, ["ann"] * 3 + ["bob"] * 3 + ["cem"] * 3
+        >>> tags = ["B-PER", "I-PER", "O", "B-PER", "I-PER", "O", "O", "B-PER", "O"]
+        >>> annotations = Annotations.from_arrays(task, annotator, tags, position=position, kind="sequence")
+        >>> BayesianSequenceCombination().fit(annotations).tags()
+        [['B-PER', 'I-PER', 'O']]
+
     Needs:
         Sentences; tags that hang together.
 

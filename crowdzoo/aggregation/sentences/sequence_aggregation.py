@@ -67,6 +67,18 @@ class SequenceAggregation(Result):
             who have a span there, label_share of these who gave it the label, text, and fragments as in files of spans,
             None of a span in one piece. The labels have the `outermost` of them. None: the labels have all.
         notes: sentences on what to check before using the result; see `notes_against_tags`. Empty as a rule.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import SpanMajorityVote
+        >>> task, position, annotator = [1] * 9, [0, 1, 2] * 3, ["ann"] * 3 + ["bob"] * 3 + ["cem"] * 3
+        >>> tags = ["B-PER", "I-PER", "O", "B-PER", "I-PER", "O", "O", "B-PER", "O"]
+        >>> annotations = Annotations.from_arrays(task, annotator, tags, position=position, kind="sequence")
+        >>> result = SpanMajorityVote().fit(annotations)
+        >>> result.tags_of(0)
+        ['B-PER', 'I-PER', 'O']
+        >>> result.spans_of(0)
+        [Span(type='PER', start=0, end=2)]
     """
 
     posteriors: NDArray[np.float64]

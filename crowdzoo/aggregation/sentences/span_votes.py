@@ -45,6 +45,15 @@ class SpanVotes(Aggregator):
     Raises:
         ConfigError: a setting that is out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import SpanVotes
+        >>> task, position, annotator = [1] * 9, [0, 1, 2] * 3, ["ann"] * 3 + ["bob"] * 3 + ["cem"] * 3
+        >>> tags = ["B-PER", "I-PER", "O", "B-PER", "I-PER", "O", "B-PER", "O", "O"]
+        >>> annotations = Annotations.from_arrays(task, annotator, tags, position=position, kind="sequence")
+        >>> SpanVotes().fit(annotations).spans_of(0)
+        [Span(type='PER', start=0, end=2)]
+
     Needs:
         Several annotators a sentence.
 

@@ -44,6 +44,15 @@ class TokenAggregation(Aggregator):
     Raises:
         ConfigError: an unknown method or setting, or a value out of range.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import TokenAggregation
+        >>> task, position, annotator = [1] * 9, [0, 1, 2] * 3, ["ann"] * 3 + ["bob"] * 3 + ["cem"] * 3
+        >>> tags = ["B-PER", "I-PER", "O", "B-PER", "I-PER", "O", "O", "B-PER", "O"]
+        >>> annotations = Annotations.from_arrays(task, annotator, tags, position=position, kind="sequence")
+        >>> TokenAggregation("majority-vote").fit(annotations).tags()
+        [['B-PER', 'I-PER', 'O']]
+
     Needs:
         What the method for classes needs, a token being a task.
 

@@ -30,6 +30,13 @@ class Sizes:
         head: whether the base ends in the estimate. False: in its last hidden layer, for crowd layers that use
             one (`DoctorNet`).
         num_annotations: A, of pairs that are learned from; None for other labels.
+
+    Example:
+        >>> from crowdzoo.models import Sizes, TrainingSettings, build_model
+        >>> sizes = Sizes(num_annotators=5, num_classes=4, num_features=20)
+        >>> model = build_model(TrainingSettings(method="ccem"), sizes)
+        >>> model.crowd.num_annotators
+        5
     """
 
     num_annotators: int | None = None
