@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.errors import ConfigError, Setting, unknown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds import kind_of
 from crowdzoo.label_studio.client import PAGE_SIZE, Client, LabelStudioError
@@ -123,7 +123,8 @@ class Project:
         if field is not None:
             raise ConfigError(unknown("field", field, controls))
         listed = ", ".join(f"{name} ({each.tag})" for name, each in controls.items())
-        raise ConfigError(f"project {self.number} asks several questions: choose one with field=NAME: {listed}.")
+        choice = Setting("field", "NAME")
+        raise ConfigError(f"project {self.number} asks several questions: choose one with {choice}: {listed}.")
 
     def pull(self) -> Counter[str]:
         """Asks the server what changed since the last time, everything at first. An interrupted pull is continued.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.errors import BadRow, DataError
+from crowdzoo.errors import BadRow, DataError, Setting
 from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
@@ -39,7 +39,6 @@ _FORMS = {
     "rectanglelabels": "height", "polygonlabels": "points", "brushlabels": "rle", "ellipselabels": "radiusX",
     "bitmasklabels": "imageDataURL",
 }  # fmt: skip
-_SIDES = "columns='left=FIRST,right=SECOND'"
 _LABELS = ("labels", "hypertextlabels", "paragraphlabels", "choices", "taxonomy")
 
 
@@ -131,7 +130,8 @@ def _side(record: Record, side: str, columns: Mapping[str, str]) -> str:
     if not columns:
         return f"{record.task}/{side}"
     column = columns.get(side, side)
-    return id_text(f"data.{column}", record.data.get(column), f"is missing. Name the columns: {_SIDES}.")
+    sides = Setting("columns", {"left": "FIRST", "right": "SECOND"})
+    return id_text(f"data.{column}", record.data.get(column), f"is missing. Name the columns: {sides}.")
 
 
 def _of_list(key: str, ranker: Any, record: Record, named: str | None) -> Iterator[tuple[str, str, str]]:
