@@ -55,7 +55,13 @@ class LazyAdam(keras.optimizers.Adam):
             for: each would go through every row at every step.
 
     Example:
-        >>> model.compile(crowdzoo.optimizers.LazyAdam(1e-3))
+        >>> from crowdzoo.layers import ConfusionMatrices
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> from crowdzoo.optimizers import LazyAdam
+        >>> model = CrowdModel(FeatureClassifier(num_features=20, num_classes=3), ConfusionMatrices(num_annotators=5))
+        >>> model.compile(LazyAdam(learning_rate=1e-3))
+        >>> type(model.optimizer).__name__
+        'LazyAdam'
 
     Source:
         D. Kingma, J. Ba: Adam: A Method for Stochastic Optimization. ICLR 2015, Algorithm 1 in the order of section 2.

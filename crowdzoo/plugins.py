@@ -70,11 +70,15 @@ def register(sort: str, name: str) -> Callable[[_Thing], _Thing]:
         ConfigError: another sort, a name that cannot be written among others, or that another class or function has.
 
     Example:
+        >>> import numpy as np
+        >>> import crowdzoo
         >>> @crowdzoo.register("aggregator", "three-rounds")
         ... class ThreeRounds(crowdzoo.aggregation.Aggregator):
         ...     def fit(self, annotations):
         ...         return crowdzoo.aggregation.Wawa(num_rounds=3).fit(annotations)
-        >>> crowdzoo.compare(annotations, methods=["three-rounds", "dawid-skene"]).frame
+        >>> annotations = crowdzoo.Annotations.from_dense(np.stack([np.arange(40) % 2] * 3, axis=1))
+        >>> sorted(crowdzoo.compare(annotations, methods=["three-rounds", "dawid-skene"]).frame["method"])
+        ['dawid-skene', 'majority-vote', 'three-rounds']
     """
     if sort not in SORTS:
         raise ConfigError(unknown("sort of what is registered", sort, SORTS))

@@ -126,6 +126,17 @@ def calibrate(
     Raises:
         DataError: fewer than 20 annotated tasks have gold, the gold tasks were known when the aggregation was fitted,
             or annotations, aggregation and gold do not fit each other.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import MajorityVote, calibrate
+        >>> truth = np.arange(200) % 2
+        >>> annotations = Annotations.from_dense(np.stack([truth, truth, 1 - truth], axis=1))  # the third is wrong
+        >>> gold = np.where(np.arange(200) < 50, truth, -1)  # the class of 50 tasks is known
+        >>> result = calibrate(MajorityVote().fit(annotations), annotations, gold)
+        >>> bool((result.labels == truth).all()), len(result.accuracy_interval)
+        (True, 3)
     """
     check_classification(annotations, "calibrate")
     codes = checked_gold(gold, annotations.num_tasks, annotations.num_classes)

@@ -39,6 +39,14 @@ def create(method: str, *, kind: str = "classification", **settings: Any) -> Any
 
     Raises:
         ConfigError: an unknown method, kind or setting (with the nearest known one), or a value out of range.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import create
+        >>> annotations = Annotations.from_arrays([1, 1, 1], ["ann", "bob", "cem"], ["cat", "cat", "dog"])
+        >>> result = create("dawid-skene", max_iter=50).fit(annotations)
+        >>> result.classes[result.labels].tolist()
+        ['cat']
     """
     Choice(METHODS_OF).checked("", "kind of annotations", kind)
     methods = METHODS_OF[kind]

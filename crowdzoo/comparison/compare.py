@@ -166,6 +166,7 @@ def compare(
         intervals for test error. NeurIPS 2020, theorem 1 and equation 4.
 
     Example:
+        >>> import crowdzoo
         >>> labelme = crowdzoo.datasets.load_labelme()
         >>> found = crowdzoo.compare(labelme.annotations, gold=labelme.gold, methods=["dawid-skene", "wawa"])
         >>> found.best.name, round(float(found.frame.loc[0, "score"]), 3)

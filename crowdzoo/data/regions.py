@@ -105,6 +105,7 @@ class MarkedImage:
         image_id: number of the image in a file of COCO; None: unknown.
 
     Examples:
+        >>> from crowdzoo.data.regions import MarkedImage
         >>> image = MarkedImage.of((4, 6), [{"category": "cat", "bbox": [1, 1, 2, 3]}])
         >>> image.text
         '{"size": [4, 6], "regions": [{"category": "cat", "bbox": [1.0, 1.0, 2.0, 3.0]}]}'

@@ -57,6 +57,7 @@ class Client:
         ConfigError: no http(s) address, or an empty token. Methods raise it where the server refuses the token.
 
     Example:
+        >>> from crowdzoo.label_studio import Client
         >>> client = Client("http://127.0.0.1:8080/", "token")
         >>> client
         Client('http://127.0.0.1:8080')

@@ -47,6 +47,8 @@ class Project:
         ConfigError: no token, a folder of another project, or what `Client` refuses.
 
     Example:
+        >>> from crowdzoo.aggregation import DawidSkene
+        >>> from crowdzoo.label_studio import Project
         >>> project = Project("http://127.0.0.1:8080", 1, "token")
         >>> project
         Project('http://127.0.0.1:8080', 1)

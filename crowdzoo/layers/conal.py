@@ -71,11 +71,16 @@ class CoNAL(CrowdLayer):
         ValueError: impossible values, an input of the wrong rank, or no features.
 
     Example:
-        >>> base = FeatureClassifier(num_features=20, num_classes=annotations.num_classes)
-        >>> base.adapt(x)
-        >>> model = CrowdModel(base, CoNAL(annotations.num_annotators), features="standardize")
-        >>> model.fit(x, annotations, epochs=20)
-        >>> model.crowd.common_confusion()
+        >>> import numpy as np
+        >>> from crowdzoo.layers import CoNAL
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> base = FeatureClassifier(num_features=20, num_classes=3)
+        >>> model = CrowdModel(base, CoNAL(num_annotators=5), features="standardize")  # features of about unit size
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2, 3)
+        >>> model.crowd.common_confusion().shape
+        (3, 3)
 
     Source:
         Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions. AAAI 2021, section 4.

@@ -78,6 +78,8 @@ class CrowdsourcedLayer(CrowdLayer):
         ValueError: unknown kind or connection, impossible sizes, or an input of the wrong rank.
 
     Example:
+        >>> import keras
+        >>> from crowdzoo.layers import CrowdsourcedLayer
         >>> model = keras.Sequential([keras.layers.Input((20,)), keras.layers.Dense(4, activation="softmax")])
         >>> model.add(CrowdsourcedLayer(num_annotators=59, connection="MW"))
         >>> model.output_shape

@@ -92,9 +92,14 @@ class DoctorNet(CrowdLayer):
         ValueError: impossible values, or an input of the wrong shape.
 
     Example:
-        >>> base = FeatureClassifier(num_features=20, num_classes=None)
-        >>> model = CrowdModel(base, DoctorNet(annotations.num_annotators, annotations.num_classes, weighted=True))
-        >>> model.fit(x, annotations, epochs=100)
+        >>> import numpy as np
+        >>> from crowdzoo.layers import DoctorNet
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> base = FeatureClassifier(num_features=20, num_classes=None)  # ends in its hidden layer
+        >>> model = CrowdModel(base, DoctorNet(num_annotators=5, num_classes=3, weighted=True))
+        >>> x, annotators = np.zeros((4, 20), "float32"), np.array([[0, 2]] * 4)  # 4 tasks, labelled by 0 and 2
+        >>> tuple(model({"instances": x, "annotators": annotators}).shape)
+        (4, 2, 3)
 
     Source:
         M. Guan, V. Gulshan, A. Dai, G. Hinton: Who Said What: Modeling Individual Labelers Improves Classification.

@@ -40,6 +40,13 @@ def load_backbone(backbone: str, weights: str | Path | None = None, *, height: i
     Raises:
         DataError: no such file, or one that does not fit.
         ConfigError: unknown network, images that are too small for it, or weights in addition to a `.keras` file.
+
+    Example:
+        >>> from crowdzoo.models import ImageClassifier, load_backbone
+        >>> backbone = load_backbone("MobileNet", height=32, width=32)  # weights=PATH: trained ones
+        >>> base = ImageClassifier(32, 32, num_classes=4, backbone=backbone, pixel_scale="-1 to 1")
+        >>> base.count_params() > backbone.count_params()
+        True
     """
     if backbone.endswith(".keras"):
         if weights is not None:

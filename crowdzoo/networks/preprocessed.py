@@ -35,10 +35,14 @@ class Preprocessed(keras.Model):
         ConfigError: there is no preprocessor.
 
     Example:
+        >>> import keras
+        >>> import numpy as np
+        >>> from crowdzoo.models import Preprocessed
         >>> words = keras.layers.TextVectorization(vocabulary=["good", "bad"], output_sequence_length=3)
         >>> average = [keras.layers.Embedding(4, 8), keras.layers.GlobalAveragePooling1D()]
         >>> base = keras.Sequential([keras.Input((3,)), *average, keras.layers.Dense(4, activation="softmax")])
-        >>> model = CrowdModel(Preprocessed(base, words), CrowdsourcedLayer(annotations.num_annotators))
+        >>> Preprocessed(base, words).predict(np.array(["a good film", "bad"], object), verbose=0).shape
+        (2, 4)
     """
 
     def __init__(self, base: keras.Model, preprocessor: Any = None, shape: Any = None, **kwargs: Any):

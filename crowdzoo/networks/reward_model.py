@@ -46,11 +46,16 @@ class RewardModel(keras.Model):
         ConfigError: a scorer that is not a functional or sequential model, or gives another shape.
 
     Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import PairAnnotators
+        >>> from crowdzoo.models import CrowdModel, FeatureRegressor, RewardModel
         >>> base = RewardModel(FeatureRegressor(num_features=20))
-        >>> pairs, table = preferences.pairs()
-        >>> model = CrowdModel(base, PairAnnotators(table.num_annotators, len(table)))
-        >>> model.fit({"left": x[pairs[:, 0]], "right": x[pairs[:, 1]]}, table, epochs=20)
-        >>> base.scorer.predict(x)
+        >>> model = CrowdModel(base, PairAnnotators(num_annotators=5, num_annotations=40))
+        >>> x = np.zeros((4, 20), "float32")
+        >>> tuple(model({"left": x, "right": x}).shape)  # probabilities of left, right and equal
+        (4, 3)
+        >>> tuple(base.scorer(x).shape)  # a score for each instance
+        (4, 1)
     """
 
     def __init__(self, scorer: keras.Model, **kwargs: Any):

@@ -50,9 +50,14 @@ class SequenceTagger(keras.Model):
         ValueError: impossible sizes.
 
     Example:
-        >>> base = SequenceTagger(**encoder.sizes, num_classes=annotations.num_classes)
-        >>> model = CrowdModel(base, CrowdsourcedLayer(annotations.num_annotators, kind="sequence"))
-        >>> model.fit(encoder(sentences), annotations, epochs=30)
+        >>> from crowdzoo.layers import CrowdsourcedLayer
+        >>> from crowdzoo.models import CrowdModel, SequenceTagger, TokenEncoder
+        >>> sentences = [["Ann", "sleeps"], ["Bob", "saw", "Cem"]]
+        >>> encoder = TokenEncoder.fit(sentences)
+        >>> base = SequenceTagger(**encoder.sizes, num_classes=3, embedding=8, filters=8, units=8)
+        >>> model = CrowdModel(base, CrowdsourcedLayer(num_annotators=5, kind="sequence"))
+        >>> tuple(model(encoder(sentences)).shape)  # sentences, tokens, tags
+        (2, 3, 3)
 
     Source:
         The network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 5 (CoNLL-2003):

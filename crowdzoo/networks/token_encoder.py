@@ -59,9 +59,11 @@ class TokenEncoder:
         ConfigError: another tokenizer, or characters out of range.
 
     Example:
-        >>> encoder = TokenEncoder.fit(sequences.tokens)
-        >>> tagger = SequenceTagger(**encoder.sizes, num_classes=annotations.num_classes)
-        >>> x = encoder(sequences.tokens)
+        >>> from crowdzoo.models import TokenEncoder
+        >>> encoder = TokenEncoder.fit([["Ann", "sleeps"], ["Bob", "saw", "Cem"]])
+        >>> x = encoder([["Ann", "saw", "Dan"]])
+        >>> sorted(encoder.sizes)  # what SequenceTagger needs to know
+        ['num_characters', 'num_shapes', 'num_words']
     """
 
     key = "encoder"

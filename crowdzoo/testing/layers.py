@@ -75,6 +75,7 @@ def check_layer(
             gave, and what to do.
 
     Example:
+        >>> import numpy as np
         >>> from crowdzoo.layers import ConfusionMatrices
         >>> from crowdzoo.testing import check_layer
         >>> p, codes = np.full((4, 3), 1 / 3, "float32"), np.array([[0, 1]] * 4, "int32")

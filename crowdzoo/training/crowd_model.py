@@ -84,10 +84,18 @@ class CrowdModel(keras.Model):
             (`CrowdLayer.with_labels`, for most the log-joint `[B, K]`).
 
     Example:
-        >>> base = FeatureClassifier(num_features=20, num_classes=annotations.num_classes)
-        >>> model = CrowdModel(base, CrowdsourcedLayer(annotations.num_annotators))
-        >>> model.fit(x, annotations, tasks=ids, epochs=20)    # ids: the task of each row of x
-        >>> model.predict(x).argmax(axis=1)
+        >>> import numpy as np
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.layers import CrowdsourcedLayer
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier
+        >>> truth = np.arange(40) % 2
+        >>> x = np.eye(2, dtype="float32")[truth]
+        >>> labels = np.stack([truth, truth, 1 - truth], axis=1)  # a row for each task, a column for each annotator
+        >>> annotations = Annotations.from_dense(labels)
+        >>> model = CrowdModel(FeatureClassifier(num_features=2, num_classes=2), CrowdsourcedLayer(num_annotators=3))
+        >>> history = model.fit(x, annotations, tasks=np.arange(40), epochs=20, verbose=0)
+        >>> model.predict(x, verbose=0).shape
+        (40, 2)
     """
 
     bottleneck_shape: tuple[int | None, ...] | None = None

@@ -137,10 +137,20 @@ class HeldOutAnnotations(_HeldOut):
         DataError: annotations of another kind, a task that they do not have, or none of these tasks is annotated.
 
     Example:
-        >>> score = HeldOutAnnotations(x[30:], annotations, tasks=ids[30:])
+        >>> import keras
+        >>> import numpy as np
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.layers import CrowdsourcedLayer
+        >>> from crowdzoo.models import CrowdModel, FeatureClassifier, HeldOutAnnotations
+        >>> tasks, truth = np.arange(40), np.arange(40) % 2
+        >>> x, annotations = np.eye(2, dtype="float32")[truth], Annotations.from_dense(np.stack([truth] * 3, axis=1))
+        >>> score = HeldOutAnnotations(x[30:], annotations, tasks=tasks[30:])
         >>> stop = keras.callbacks.EarlyStopping("held_out_log_likelihood", mode="max", patience=5)
-        >>> train = annotations.select_tasks(np.arange(30))
-        >>> model.fit(x[:30], train, tasks=ids[:30], epochs=100, callbacks=[score, stop])
+        >>> model = CrowdModel(FeatureClassifier(num_features=2, num_classes=2), CrowdsourcedLayer(num_annotators=3))
+        >>> train = {"tasks": tasks[:30], "callbacks": [score, stop], "verbose": 0}
+        >>> history = model.fit(x[:30], annotations.select_tasks(np.arange(30)), epochs=10, **train)
+        >>> "held_out_log_likelihood" in history.history
+        True
     """
 
     def __init__(self, x: Any, annotations: Annotations, tasks: Any):

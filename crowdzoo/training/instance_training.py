@@ -55,6 +55,13 @@ def build_model(
 
     Raises:
         ConfigError: the method needs the number of annotators.
+
+    Example:
+        >>> from crowdzoo.models import Sizes, TextIds, TextSettings, build_model
+        >>> sizes, encoder = Sizes(num_annotators=5, num_classes=4), TextIds(["good", "bad"])
+        >>> model = build_model(TextSettings(method="ccem"), sizes, encoder)
+        >>> tuple(model(encoder.to_numpy(["a good film"])).shape)
+        (1, 4)
     """
     if sizes.num_annotators is None and settings.method != AGGREGATED:
         raise ConfigError(f"method {settings.method} needs the number of annotators")
@@ -115,6 +122,17 @@ def train(
 
     Warns:
         NotLearnedWarning: the trained model gives one answer to all tasks, while their labels differ.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.models import TrainingSettings, train
+        >>> truth = np.arange(40) % 2
+        >>> x = np.eye(2, dtype="float32")[truth]  # features that tell the classes apart
+        >>> annotations = Annotations.from_dense(np.stack([truth, truth, truth], axis=1))
+        >>> model, encoder = train(TrainingSettings(epochs=1), x, annotations=annotations, tasks=np.arange(40))
+        >>> model.predict(x, verbose=0).shape
+        (40, 2)
     """
     if not (base is None or hasattr(base, "encoder")):
         raise ConfigError("train: a model of your own is trained by CrowdClassifier(base=model).fit(x, annotations).")

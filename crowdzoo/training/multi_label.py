@@ -40,6 +40,13 @@ def label_pairs(
     Raises:
         DataError: shapes that do not fit, task codes out of range, or other values in `chosen`.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.models import label_pairs
+        >>> chosen = np.array([[1, 0], [1, 1]])  # which of two labels each annotator gave to the task
+        >>> label_pairs([0, 0], ["ann", "bob"], chosen).to_dense().tolist()  # a row for each task and label
+        [[1, 1], [0, 1]]
+
     Source:
         E. A. Platanios et al.: Learning from Imperfect Annotations. arXiv:2004.03473, 2020 (LIA-ML).
     """
@@ -74,6 +81,13 @@ def pair_instances(x: ArrayLike, num_labels: int) -> dict[str, np.ndarray]:
 
     Returns:
         "instance": x with every row J times; "label": int32 `[N * J]`, the label's number.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.models import pair_instances
+        >>> pairs = pair_instances(np.array([[0.5], [0.7]]), num_labels=2)
+        >>> pairs["instance"].tolist(), pairs["label"].tolist()
+        ([[0.5], [0.5], [0.7], [0.7]], [0, 1, 0, 1])
     """
     repeated = keras.tree.map_structure(lambda array: np.repeat(np.asarray(array), num_labels, axis=0), x)
     number = len(keras.tree.flatten(repeated)[0]) // num_labels

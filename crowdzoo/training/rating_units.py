@@ -22,6 +22,11 @@ def rating_unit(ratings: ArrayLike) -> tuple[float, float]:
 
     Raises:
         DataError: another kind, or no rating at all, or one that is infinite.
+
+    Example:
+        >>> from crowdzoo.models import rating_unit
+        >>> rating_unit([2.0, 4.0, float("nan")])  # mean and standard deviation
+        (3.0, 1.0)
     """
     if isinstance(ratings, Annotations):
         if not ratings.label_kind.has_numbers:

@@ -46,6 +46,9 @@ def edits(tokens: Tokens, answer: Codes, true: Codes) -> Codes:
         there is.
 
     Examples:
+        >>> import numpy as np
+        >>> from crowdzoo.aggregation.free_texts.edits import edits
+        >>> from crowdzoo.aggregation.free_texts.tokens import Tokens
         >>> edits(Tokens.of(["a cat sat down", "the cat sat"]), np.array([0]), np.array([1])).tolist()
         [[1, 1, 0]]
     """

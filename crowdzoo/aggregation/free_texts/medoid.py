@@ -23,20 +23,20 @@ class TextMedoid(ChosenText):
         features: "edits" (default); or vectors of the texts, whose squared distances count: see `TextRASA`. The text is
             then the one that is nearest to their mean.
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import TextMedoid
+        >>> words = ["a cat sat", "a cat sat down", "cats"]
+        >>> texts = Annotations.from_arrays([1, 1, 1], ["ann", "bob", "cem"], words, kind="free-text")
+        >>> TextMedoid().fit(texts).texts.tolist()
+        ['a cat sat']
+
     Needs:
         Three texts a task or more.
 
     Source:
         L. Kaufman and P. J. Rousseeuw: Clustering by Means of Medoids, 1987, with the distance of V. I. Levenshtein,
         1966.
-
-    Examples:
-        >>> from crowdzoo.tables import Annotations
-        >>> texts = Annotations.from_arrays(
-        ...     [1, 1, 1], ["ann", "bob", "cem"], ["a cat sat", "a cat sat down", "cats"], kind="free-text"
-        ... )
-        >>> TextMedoid().fit(texts).texts.tolist()
-        ['a cat sat']
     """
 
     title: ClassVar[str] = "The text nearest to the others"

@@ -32,20 +32,20 @@ class ROVER(TextMethod):
         unit: what is aligned: "words", or "characters" for scripts without blanks.
         normalize: what does not count: "blanks" (only their number), "case", "punctuation", or both ("words").
 
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import ROVER
+        >>> words = ["a cat sat", "the cat sat", "the hat sat"]
+        >>> texts = Annotations.from_arrays([1, 1, 1], ["ann", "bob", "cem"], words, kind="free-text")
+        >>> ROVER().fit(texts).texts.tolist()
+        ['the cat sat']
+
     Needs:
         Texts of one wording, such as transcriptions; three a task or more.
 
     Source:
         J. G. Fiscus: A Post-Processing System to Yield Reduced Word Error Rates: Recognizer Output Voting Error
         Reduction (ROVER), ASRU 1997, with plain votes.
-
-    Examples:
-        >>> from crowdzoo.tables import Annotations
-        >>> texts = Annotations.from_arrays(
-        ...     [1, 1, 1], ["ann", "bob", "cem"], ["a cat sat", "the cat sat", "the hat sat"], kind="free-text"
-        ... )
-        >>> ROVER().fit(texts).texts.tolist()
-        ['the cat sat']
     """
 
     title: ClassVar[str] = "ROVER"

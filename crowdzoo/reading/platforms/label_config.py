@@ -63,6 +63,7 @@ def read_label_config(xml: str) -> tuple[Control, ...]:
         https://labelstud.io/tags.
 
     Example:
+        >>> from crowdzoo.reading.platforms.label_config import read_label_config
         >>> stars = '<View><Text name="t" value="$text"/><Rating name="stars" toName="t" maxRating="4"/></View>'
         >>> read_label_config(stars)[0].limits
         (1.0, 4.0)
