@@ -227,9 +227,12 @@ def test_a_shipped_data_set_gives_what_its_files_give_and_no_fingerprint_takes_a
             examples=examples, annotations=annotations, settings=settings, fingerprint=fingerprint, code_version=""
         )
         assert not [path for path in pathlib.Path(annotations.uri).iterdir() if path.name.startswith(".")]
-        found.append((content(examples), content(annotations)))
+        files = content(examples)
+        info = json.loads(files.pop("dataset.json"))
+        assert info.pop("reading") == json.loads(settings)
+        found.append((info, files, content(annotations)))
     assert found[0] == found[1] == found[2]
-    assert len(found[0][0]) == 3
+    assert len(found[0][1]) == 2
 
 
 def test_images_at_a_uri_are_stored_though_their_copies_are_removed(folder, monkeypatch):
