@@ -14,6 +14,7 @@ from crowdzoo.components.artifacts import CrowdPage
 from crowdzoo.components.crowd_report import NUMBERS_FILE, PAGE_FILE
 from crowdzoo.components.drift_validator import ANOMALIES_FILE, fetch_baseline, statistics_digest, statistics_source
 from crowdzoo.components.pusher import VETO
+from crowdzoo.components.rollback import VETOES
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.tfx_internals import (
     SERVING_MODEL,
@@ -89,7 +90,8 @@ class LocalRunner(LocalDagRunner):
             set_parameter(node, *parameters[name])
         elif name == "Pusher" and self._blessed():
             served = complete_versions(serving)
-            if not served or fingerprint(served[-1]) != fingerprint(self._serving_model()):
+            has_vetoes = Path(serving, VETOES).exists()  # one may have been recorded or lifted since
+            if has_vetoes or not served or fingerprint(served[-1]) != fingerprint(self._serving_model()):
                 forbid_cache(node)
 
     def _numbers_of(self, model: str) -> str:

@@ -59,6 +59,10 @@ def test_a_story_of_ten_runs(inputs, capsys):
         assert "worse on cats" in printed
         assert "crowdzoo rollback --undo" in printed
         assert versions() == [first]
+    assert run("rollback", str(served), "--undo", second)[0] == 0
+    assert crowdzoo_run("training.epochs=9", "evaluation.tolerance=1")[0] == 0, "served, and no veto is left"
+    assert versions() == [first, second]
+    assert run("rollback", str(served))[0] == 0
     with open(inputs / "answers.csv", "a", newline="") as file:
         csv.writer(file).writerow(["t00", "a5", "cat"])
     code, printed = crowdzoo_run("training.epochs=9", "evaluation.tolerance=1", "data.on_duplicate=first")
