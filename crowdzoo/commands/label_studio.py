@@ -175,6 +175,10 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
     _run("aggregate", annotations, out=folder / "labels", **gold, **common)
     gold = gold if kind.labels.one_class and not several else {}
     _run("quality", annotations, out=folder / "sheets", **gold, **common)
+    for place in (folder / "sheets").glob("*.parquet"):  # also for a spreadsheet
+        table = read_parquet(place)
+        columns_of_table = [column.to_pylist() for column in table.columns]
+        write_rows(place.with_suffix(".csv"), table.column_names, zip(*columns_of_table, strict=True))
     if project.is_changed and (folder / "report.json").is_file():
         os.replace(folder / "report.json", before)
     shown = {"instances": instances} if "text" in columns else {}
@@ -216,7 +220,7 @@ def _run(command: str, source: Path, **values: Any) -> None:
     module.describe(parser)
     arguments = parser.parse_args([str(source), f"--out={values['out']}"])
     known = {action.dest for action in parser._actions}
-    arguments.options = options.options_of(parser)
+    arguments.options, arguments.is_live = options.options_of(parser), True
     vars(arguments).update({name: value for name, value in values.items() if value is not None and name in known})
     with contextlib.redirect_stdout(io.StringIO()):
         module.run(arguments)

@@ -77,7 +77,7 @@ class Project:
             Path(folder).mkdir(parents=True, exist_ok=True)
         self.store = Store(None if folder is None else Path(folder, "pulled.sqlite"))
         own = [self.client.url, project]
-        if self.store.fact("project") not in (None, own):
+        if self.store.fact("project") not in (None, own) and self.store.ids():
             there = "{}, project {}".format(*self.store.fact("project"))
             self.store.close()
             raise ConfigError(f"{folder}: holds what was pulled from {there}. Name another folder.")

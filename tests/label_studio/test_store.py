@@ -97,3 +97,12 @@ def test_a_folder_of_something_else_is_not_written_to(tmp_path, monkeypatch, cap
     assert main(["label-studio", "http://127.0.0.1:9", "--project", "1", "--out", str(tmp_path)]) == 4
     assert "is not empty" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_folder_belongs_to_a_project_once_something_was_pulled(tmp_path):
+    for number in (99, 1):  # the first was a mistake, and nothing was pulled
+        Project("http://127.0.0.1:9", number, "token", folder=tmp_path).close()
+    with Project("http://127.0.0.1:9", 1, "token", folder=tmp_path) as project:
+        project.store.put([task(7)])
+    with pytest.raises(ConfigError, match=r"project 1\. Name another folder"):
+        Project("http://127.0.0.1:9", 2, "token", folder=tmp_path)
