@@ -77,6 +77,12 @@ def register_version(
     return f"{SCHEME}{name}/{registered.version}", is_new
 
 
+def registry_place() -> str:
+    """Address of the registry, such as a server's or that of a SQLite file."""
+    with _mlflow() as mlflow:
+        return str(mlflow.get_registry_uri())
+
+
 def fetch_version(uri: str, folder: str | Path) -> Path:
     """Adds a registered model to a serving folder as its newest version, which appears at once and complete.
 

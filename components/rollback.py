@@ -17,6 +17,7 @@ from crowdzoo.files.version_folders import WITHDRAWN, complete_versions, version
 from crowdzoo.files.writing import atomic_file
 
 VETOES = f"{WITHDRAWN}/vetoes.json"
+LEAST_TIME = 10**9  # the Pusher numbers versions by the time of the push, seconds since 1970
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,8 @@ def describe_versions(folder: str | Path) -> list[tuple[int, str, str, str, str,
     """What is known of each version, newest first.
 
     Returns:
-        Rows of number; state (`served`, `older`, `withdrawn` or `incomplete`); time of its files, UTC; outcome of its
+        Rows of number; state (`served`, `older`, `withdrawn` or `incomplete`); time of the push, UTC, or
+        of its files where the number is no time; outcome of its
         evaluation and its main figure, "-" where `crowdzoo run` did not push it; and its veto, or "".
 
     Raises:
@@ -162,7 +164,7 @@ def describe_versions(folder: str | Path) -> list[tuple[int, str, str, str, str,
     rows = []
     for number, state in sorted(states.items(), reverse=True):
         place = {**withdrawn, **places}[number]
-        seconds = place.stat().st_mtime
+        seconds = number if number >= LEAST_TIME else place.stat().st_mtime
         pushed = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat(" ", "minutes")[:16]
         blessing = read_json(place / BLESSING_FILE) if (place / BLESSING_FILE).exists() else {}
         metric, scores = blessing.get("metric"), blessing.get("candidate") or {}

@@ -19,8 +19,8 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Registers the version, and prints its URI."""
-    from crowdzoo.components.registry import register_version
+    from crowdzoo.components.registry import register_version, registry_place
 
     uri, is_new = register_version(arguments.folder, arguments.name, version=arguments.version, aliases=arguments.alias)
     aliases = "".join(f", {alias}" for alias in arguments.alias)
-    print(f"{uri}{aliases}: {'registered' if is_new else 'was registered before'}")
+    print(f"{uri}{aliases}: {'registered' if is_new else 'was registered before'} at {registry_place()}")

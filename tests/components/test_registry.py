@@ -49,9 +49,9 @@ def test_a_version_is_registered_once_with_card_lineage_figures_and_alias(mlflow
     model = push(tmp_path / "served", "first", 0.75)
     words = ("register", str(tmp_path / "served"), "--name", "pets", "--alias")
     assert cli.main([*words, "canary"]) == 0
-    assert capsys.readouterr().out == "models:/pets/1, canary: registered\n"
+    assert capsys.readouterr().out == f"models:/pets/1, canary: registered at {mlflow.get_registry_uri()}\n"
     assert cli.main([*words, "stable"]) == 0
-    assert capsys.readouterr().out == "models:/pets/1, stable: was registered before\n"
+    assert "models:/pets/1, stable: was registered before at " in capsys.readouterr().out
     client = mlflow.MlflowClient()
     (entry,) = client.search_model_versions("name='pets'")
     assert client.get_model_version_by_alias("pets", "stable").version == entry.version

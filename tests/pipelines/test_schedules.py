@@ -34,7 +34,8 @@ def test_every_command_of_the_files_is_one_that_crowdzoo_takes(name):
 
 def test_the_line_of_cron_registers_only_what_was_pushed(tmp_path):
     lines = [line for line in (SCHEDULES / "crontab").read_text().splitlines() if not line.startswith("#")]
-    (setting, line) = lines
+    (registry, setting, line) = lines
+    assert registry.startswith("MLFLOW_TRACKING_URI=http")
     assert setting == f"CROWDZOO={CROWDZOO}"
     *fields, command = line.split(maxsplit=5)
     assert fields == ["30", "3", "*", "*", "*"]
