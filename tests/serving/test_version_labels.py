@@ -1,5 +1,9 @@
 """Labels of versions in models.config, and the commands that write them."""
 
+import signal
+import subprocess
+import sys
+
 import pytest
 
 from crowdzoo.commands import main as cli
@@ -84,3 +88,22 @@ def test_the_commands_tell_one_story(here, capsys):
     code, printed = run("rollback", "served/pets", "--undo", "5", "--to", "3")
     assert code == ConfigError.exit_code
     assert "Leave --to out." in printed.err
+
+
+KILLED = """
+import os, signal
+from crowdzoo.files import writing
+from crowdzoo.serving.version_labels import set_labels
+
+writing._replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+set_labels("models.config", "served/pets", ["stable=canary", "canary="])
+"""
+
+
+def test_a_kill_during_promotion_leaves_the_labels_as_they_were(here):
+    set_labels("models.config", "served/pets", ["stable=4", "canary=newest"])
+    killed = subprocess.run([sys.executable, "-c", KILLED], cwd=here, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert read_labels("models.config", "served/pets") == {"canary": 5, "stable": 4}
+    assert set_labels("models.config", "served/pets", ["stable=canary", "canary="]) == {"stable": 5}
+    assert sorted(path.name for path in here.iterdir()) == ["models.config", "served"], "nothing half-written stays"
