@@ -275,7 +275,7 @@ def test_a_project_with_several_questions_lists_them(studio):
     config = """<View><Text name="t" value="$text"/><Choices name="kind" toName="t"><Choice value="a"/></Choices>
       <Rating name="stars" toName="t"/><KeyPointLabels name="k" toName="t"><Label value="b"/></KeyPointLabels></View>"""
     project, _ = made(studio, 1, config)
-    with pytest.raises(ConfigError, match=r"choose one with field=NAME: kind \(Choices\), stars \(Rating\)"):
+    with pytest.raises(ConfigError, match=r"choose one with field='NAME': kind \(Choices\), stars \(Rating\)"):
         project.control()
     assert project.control("stars").kind == "regression"
     with pytest.raises(ConfigError, match="Did you mean 'stars'"):
@@ -284,7 +284,8 @@ def test_a_project_with_several_questions_lists_them(studio):
 
 def test_a_folder_is_that_of_one_project(studio, tmp_path):
     project, _ = made(studio, 1)
-    opened(studio, project.number, tmp_path).close()
+    with opened(studio, project.number, tmp_path) as first:
+        first.pull()
     with pytest.raises(ConfigError, match=f"pulled from {studio.url}, project {project.number}. Name another folder"):
         opened(studio, project.number + 1, tmp_path)
 

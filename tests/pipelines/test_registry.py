@@ -70,7 +70,8 @@ def test_a_model_travels_by_the_registry_and_answers_and_guards_alike(server, ma
 
     crowdzoo("run", "tiny.yaml")
     served = tmp_path / "out" / "serving"
-    assert crowdzoo("register", served, "--name", "pets", "--alias", "stable") == "models:/pets/1, stable: registered\n"
+    registered = crowdzoo("register", served, "--name", "pets", "--alias", "stable")
+    assert registered.startswith("models:/pets/1, stable: registered at http://127.0.0.1:")
     entry = ask(server, "registered-models/alias?name=pets&alias=stable")["model_version"]
     tags = {tag["key"]: tag["value"] for tag in entry["tags"]}
     assert tags["crowdzoo.files.annotations"] == str(tmp_path / "answers.csv")
