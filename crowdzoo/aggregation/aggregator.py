@@ -104,10 +104,16 @@ class Aggregator(Checked):
             return Annotations.from_frame(frame, kind=self.kind)
         except (ConfigError, DataError) as error:
             kind = "" if label_kind(self.kind).one_class else f", kind={self.kind!r}"
-            raise type(error)(
+            more = type(error)(
                 f"{error}\nOptions of reading go to from_frame: "
-                f"fit(Annotations.from_frame(frame{kind}, on_duplicate='first', columns={{...}}))."
-            ) from error
+                f"fit(Annotations.from_frame(frame{kind}, on_duplicate='first', columns={{...}})).",
+                setting=error.setting,
+                value=error.value,
+                fix=error.fix,
+            )
+            if isinstance(error, DataError) and isinstance(more, DataError):
+                more.rows, more.total = error.rows, error.total
+            raise more from error
 
 
 def _is_polars(data: Any) -> bool:

@@ -85,16 +85,16 @@ def test_the_pipeline_takes_a_folder_and_its_cache_follows_the_images(road, run)
         "output: {root: runs, serving: pushed}\n"
     )
     run("run run.yaml --check")
-    assert "0 of 8 components cached" in run("run run.yaml").out
+    assert "0 of 9 components cached" in run("run run.yaml").out
     card = json.loads((newest_version(road / "pushed") / "assets.extra" / "model_card.json").read_text())
     assert card["images"]["height"] == 16
     assert run("predict pushed photos").out.startswith("task,class,probability\np0,")
-    assert "8 of 8 components cached" in run("run run.yaml").out
+    assert "9 of 9 components cached" in run("run run.yaml").out
     image = Image.new("RGB", (20, 28), "white")
     stream = io.BytesIO()
     image.save(stream, "PNG")
     (road / "photos" / "p1.png").write_bytes(stream.getvalue())
-    assert "8 of 8 components cached" not in run("run run.yaml").out
+    assert "9 of 9 components cached" not in run("run run.yaml").out
 
 
 def test_a_missing_image_is_said_by_the_check(road, monkeypatch, capsys):
