@@ -112,10 +112,10 @@ def gradients(
         with tf.GradientTape() as tape:
             tape.watch(x)
             value = cost(layer(x, **call_arguments))
-        values = tape.gradient(value, [x, *(variable.value for variable in variables)])
-        sparse = [v.path for v, g in zip(variables, values[1:], strict=True) if isinstance(g, tf.IndexedSlices)]
+        tensors = tape.gradient(value, [x, *(variable.value for variable in variables)])
+        sparse = [v.path for v, g in zip(variables, tensors[1:], strict=True) if isinstance(g, tf.IndexedSlices)]
         assert not sparse, f"Keras' optimizers square the slices of {sparse} one by one: gather rows with take_rows"
-        arrays = [gradient.numpy() for gradient in values]
+        arrays = [gradient.numpy() for gradient in tensors]
     elif backend == "jax":
         import jax
 
@@ -130,8 +130,8 @@ def gradients(
 
         x = x.detach().requires_grad_()
         value = cost(layer(x, **call_arguments))
-        values = torch.autograd.grad(value, [x, *(variable.value for variable in variables)])
-        arrays = [gradient.detach().cpu().numpy() for gradient in values]
+        tensors = torch.autograd.grad(value, [x, *(variable.value for variable in variables)])
+        arrays = [gradient.detach().cpu().numpy() for gradient in tensors]
     return arrays[0], arrays[1:]
 
 
