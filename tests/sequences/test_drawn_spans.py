@@ -16,6 +16,7 @@ from crowdzoo.data.drawn_spans import GOLD, DrawnSpan, num_matched, outermost
 from crowdzoo.data.retokenized import retokenized
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.kinds.sentences.measure import SpanMeasure
 from crowdzoo.quality import marked_spans
 from crowdzoo.quality.span_differences import _with_drawn
 from crowdzoo.reading.sentences.sentence_files import read_sentences
@@ -336,6 +337,15 @@ def test_compare_chooses_by_the_spans_as_drawn(tmp_path, capsys):
     with pytest.raises(ConfigError, match=r"its runs are of other gold\. Name another folder"):
         compare(crowd, gold=other, methods=["span-votes"], folder="runs")
     assert compare(crowd, gold=other, methods=["span-votes"]).frame["score"][0] == pytest.approx(2 * 92 / (92 + 94))
+
+
+def test_comparing_finds_the_spans_of_all_sentences_once(tmp_path, monkeypatch):
+    crowd, calls, find = read_sentences(scored(tmp_path)), [], SequenceAggregation.drawn
+    result = create("span-votes", kind="sequence").fit(crowd)
+    monkeypatch.setattr(SequenceAggregation, "drawn", lambda *arguments: calls.append(1) or find(*arguments))
+    answers = SpanMeasure(crowd).answers(result, np.array([0, 2, 5]), None)
+    assert answers.tolist() == [[0, 4, 2], [4, 4, 4], [4, 4, 4]]  # right, of gold, found
+    assert len(calls) == 1
 
 
 @pytest.mark.filterwarnings("ignore:.*The trained model gives the one class")

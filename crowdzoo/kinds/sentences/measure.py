@@ -69,7 +69,8 @@ class SpanMeasure(Measure[CrowdSequences, SequenceAggregation]):
     def answers(self, result: SequenceAggregation, tasks: Codes, rows: Flags | None) -> Scores:
         """Tags, or counts of spans."""
         if self.drawn_gold:
-            return self._counted(tasks, [result.drawn(self.crowd)[task] for task in tasks])
+            drawn = result.drawn(self.crowd)
+            return self._counted(tasks, [drawn[task] for task in tasks])
         codes = result.codes()
         return _rows([codes[task] for task in tasks])
 
