@@ -10,7 +10,6 @@ import io
 import os
 import re
 import time
-from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.arrow import read_parquet
 from crowdzoo.files.json import read_json
-from crowdzoo.files.writing import atomic_file, write_rows
+from crowdzoo.files.writing import atomic_file, csv_cell, write_rows
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.process import say
@@ -169,7 +168,7 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
     if several:
         common["multi_label"] = True
     elif kind.labels.one_class:
-        common["classes"] = _listed(read_answers(control, annotations).classes)
+        common["classes"] = ",".join(map(csv_cell, read_answers(control, annotations).classes))
     columns = column_names(instances) if instances.is_file() else []
     gold = {"gold": instances} if "gold" in columns else {}
     _run("aggregate", annotations, out=folder / "labels", **gold, **common)
@@ -224,13 +223,6 @@ def _run(command: str, source: Path, **values: Any) -> None:
     vars(arguments).update({name: value for name, value in values.items() if value is not None and name in known})
     with contextlib.redirect_stdout(io.StringIO()):
         module.run(arguments)
-
-
-def _listed(names: Iterable[Any]) -> str:
-    """Names as --classes takes them."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(names)
-    return text.getvalue()
 
 
 def _set_refresh(page: Path, seconds: int | None) -> None:

@@ -126,7 +126,7 @@ def run(arguments: argparse.Namespace) -> None:
             annotations, aggregation, metric=arguments.metric or "nominal", bootstrap=arguments.bootstrap,
             seed=arguments.seed, models=models, on_sample=step, **options.given(arguments, ["epsilon"]),
         )  # fmt: skip
-    gold = kind.reading.gold_of(annotations, arguments.gold, options.second_layout(arguments, "gold"))
+    gold = options.gold_of(arguments, kind, annotations)
     if any(each is not None for each in (gold, prices, arguments.target, arguments.out)):
         report = with_sheets(
             report, annotations, aggregation, gold=gold, prices=prices, worth=arguments.worth,
