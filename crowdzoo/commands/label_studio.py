@@ -120,8 +120,8 @@ def _round(arguments: argparse.Namespace, project: Project, outcome: Outcome | N
     kind = kind_of(control.kind)
     if "next" in what and kind.questions is None:
         raise ConfigError(f"--push next: crowdzoo chooses no questions for {kind.title}; leave next out.")
-    is_used = outcome is not None or not (what or arguments.every)
-    is_new = project.is_changed or not page.is_file() or not is_used
+    needs_outcome = outcome is None and bool(what or arguments.every)
+    is_new = project.is_changed or not page.is_file() or needs_outcome
     if is_new:
         title = f"{project.settings['title']}, {control.name}: {now:%d %B %Y %H:%M} UTC, {said}"
         outcome = _results(arguments, project, control, title)

@@ -548,8 +548,8 @@ def second_layout(arguments: argparse.Namespace, second: str) -> Layout:
 
 def gold_of(arguments: argparse.Namespace, kind: Kind, crowd: Any) -> Any:
     """What --gold knows of the tasks of a crowd; see `Reading.gold_of`."""
-    known: Any = kind.reading.gold_of
-    return known(crowd, arguments.gold, second_layout(arguments, "gold"), **given(arguments, kind.options.gold))
+    read: Any = kind.reading.gold_of
+    return read(crowd, arguments.gold, second_layout(arguments, "gold"), **given(arguments, kind.options.gold))
 
 
 def named_values(words: Iterable[str], example: str, flag: str = "--set") -> Iterator[tuple[str, str]]:

@@ -317,27 +317,28 @@ class AnnotationRows:
         return replace(self.select_rows(rows), **arrays, tasks=self.tasks[codes])
 
     def _task_codes(self, tasks: Any) -> np.ndarray:
-        ids = np.asarray(tasks)
-        if ids.dtype == bool:
-            if ids.shape != (self.num_tasks,):
-                raise DataError(f"a mask of tasks has shape [{self.num_tasks}], got {ids.shape}")
-            return np.flatnonzero(ids)
-        if ids.size == 0:
+        selection = np.asarray(tasks)
+        if selection.dtype == bool:
+            if selection.shape != (self.num_tasks,):
+                raise DataError(f"a mask of tasks has shape [{self.num_tasks}], got {selection.shape}")
+            return np.flatnonzero(selection)
+        if selection.size == 0:
             return np.empty(0, dtype=np.int64)
-        if ids.dtype.kind in "iu":
-            codes = ids.astype(np.int64)
+        if selection.dtype.kind in "iu":
+            codes = selection.astype(np.int64)
             wrong = codes[(codes < 0) | (codes >= self.num_tasks)]
             if len(wrong):
                 raise DataError(f"task code {wrong[0]} is not one of 0 to {self.num_tasks - 1}.")
         else:
             lookup = {name: code for code, name in enumerate(self.tasks.tolist())}
-            unknown = [name for name in ids.tolist() if name not in lookup]
+            names = selection.tolist()
+            unknown = [name for name in names if name not in lookup]
             if unknown:
-                raise DataError(f"{len(unknown):,} of {ids.size:,} tasks are missing, e.g. {short_repr(unknown[0])}.")
-            codes = np.array([lookup[name] for name in ids.tolist()], dtype=np.int64)
-        names, counts = np.unique(codes, return_counts=True)
-        if len(names) < len(codes):
-            raise DataError(f"task {short_repr(self.tasks[names[counts > 1][0]])} is selected more than once.")
+                raise DataError(f"{len(unknown):,} of {len(names):,} tasks are missing, e.g. {short_repr(unknown[0])}.")
+            codes = np.array([lookup[name] for name in names], dtype=np.int64)
+        distinct, counts = np.unique(codes, return_counts=True)
+        if len(distinct) < len(codes):
+            raise DataError(f"task {short_repr(self.tasks[distinct[counts > 1][0]])} is selected more than once.")
         return codes
 
     def select_rows(self, rows: np.ndarray) -> Self:

@@ -64,9 +64,7 @@ class CrowdSequences:
             raise DataError(f"sentence {int(lengths.argmin())} has no tokens. Leave it out.")
         if self.gold is not None:
             gold = tuple(self._checked_gold(lengths))
-            object.__setattr__(
-                self, "gold", gold if not gold or any(sentence is not None for sentence in gold) else None
-            )
+            object.__setattr__(self, "gold", gold if not gold or any(tags is not None for tags in gold) else None)
         if self.texts is not None and self.offsets is not None:
             object.__setattr__(self, "texts", tuple(self.texts))
             object.__setattr__(self, "offsets", tuple(self._checked_offsets(self.texts, self.offsets)))
@@ -256,9 +254,9 @@ class CrowdSequences:
         Raises:
             DataError: unknown or repeated codes.
         """
-        ids = np.asarray(tasks)
-        annotations = self.annotations.select_tasks(ids)
-        chosen = (np.flatnonzero(ids) if ids.dtype == bool else ids.astype(np.int64)).tolist()
+        selection = np.asarray(tasks)
+        annotations = self.annotations.select_tasks(selection)
+        chosen = (np.flatnonzero(selection) if selection.dtype == bool else selection.astype(np.int64)).tolist()
         kept: dict[str, Any] = {
             name: [values[code] for code in chosen]
             for name in ("tokens", "gold", "texts", "offsets")

@@ -36,10 +36,7 @@ class InstanceKind:
 
 def _of_files(name: str, base: str, **more: str) -> InstanceKind:
     kinds = (kind for kind in LABEL_KINDS.values() if kind.trained and not (kind.has_positions or kind.values))
-    bases = {
-        instance_kind.name: f"{base}-classifier" if instance_kind.one_class else f"{base}-regressor"
-        for instance_kind in kinds
-    }
+    bases = {kind.name: f"{base}-classifier" if kind.one_class else f"{base}-regressor" for kind in kinds}
     return InstanceKind(name, {**bases, **more})
 
 

@@ -53,16 +53,15 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
         num_replaced=crowd.num_replaced,
     )
     cut = [split_tokens(text) for text in texts]
-    gold = None
+    counts_of_tasks, gold = np.split(counts, starts[1:-1]), None
     if sequences.gold is not None:
-        lengths = np.split(counts, starts[1:-1])
         gold = [
-            None if codes is None else _parts(codes, count, pieces)[2]
-            for codes, count in zip(sequences.gold, lengths, strict=True)
+            None if codes is None else _parts(codes, parts, pieces)[2]
+            for codes, parts in zip(sequences.gold, counts_of_tasks, strict=True)
         ]
     drawn = None
     if sequences.drawn is not None:
-        edges = [np.cumsum([0, *lengths]).tolist() for lengths in np.split(counts, starts[1:-1])]
+        edges = [np.cumsum([0, *parts]).tolist() for parts in counts_of_tasks]
         drawn = {
             (task, who): tuple(
                 DrawnSpan(span.label, tuple((edges[task][start], edges[task][end]) for start, end in span.fragments))

@@ -86,7 +86,7 @@ def tags_of(spans: Iterable[tuple[str, int, int]], length: int, scheme: str = "B
     check_scheme(scheme)
     tags = [OUTSIDE] * length
     last: tuple[str, int, int] | None = None
-    for span in sorted(spans, key=lambda bounds: (bounds[1], bounds[2])):
+    for span in sorted(spans, key=lambda span: span[1:]):
         type_, start, end = span
         if reason := type_problem(type_):
             raise DataError(f"the type of span {tuple(span)} {reason}")

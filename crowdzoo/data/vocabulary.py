@@ -25,7 +25,7 @@ class Vocabulary:
     rows (times a logarithm), and the memory is 4 bytes a row plus at most twice the names.
 
     Args:
-        given: names in code order, or None to take names as they come. Names are matched by their
+        names: in code order, or None to take names as they come. Names are matched by their
             text: the label "0" of a CSV file is the class 0.
     """
 
@@ -166,8 +166,9 @@ class Vocabulary:
         rank[order] = np.arange(len(names))
         place = np.full(len(self._names), -1, dtype=np.int64)
         place[used] = rank[merged]
-        result = sorted_names if isinstance(sorted_names, np.ndarray) else sorted_names.to_numpy(zero_copy_only=False)
-        return place[codes], result
+        if not isinstance(sorted_names, np.ndarray):
+            sorted_names = sorted_names.to_numpy(zero_copy_only=False)
+        return place[codes], sorted_names
 
 
 def text_as_integers(values: pa.Array) -> np.ndarray | None:
@@ -244,7 +245,7 @@ def name_texts(names: np.ndarray) -> np.ndarray:
 
 
 def is_among(names: np.ndarray | pa.Array, wanted: np.ndarray | list[str]) -> np.ndarray:
-    """Whether each name is among the others, by their texts: bool [n]. NumPy compares each object with each."""
+    """Whether each name is among those wanted, by their texts: bool [n]. NumPy compares each object with each."""
     texts = names.cast(pa.large_string()) if isinstance(names, pa.Array) else _text_array(names)
     return pc.is_in(texts, value_set=_text_array(np.asarray(wanted, object))).to_numpy(zero_copy_only=False)
 

@@ -288,8 +288,8 @@ class KindPage(ABC):
 
     def columns(self, name: str) -> list[parts.Column]:
         """Columns of a table, or the facts."""
-        known = (column for column in self.own_columns[name] if column.key not in self.hidden)
-        return [replace(column, **self.overrides.get(column.key, {})) for column in known]
+        shown = (column for column in self.own_columns[name] if column.key not in self.hidden)
+        return [replace(column, **self.overrides.get(column.key, {})) for column in shown]
 
     def summary(self) -> Figures:
         """Further figures."""

@@ -122,6 +122,6 @@ def scored_models(
         except DataError as error:
             raise ValueError(f"{folder}: {error}") from error
         more = {} if further is None else further[name]
-        number: Any = gold
-        scores[name] = {"tasks": len(number), **numbers, **more, "by_task": scoring.by_task(gold, answers[name])}
+        tasks: Any = gold
+        scores[name] = {"tasks": len(tasks), **numbers, **more, "by_task": scoring.by_task(gold, answers[name])}
     return scores

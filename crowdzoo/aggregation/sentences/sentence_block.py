@@ -74,13 +74,13 @@ class SentenceBlock:
         Raises:
             DataError: there is one.
         """
-        problem = (
+        columns = (
             ("annotator", self.annotator_ids, num_annotators),
             ("class", self.labels, num_classes),
             ("class before", self.previous, num_classes + 1),
             ("word", self.words, num_words),
         )
-        for name, codes, number in problem:
+        for name, codes, number in columns:
             if (highest := int(codes.max(initial=-1))) >= number:
                 raise DataError(f"A block has {name} {highest}, but there are {number} (codes count from 0).")
 

@@ -304,7 +304,7 @@ class _Spans:
             pieces = (self._tokens_of(sentence, key, *ends, label),) if whole else self._pieces(sentence, key, span)
             drawn.append((pieces, label))
         drawn = sorted(set(drawn))
-        side_by_side = all(left[-1][1] <= other[0][0] for (left, _), (other, _) in pairwise(drawn))
+        side_by_side = all(left[-1][1] <= right[0][0] for (left, _), (right, _) in pairwise(drawn))
         self.flat &= side_by_side and all(len(pieces) == 1 for pieces, _ in drawn)
         return [DrawnSpan(label, pieces) for pieces, label in drawn]
 
@@ -351,7 +351,7 @@ class _Spans:
 
     def result(self) -> CrowdSequences:
         sentences = list(self.sentences.values())
-        gold = {(item.code, ""): item.gold for item in sentences if item.gold is not None}
+        gold = {(sentence.code, ""): sentence.gold for sentence in sentences if sentence.gold is not None}
         answers = {**gold, **self.answers}
         types = {label for spans in answers.values() for label, _ in spans}
         if unmet := [name for name in self.layer or () if name not in types]:
@@ -393,10 +393,10 @@ class _Spans:
 
     def _tell_lost(self, answers: dict[Any, list[DrawnSpan]], kept: dict[Any, list[DrawnSpan]]) -> None:
         """Warns of what tags do not have."""
-        spans, flat = (sum(map(len, span.values())) for span in (answers, kept))
-        pieces = sum(len(span.fragments) > 1 for spans_of_answer in answers.values() for span in spans_of_answer)
+        total, flat = (sum(map(len, spans.values())) for spans in (answers, kept))
+        pieces = sum(len(span.fragments) > 1 for spans in answers.values() for span in spans)
         warnings.warn(
-            f"{self.file.name}: of {spans:,} spans, {spans - flat:,} lie inside longer ones or overlap them, and tags "
+            f"{self.file.name}: of {total:,} spans, {total - flat:,} lie inside longer ones or overlap them, and tags "
             f"lack these; {pieces:,} are in pieces, and tags fill their gaps. The method span-votes and the agreement "
             f"of annotators take spans as they are, and all else tags. {Setting('layer', 'LABEL')} reads one label.",
             UserWarning,

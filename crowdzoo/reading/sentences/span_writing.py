@@ -84,7 +84,7 @@ def _sentence_line(sequences: CrowdSequences, task: int, name: Any) -> dict[str,
                 why = places if isinstance(places, str) else "stand elsewhere than its offsets say."
                 raise DataError(f"the tokens of task {name!r} {why}")
             head["tokens"] = tokens
-    if not all(is_text(text_value) for text_value in (*tokens, head.get("text", ""))):
+    if not all(is_text(part) for part in (*tokens, head.get("text", ""))):
         raise DataError(f"task {name!r} holds half a character, which no file can.")
     return head
 
@@ -93,9 +93,9 @@ def _head(sequences: CrowdSequences, gold: list[list[str] | None] | None) -> dic
     """The first line: those names that reading would not find, or find in another order."""
     crowd = sequences.annotations
     used = {str(name) for name in crowd.annotators[np.unique(crowd.annotator_ids)].tolist()}
-    classes = {sequences.classes[code] for code in np.unique(crowd.labels).tolist()}
-    classes |= {tag for tags in gold or () for tag in tags or ()}
-    types = {tag[2:] for tag in classes if tag != OUTSIDE}
+    tags = {sequences.classes[code] for code in np.unique(crowd.labels).tolist()}
+    tags |= {tag for sentence in gold or () for tag in sentence or ()}
+    types = {tag[2:] for tag in tags if tag != OUTSIDE}
     types |= {span.label for spans in (sequences.drawn or {}).values() for span in spans}
     head = {
         "tasks": names_array(integers_if_all([str(name) for name in crowd.tasks.tolist()]), "tasks").tolist(),

@@ -199,7 +199,7 @@ class CellSource(Source):
         present = np.empty((len(cells), batch.num_rows), dtype=bool)
         for kind in {values.type for values in cells.values()}:
             places = [place for place, values in enumerate(cells.values()) if values.type == kind]
-            values = pa.concat_arrays([cell for cell in cells.values() if cell.type == kind])
+            values = pa.concat_arrays([values for values in cells.values() if values.type == kind])
             present[places] = (self._present(values) & _filled(values)).reshape(len(places), batch.num_rows)
         row, column = np.nonzero(present.T)
         # columns without a label have no type that counts
@@ -247,8 +247,8 @@ class CellSource(Source):
             text = f"{Setting('field', self.layout.question)}: answers such as {short_repr(odd[0])} are not labels."
             raise DataError(f"{self.name}: {text} Choose a question that is answered with labels.")
         lists = [
-            sorted(map(str, choice)) if isinstance(answer, list) else choice[0]
-            for answer, choice in zip(answers_of_rows, flat, strict=True)
+            sorted(map(str, choices)) if isinstance(answer, list) else choices[0]
+            for answer, choices in zip(answers_of_rows, flat, strict=True)
         ]
         texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in lists if answer is not None]
         kept.columns["label"] = pa.array(texts, pa.large_string())

@@ -96,13 +96,9 @@ def find_columns(
     for name in columns.values():
         if list(header).count(name) > 1:
             raise DataError(f"{source}: column '{name}' is there {list(header).count(name)} times. Keep one.")
-    rivals = [
-        name
-        for name in header
-        if name not in {*columns.values(), *chosen.values()} and _squeezed(name) in _VOID_NAMES.split()
-    ]
     is_of_answers = "annotator" in wanted and len(wanted) > 1
-    void = {f"{VOID}{name}": name for name in rivals} if is_of_answers else {}
+    rest = {*header} - {*columns.values(), *chosen.values()} if is_of_answers else set[str]()
+    void = {f"{VOID}{name}": name for name in header if name in rest and _squeezed(name) in _VOID_NAMES.split()}
     return {ours: columns[ours] for ours in wanted if ours in columns} | void, guessed
 
 

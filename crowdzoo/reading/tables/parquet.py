@@ -187,7 +187,7 @@ def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
     listed = about.get("names")
     if not isinstance(listed, dict) or not set(listed) <= set(VOCABULARIES):
         raise ValueError(f"holds no names by column, but {short_repr(listed)}")
-    types = {}
+    arrays = {}
     for column, entry in listed.items():
         if entry is None:
             continue
@@ -200,10 +200,10 @@ def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
             raise ValueError(f"holds a name of '{column}' twice")
         array = np.empty(len(names), dtype=np.int64 if kind is int else object)
         array[:] = names
-        types[column] = array
-    if LABEL_KINDS[about["kind"]].has_numbers and "label" in types:
+        arrays[column] = array
+    if LABEL_KINDS[about["kind"]].has_numbers and "label" in arrays:
         raise ValueError("holds names of ratings, which have none")
-    return types
+    return arrays
 
 
 def _arrow_names(names: np.ndarray, what: str) -> pa.Array:
