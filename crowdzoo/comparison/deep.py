@@ -66,7 +66,7 @@ class Trainings(Setup):
         if not hasattr(self.settings, "kind"):
             raise ConfigError("compare: settings are an object, such as TrainingSettings(epochs=10).")
         if self.settings.kind != name:
-            raise DataError(f"compare: the settings are of task {self.settings.kind}, the annotations of kind {name}.")
+            raise DataError(f"compare: the settings are of kind {self.settings.kind}, the annotations of kind {name}.")
         if name not in self.settings.instances.bases and not kind.measure.labels_instances:
             raise ConfigError(
                 f"compare: no network for {self.settings.instances.name} learns {kind.title}: run crowdzoo "

@@ -103,7 +103,7 @@ def train(
         tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
         label_distribution: `[N, K]`, rows sum to one, for method "aggregated"; for pairs `[P, 3]`, a row for each
             of `annotations.pairs()`, in their order.
-        ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of task "regression".
+        ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of kind "regression".
         base: what makes the base model; None is the one that the settings name.
         verbose: Keras' verbosity.
         callbacks: Keras callbacks.
@@ -138,7 +138,7 @@ def train(
         raise ConfigError("train: a model of your own is trained by CrowdClassifier(base=model).fit(x, annotations).")
     annotations = annotations_from_frame(annotations, settings.kind, line=TRAIN)
     if annotations is not None and annotations.kind != settings.kind:
-        raise DataError(f"the settings are of task {settings.kind}, the annotations of kind {annotations.kind}")
+        raise DataError(f"the settings are of kind {settings.kind}, the annotations of kind {annotations.kind}")
     all_annotations = annotations
     x, annotations, tasks = pair_with_tasks(settings, prepare_instances(settings, x), annotations, tasks, TRAIN)
     sides: dict[str, np.ndarray] = {}  # rows of x

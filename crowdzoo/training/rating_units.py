@@ -60,7 +60,7 @@ def rating_targets(settings: Any, annotations: Any, ratings: np.ndarray | None) 
     """
     if settings.method == AGGREGATED:
         if ratings is None:
-            raise DataError("method aggregated of task regression needs ratings [N]")
+            raise DataError("method aggregated of kind regression needs ratings [N]")
         targets = np.asarray(ratings, dtype="float64")
         if targets.ndim != 1:
             raise DataError(f"ratings must have shape [tasks], got {targets.shape}")

@@ -410,7 +410,7 @@ def test_too_few_tasks_and_settings_of_another_kind_are_said(clouds):
         compare(annotations, x, gold, settings=quick(), base="f.py:make")
     with pytest.raises(ConfigError, match="settings are an object, such as TrainingSettings"):
         compare(annotations, x, gold, settings={"epochs": 1})
-    with pytest.raises(DataError, match="settings are of task regression, the annotations of kind classification"):
+    with pytest.raises(DataError, match="settings are of kind regression, the annotations of kind classification"):
         compare(annotations, x, gold, settings=dataclasses.replace(quick(), kind="regression", method=None))
 
 
