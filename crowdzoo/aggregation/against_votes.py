@@ -14,10 +14,8 @@ from crowdzoo.aggregation.engine.compiled import compiled
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-CELLS = (
-    2**24
-)  # of the table of votes, which is made for so many tasks at a time; of annotations in order of their tasks:
-FEW_CELLS = 2**16
+CELLS = 2**24  # of the table of votes, which is made for so many tasks at a time
+FEW_CELLS = 2**16  # of that table where annotations are in the order of their tasks
 MOST_DIFFERENT = 0.2  # of the tasks, where a result needs no note
 LEAST_NAMED = 0.01  # of the annotations, for a class that the result has nowhere
 

@@ -37,8 +37,6 @@ class AnswerPage(KindPage):
         redo: of each task why it is to be done again, objects [N].
     """
 
-    annotator_column = "reliability"
-
     def compare(self, tasks: Codes, annotators: Codes, pairs: Sequence[Codes], near: Floats, weights: Floats) -> None:
         """Sets skills and reliability.
 

@@ -109,7 +109,7 @@ class Reading(Generic[Crowd, Gold]):
             export: the export.
             folder: where the files go.
             columns: "text" or "image" -> the export's name of that column.
-            keep: names of columns that are kept beside them.
+            keep: names of columns that are kept in addition to these.
 
         Returns:
             The export's name of each column of the instances -> the file's, None where it is left out.
