@@ -150,8 +150,8 @@ class Aggregation(Result):
             wrong = ~(np.abs(sums - 1) <= FAR) | (posteriors < -NEGATIVE).any(axis=1)  # NaN is wrong, too
             row, nothing = int(wrong.argmax()), np.count_nonzero(~np.isfinite(sums))
             raise DataError(
-                f"{method}: posteriors are no probabilities that sum to 1 in {wrong.sum():,} of {len(sums):,} rows, of "
-                f"which {nothing:,} hold NaN or inf. First row {row}, task {short_repr(annotations.tasks[row])}: "
+                f"{method}: posteriors are not probabilities that sum to 1 in {wrong.sum():,} of {len(sums):,} rows, "
+                f"of which {nothing:,} hold NaN or inf. First row {row}, task {short_repr(annotations.tasks[row])}: "
                 f"{short_repr(posteriors[row].tolist())}, with the sum {sums[row]:.6g}."
             )
         if labels is None:

@@ -107,7 +107,7 @@ def _read(arguments: argparse.Namespace, signature: Mapping[str, Any], of_images
     path, layout = arguments.instances, options.second_layout(arguments, "instance")
     inputs = signature.get("inputs", {"instances": {}})
     if any(len(spec["shape"]) > 2 for name, spec in inputs.items() if name != "instances"):
-        raise DataError(f"{path}: the model's inputs {', '.join(inputs)} are no columns of a table; use the client.")
+        raise DataError(f"{path}: the model's inputs {', '.join(inputs)} are not columns of a table; use the client.")
     dtype = inputs.get("instances", {}).get("dtype")
     if dtype in ("str", "string"):
         return read_inputs(path, _kind_of_strings(path, layout, of_images), layout)

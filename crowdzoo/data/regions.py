@@ -55,7 +55,7 @@ def run_lengths(counts: str) -> Codes:
     lengths[1:] -= ends[:-1]
     lengths[:1] += 1
     if not len(ends) or ends[-1] + 1 < len(letters) or lengths.max() > 7 or letters.min() < 0 or letters.max() > 63:
-        raise DataError("is no mask of COCO. Export it again.")
+        raise DataError("is not a mask of COCO. Export it again.")
     starts = ends + 1 - lengths
     places = np.arange(len(letters)) - np.repeat(starts, lengths)
     runs = np.add.reduceat((letters & 31) << 5 * places, starts) - ((letters[ends] >> 4 & 1) << 5 * lengths)

@@ -190,7 +190,7 @@ def tag_problem(tag: object, scheme: str) -> str:
     letters = SCHEMES[scheme]
     forms = f"O{''.join(f', {letter}-TYPE' for letter in letters)}"
     if not isinstance(tag, str):
-        return f"is no text; {scheme} has {forms}."
+        return f"is not text; {scheme} has {forms}."
     letter, dash, type_ = tag[:1], tag[1:2], tag[2:]
     if letter in letters and letter and dash == "-":
         if not type_:
@@ -204,13 +204,13 @@ def tag_problem(tag: object, scheme: str) -> str:
         hint = f" Did you mean '{letter.upper()}-{type_}'?"
     elif letter in _OTHERS and dash == "-":
         hint = f" {letter}- belongs to the scheme {_OTHERS[letter]}."
-    return f"is no tag of {scheme}: {forms}.{hint}"
+    return f"is not a tag of {scheme}: {forms}.{hint}"
 
 
 def type_problem(type_: object) -> str:
     """What keeps a span's type from being part of a tag, as the end of a sentence; "" if nothing does."""
     if not isinstance(type_, str):
-        return "is no text."
+        return "is not text."
     if not type_:
         return "is empty."
     if any(letter in " \t\r\n\0" for letter in type_):
@@ -277,7 +277,7 @@ class TagSet:
             if (reason := tag_problem(name, scheme))
         ]
         if rows:
-            raise DataError(f"The classes are no tags of the scheme {scheme}.", rows)
+            raise DataError(f"The classes are not tags of the scheme {scheme}.", rows)
         self.types = sorted({name[2:] for name in self.classes if name != OUTSIDE})
         missing = [name for name in allowed_tags(self.types, scheme) if name not in set(self.classes)]
         if missing:

@@ -88,7 +88,7 @@ BAD = {
     "lies outside of the image": {"polygons": [[1, 2, 3, 4, 5, 60]]},
     "sum to 700 pixels, and the image has 24 x 32 = 768": {"counts": [500, 200]},
     "sum to 768": {"counts": [800, -32]},
-    "is no mask of COCO": {"counts": "\xe9"},
+    "is not a mask of COCO": {"counts": "\xe9"},
     "covers no pixel": {"counts": [768]},
     "is of size [4, 4], and the image (24, 32)": {"counts": [768], "size": [4, 4]},
     "give it a category and one of": {"bbox": [1, 2, 3, 4], "counts": [768]},

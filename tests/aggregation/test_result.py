@@ -119,7 +119,7 @@ def test_frames_hold_a_row_per_task_and_per_annotator():
     ],
 )
 def test_posteriors_that_are_no_probabilities_are_refused_with_the_first_task(row, fault):
-    message = f"mine: posteriors are no probabilities that sum to 1 in 2 of 3 rows, of which {fault}"
+    message = f"mine: posteriors are not probabilities that sum to 1 in 2 of 3 rows, of which {fault}"
     with pytest.raises(DataError, match=re.escape(message)):
         Aggregation.of("mine", crowd(), [[0.5, 0.5], row, row])
 

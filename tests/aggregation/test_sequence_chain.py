@@ -336,5 +336,5 @@ def test_what_is_no_crowd_of_sentences_is_refused(model):
     )  # fmt: skip
     with pytest.raises(DataError, match="labels each of its tokens once"):
         model().fit(part)
-    with pytest.raises(DataError, match="'noun' is no tag"):
+    with pytest.raises(DataError, match="'noun' is not a tag"):
         model().fit(Annotations.from_arrays([0], [0], ["noun"], kind="sequence", position=[0]))

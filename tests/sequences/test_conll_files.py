@@ -99,8 +99,8 @@ def test_uneven_columns_are_named():
 
 def test_unknown_tags_are_named_with_the_nearest():
     message = message_of("a O\nb per\nc b-PER\nd B-\n")
-    assert "row 2, column '1': 'per' is no tag of BIO: O, B-TYPE, I-TYPE." in message
-    assert "row 3, column '1': 'b-PER' is no tag of BIO: O, B-TYPE, I-TYPE. Did you mean 'B-PER'?" in message
+    assert "row 2, column '1': 'per' is not a tag of BIO: O, B-TYPE, I-TYPE." in message
+    assert "row 3, column '1': 'b-PER' is not a tag of BIO: O, B-TYPE, I-TYPE. Did you mean 'B-PER'?" in message
     assert "row 4, column '1': 'B-' has no type after the dash." in message
     assert "Did you mean 'B-PER'" in message_of("a b-PER\n", classes=["O", "B-PER", "I-PER"])
 
@@ -136,7 +136,7 @@ WHOLE_FILE = {
     "one column": ("a\nb\n", {}, "row 1: 'a' has one value. After the token comes one column an annotator"),
     "names too few": (TWO, {"annotators": ["x"]}, "3 columns of annotators, but 1 names"),
     "a header of doubles": ("t x x\na O O\n", {"header": True}, "the header names columns: annotators holds 'x' twice"),
-    "a token that is none": ("\tO\n", {}, "row 1, column 'token': '' is no token"),
+    "a token that is none": ("\tO\n", {}, "row 1, column 'token': '' is not a token"),
 }
 
 

@@ -76,7 +76,7 @@ def test_nothing_to_find_scores_zero_without_a_warning():
 WRONG = {
     "sentences": (([["O"]], []), {}, "gold has 1 sentences, predicted 0"),
     "tokens": (([["O"], ["O"]], [["O"], ["O", "O"]]), {}, "sentence 1 has 1 tokens in gold and 2 in predicted"),
-    "tags": (([["O"]], [["PER"]]), {}, "'PER' is no tag of BIO"),
+    "tags": (([["O"]], [["PER"]]), {}, "'PER' is not a tag of BIO"),
     "codes without classes": (([[0]], [[0]]), {}, "Pass classes= with codes"),
     "codes": (([[0]], [[3]]), {"classes": ["O"]}, "predicted holds codes from 0 to 0"),
 }

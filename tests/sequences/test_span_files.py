@@ -81,7 +81,7 @@ def test_a_span_that_ends_inside_a_token_is_widened_when_asked_and_counted():
     assert crowd.num_mended == 3
     assert crowd.offsets[0][0].tolist() == [0, 4]
     nowhere = line(span(4, 5, "PER"))
-    assert "4 is no place where a token begins" in message_of(nowhere, on_bad_tags="mend")
+    assert "4 is not a place where a token begins" in message_of(nowhere, on_bad_tags="mend")
 
 
 def test_a_widened_span_that_meets_another_is_kept_beside_the_tags():
@@ -147,10 +147,10 @@ BAD = {
     "a task that is true": (line(task=True), "column 'task': True is not a string or an integer."),
     "an empty annotator": (line(annotator=" "), "column 'annotator': ' ' is empty."),
     "neither text nor tokens": ({"task": 1, "annotator": 2, "spans": []}, "column 'text': None is missing."),
-    "a text that is a number": (line(text=5), "column 'text': 5 is no string"),
+    "a text that is a number": (line(text=5), "column 'text': 5 is not a string"),
     "a text of white space": (line(text=" \n"), "column 'text': ' \\n' has no tokens."),
     "no tokens": ({"task": 1, "annotator": 2, "tokens": [], "spans": []}, "column 'tokens': '[]' has no tokens."),
-    "tokens that are none": ({"task": 1, "annotator": 2, "tokens": ["a", ""], "spans": []}, "is no list of strings"),
+    "tokens that are none": ({"task": 1, "annotator": 2, "tokens": ["a", ""], "spans": []}, "is not a list of strings"),
     "tokens of another text": (line(tokens=["Anna", "Oslo"]), "token 1, 'Oslo', is not at character 5."),
     "tokens of half the text": (line(text="a b c", tokens=["a"]), "do not cover the text, which goes on with 'b c'."),
     "spans missing": ({"task": 1, "annotator": 2, "text": "a"}, "column 'spans': None is missing. Write []"),
@@ -175,14 +175,14 @@ BAD = {
     "an end inside a token": (line(span(0, 3, "X")), "column 'spans[0].end': 3 is inside the token 'Anna'"),
     "an edge at white space": (
         line(span(0, 5, "X")),
-        "column 'spans[0].end': 5 is no place where a token ends. Did you mean 4?",
+        "column 'spans[0].end': 5 is not a place where a token ends. Did you mean 4?",
     ),
     "pieces that are none": (line(span(0, 4, "X") | {"fragments": [0, 4]}), "column 'spans[0].fragments'"),
     "pieces of another span": (line(span(0, 4, "X") | {"fragments": [[0, 4], [6, 10]]}), "from the start of the span"),
     "pieces in another order": (line(span(6, 4, "X") | {"fragments": [[6, 10], [0, 4]]}), "one after the other"),
     "an empty label": (line(span(0, 4, "")), "column 'spans[0].label': '' is empty."),
     "a label of two words": (line(span(0, 4, "A B")), "holds white space"),
-    "a label that is a number": (line(span(0, 4, 1)), "column 'spans[0].label': 1 is no text."),
+    "a label that is a number": (line(span(0, 4, 1)), "column 'spans[0].label': 1 is not text."),
 }
 
 
@@ -306,8 +306,8 @@ def test_names_that_reading_would_not_find_stand_in_a_first_line(sentences, head
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ('{"annotators": "abc"}', "column 'annotators': 'abc' is no list of names"),
-        ('{"classes": "abcdefgh"}', "column 'classes': 'abcdefgh' is no list of names"),
+        ('{"annotators": "abc"}', "column 'annotators': 'abc' is not a list of names"),
+        ('{"classes": "abcdefgh"}', "column 'classes': 'abcdefgh' is not a list of names"),
         ('{"annotators": ["a", "a"]}', "cannot be taken: annotators holds 'a' twice"),
         ('{"classes": ["O", "B-X"]}', "cannot be taken"),
         ('{"tasks": ["other"]}', "the tasks are not those that the first line names"),

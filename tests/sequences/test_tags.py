@@ -134,11 +134,11 @@ def test_each_kind_of_mistake_is_named():
     message = str(error.value)
     assert "answer 3, row 0: 'I-A' is the first tag; a span of type A begins with B-A." in message
     assert "row 1: 'B-' has no type after the dash." in message
-    assert "row 2: 'b-X' is no tag of BIO: O, B-TYPE, I-TYPE. Did you mean 'B-X'?" in message
-    assert "row 3: 'E-X' is no tag of BIO: O, B-TYPE, I-TYPE. E- belongs to the scheme IOBES." in message
-    assert "row 5: '0' is no tag of BIO: O, B-TYPE, I-TYPE. Did you mean 'O'?" in message
-    assert "row 6: 'Q-A' is no tag" in message
-    assert "row 7: 'B' is no tag" in message
+    assert "row 2: 'b-X' is not a tag of BIO: O, B-TYPE, I-TYPE. Did you mean 'B-X'?" in message
+    assert "row 3: 'E-X' is not a tag of BIO: O, B-TYPE, I-TYPE. E- belongs to the scheme IOBES." in message
+    assert "row 5: '0' is not a tag of BIO: O, B-TYPE, I-TYPE. Did you mean 'O'?" in message
+    assert "row 6: 'Q-A' is not a tag" in message
+    assert "row 7: 'B' is not a tag" in message
     with pytest.raises(DataError, match=r"row 1: 'I-B' follows 'B-A'; a span of type B begins with B-B\."):
         check_tags(["B-A", "I-B"])
 
@@ -192,7 +192,7 @@ def test_what_may_follow_what_is_what_has_no_problems(data, scheme):
 
 
 def test_classes_that_are_no_tags_are_refused():
-    with pytest.raises(DataError, match="'dog' is no tag"):
+    with pytest.raises(DataError, match="'dog' is not a tag"):
         TagSet(["O", "dog"])
     with pytest.raises(DataError, match=r"The classes lack 'I-A'\. Each type has all its tags"):
         TagSet(["O", "B-A"])

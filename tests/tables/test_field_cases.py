@@ -118,7 +118,7 @@ def test_marked_points_are_no_labels(table):
 def test_the_lines_below_the_header_of_qualtrics_are_named(table):
     parts = ["ResponseId,Q1", "Response ID,How?", '"{""ImportId"":""_recordId""}","{""ImportId"":""QID1""}"']
     file = table("a.csv", "\n".join([*parts, "R_1,Yes", "R_2,Yes", ""]))
-    with pytest.raises(DataError, match=r"as Qualtrics writes them, which are no answers\. Remove rows 2 and 3"):
+    with pytest.raises(DataError, match=r"as Qualtrics writes them, which are not answers\. Remove rows 2 and 3"):
         Annotations.read(file, wide=True, columns="annotator=ResponseId,task=Q*")
     file = table("a.csv", "\n".join([parts[0], "R_1,Yes", "R_2,Yes", ""]))
     assert len(Annotations.read(file, wide=True, columns="annotator=ResponseId,task=Q*")) == 2

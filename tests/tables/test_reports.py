@@ -211,9 +211,10 @@ def test_messages_about_bilou_have_the_letters_of_the_file(tmp_path):
     file.write_text("Ana U-PER E-PER\nmet L-PER O\n")
     with pytest.raises(DataError) as caught:
         read_conll(file, scheme="BILOU")
-    assert "column '2': 'E-PER' is no tag of BILOU: O, B-TYPE, I-TYPE, L-TYPE, U-TYPE. E- belongs" in str(caught.value)
+    message = str(caught.value)
+    assert "column '2': 'E-PER' is not a tag of BILOU: O, B-TYPE, I-TYPE, L-TYPE, U-TYPE. E- belongs" in message
     assert "'L-PER' follows 'U-PER'; a span of type PER begins with B-PER or U-PER." in str(caught.value)
-    with pytest.raises(DataError, match=r"'U-PER' is no tag of BIO.* U- belongs to the scheme BILOU"):
+    with pytest.raises(DataError, match=r"'U-PER' is not a tag of BIO.* U- belongs to the scheme BILOU"):
         read_conll(file)
     classes = ["O", "B-PER", "I-PER", "L-PER", "U-PER"]
     file.write_text("Ana U-PER O\n")

@@ -51,7 +51,7 @@ class PreferencePage(KindPage):
     kind, labels, subject = "preference", PREFERENCE, "preferences"
     own_columns = read_columns(__package__)
     metrics = ("nominal", "ordinal", "interval")
-    not_metric = "answers to a pair are no quantities; give nominal, ordinal or interval."
+    not_metric = "answers to a pair are not quantities; give nominal, ordinal or interval."
     own_values = (
         "pairs", "pairs_with_several", "agreement", "order_agreement", "fitted_agreement", "left_share", "separation",
         "groups", "circular_share",
@@ -284,7 +284,7 @@ class PreferencePage(KindPage):
         self.remarks |= {
             "agreement": "two annotators",
             "fitted_agreement": "their own judgments in it",
-            "separation": "of their variance is no error",
+            "separation": "of their variance is not error",
             "pairs": f"{overall['annotations_per_pair'] or 0:.3g} judgments each",
             "circular_share": "25 % by chance",
             "consistent_share": f"{overall['both_orders']:,} times an annotator judged both",

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from crowdzoo.training.crowd_model import CrowdModel
     from crowdzoo.training.pair_rows import Examples
 
-NO_TABLES = "files of sentences are no tables; leave it out."
+NO_TABLES = "files of sentences are not tables; leave it out."
 NOT_TABLES = (*(name for name in LAYOUT_OPTIONS if name != "encoding"), "instance_columns", "gold_columns")
 
 

@@ -256,7 +256,7 @@ class _Conll:
                 self.file.note(number, None, shorten(line), reason)
                 broken = True
             elif not cells[0].strip(" "):
-                self.file.note(number, "token", "", "is no token. Fill it in, or remove the line.")
+                self.file.note(number, "token", "", "is not a token. Fill it in, or remove the line.")
                 broken = True
             elif not broken:
                 start = start if rows else number
@@ -308,7 +308,7 @@ class _Conll:
         known = f"{len(tags) - count} of the sentence's {len(tags)} tokens (lines {start} to {start + len(tags) - 1})"
         reason = f"is missing, but the annotator labelled {known}. Label all of them, or none."
         if self.last_only:
-            reason = f"is no true tag, but {known} have one. Fill it in, or write {MISSING} at all of them."
+            reason = f"is not a true tag, but {known} have one. Fill it in, or write {MISSING} at all of them."
         self.file.note(start + tags.index(MISSING), self._column(annotator), MISSING, reason, count)
 
     def _codes(self, annotator: int, tags: Sequence[str], start: int) -> list[int]:

@@ -220,7 +220,7 @@ class _Spans:
         for key, names in row.items():
             known = isinstance(names, list) and all(type(name) in (str, int) for name in names)
             if not known or not all(is_text(str(name)) for name in names):
-                raise LineError(key, names, "is no list of names.")
+                raise LineError(key, names, "is not a list of names.")
             try:
                 if key == "classes":
                     tag_set = TagSet(names, self.scheme)
@@ -258,11 +258,11 @@ class _Spans:
                     raise LineError(key, mine, reason)
             return known
         if text is not None and not (isinstance(text, str) and is_text(text)):
-            raise LineError("text", text, "is no string, or holds a NUL or half a character.")
+            raise LineError("text", text, "is not a string, or holds a NUL or half a character.")
         if given_tokens is not None and not (
             isinstance(given_tokens, list) and all(is_token(token) for token in given_tokens)
         ):
-            raise LineError("tokens", given_tokens, "is no list of strings with something to see in each.")
+            raise LineError("tokens", given_tokens, "is not a list of strings with something to see in each.")
         offsets: NDArray[np.int64] | str | None
         if given_tokens is not None:
             tokens, offsets = given_tokens, None if text is None else aligned(text, given_tokens)
@@ -321,7 +321,7 @@ class _Spans:
             pieces.append((first, last))
         crossing = any(start < end for (_, end), (start, _) in pairwise(fragments if pieces else ()))
         if not pieces or crossing or [fragments[0][0], fragments[-1][1]] != [span["start"], span["end"]]:
-            reason = "is no list of pieces [start, end], one after the other, from the start of the span to its end."
+            reason = "is not a list of pieces [start, end], one after the other, from the start of the span to its end."
             raise LineError(f"{key}.{_FRAGMENTS}", fragments, reason)
         return tuple(pieces)
 

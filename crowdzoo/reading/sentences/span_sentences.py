@@ -55,7 +55,7 @@ class Sentence:
                 return f"is {where}. Move it to the token's edge, or {fix}."
         side, where = (0, "begins") if name == "start" else (1, "ends")
         nearest = self.offsets[np.abs(self.offsets[:, side] - value).argmin(), side]
-        return f"is no place where a token {where}. Did you mean {nearest}?"
+        return f"is not a place where a token {where}. Did you mean {nearest}?"
 
 
 class LineError(Exception):

@@ -222,7 +222,7 @@ class Collector(RowChecks):
         answers = {name: json_answers(str(name)) for name in names[:LOOKED_AT].tolist()}
         questions = [*dict.fromkeys(question for form in answers.values() for question in form)]
         if questions == ["ImportId"]:
-            text = "has more lines below its header, as Qualtrics writes them, which are no answers"
+            text = "has more lines below its header, as Qualtrics writes them, which are not answers"
             raise DataError(f"{source.name}: {text}. Remove rows 2 and 3 (docs/platforms.md, Surveys).")
         if questions:
             label = short_repr(next(name for name, form in answers.items() if form))
