@@ -20,8 +20,8 @@ and compared with the truth: a task without an answer counts as wrong.
   arm ends when 97 % of the labels are correct.
 - Next: the project asks for one annotation per task. After each round `push` sends `next`: at most forty questions,
   where a label put right is worth 60 answers (chosen in simulations without a server, on other seeds). In a turn the
-  annotator is handed the next task of the view that is named after them; where there is no such view, or nothing left
-  in it, the next task of the project. The arm ends when no task is worth a further answer and all have one.
+  annotator is handed the next task of the view that is named after them; without such a view, or once it is empty, the
+  next task of the project. The arm ends when no task is worth a further answer and all have one.
 
 An annotator is flagged when the table of annotators has a serious note on them for the first time. A question reaches
 the annotator who was meant if that annotator is the first to answer the task after it was pushed.
@@ -41,19 +41,19 @@ from typing import Any
 
 import numpy as np
 
+from crowdzoo import Annotations
+from crowdzoo.aggregation import Robust
+from crowdzoo.kinds.page_parts import serious_notes
+from crowdzoo.label_studio.outcome import Outcome
+from crowdzoo.label_studio.project import Project
+from crowdzoo.label_studio.push import MARK, NEXT, push
+from crowdzoo.quality import annotator_table
+from crowdzoo.reading.platforms.label_config import read_label_config
+
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE.parent / "tests" / "label_studio"), str(HERE / "reproduce")]
-from rows import grid  # noqa: E402
-from server import CHOICES, LabelStudio, User, label_studio  # noqa: E402
-
-from crowdzoo import Annotations  # noqa: E402
-from crowdzoo.aggregation import Robust  # noqa: E402
-from crowdzoo.kinds.page_parts import serious_notes  # noqa: E402
-from crowdzoo.label_studio.outcome import Outcome  # noqa: E402
-from crowdzoo.label_studio.project import Project  # noqa: E402
-from crowdzoo.label_studio.push import MARK, NEXT, push  # noqa: E402
-from crowdzoo.quality import annotator_table  # noqa: E402
-from crowdzoo.reading.platforms.label_config import read_label_config  # noqa: E402
+from rows import grid  # noqa: E402  of benchmarks/reproduce
+from server import CHOICES, LabelStudio, User, label_studio  # noqa: E402  of tests/label_studio
 
 RESULTS = HERE / "results" / "label_studio_team.json"
 SEEDS = (100, 101, 102)
@@ -100,7 +100,7 @@ class Run:
         return self
 
     def views(self) -> list[Any]:
-        """The view of each annotator, None where there is none."""
+        """The view of each annotator, or None."""
         views = self.server.json("GET", "/api/dm/views/", project=self.number)
         of_title = {view["data"]["title"]: view for view in views}
         return [of_title.get(f"{NEXT}{user.email}{MARK}") for user in self.users]
@@ -278,7 +278,7 @@ def by_next(run: Run, worth: float = WORTH) -> dict[str, Any]:
 
 
 def record(run: Run) -> dict[str, Any]:
-    """Answers until the targets, None where they were not reached; the curve."""
+    """Answers until each target, or None; the curve; and the number of answers by each annotator."""
     until = {
         f"{target:.0%}": next((number for number, share in run.curve if share >= target), None) for target in TARGETS
     }
