@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.regions import MarkedImage, mask_tools
 from crowdzoo.errors import DataError
+from crowdzoo.reading.platforms.brush_rle import brush_rle
 
 Item = dict[str, Any]
 Answers = Iterator[tuple[int, list[Item], Any]]
-RUN = 1 << 16  # values of one part of a brush mask, at most
 
 
 def consensus_results(control: Any, result: Any, sequences: Any = None) -> Iterator[tuple[Any, list[Item], float]]:
@@ -154,20 +154,7 @@ def _polygons(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[I
 
 
 def _brush(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item]:
-    """The mask as an image RGBA, packed as `crowdzoo.reading.platforms.shapes.brush_mask` reads it."""
-    pixels = mask_tools().decode(mask).astype(bool).ravel()
-    bits = [f"{4 * len(pixels):032b}", f"{7:05b}", f"{15:04b}" * 4]
-    ends = np.append(np.flatnonzero(np.diff(pixels)) + 1, len(pixels))
-    for start, end in zip(np.append(0, ends[:-1]).tolist(), ends.tolist(), strict=True):
-        for first in range(4 * start, 4 * end, RUN):
-            bits.append(f"100{min(RUN, 4 * end - first) - 1:016b}{255 * bool(pixels[start]):08b}")
-    packed = "".join(bits)
-    return [
-        {
-            "format": "rle",
-            "rle": [int(packed[place : place + 8].ljust(8, "0"), 2) for place in range(0, len(packed), 8)],
-        }
-    ]
+    return [{"format": "rle", "rle": brush_rle(mask_tools().decode(mask).astype(bool)).tolist()}]
 
 
 Form = Callable[[Any, Any, Any], Answers]

@@ -14,9 +14,9 @@ from running_server import serving
 from crowdzoo.commands.main import main
 from crowdzoo.data.regions import mask_tools
 from crowdzoo.errors import ServingError
+from crowdzoo.reading.platforms.brush_rle import brush_rle
 from crowdzoo.reading.platforms.shapes import brush_mask
 from crowdzoo.serving import Limits, Server
-from crowdzoo.serving.brush_rle import brush_rle
 
 SECRET = "correct horse"
 CHOICES = """<View><Text name="text" value="$text"/><Choices name="kind" toName="text">{}</Choices></View>"""
