@@ -44,7 +44,6 @@ _OWN = (
 # one of a package that is no `Platform` has no suffixes, and is refused
 PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
 
-# Sort of a question -> what it is answered with, and which kind reads that, if any
 # Sort of a question -> what it is answered with, and the kind of labels that reads it
 _ANSWERS = {
     "class": ("classes", "classification"), "number": ("numbers", "regression"),
