@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
-import importlib
-import io
 import os
 import re
 import time
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,10 +19,10 @@ from crowdzoo.commands import options
 from crowdzoo.commands.options import add_options, group
 from crowdzoo.commands.outputs import Output
 from crowdzoo.commands.progress import fitted, progress
+from crowdzoo.data.instance_kinds import TEXTS as TEXT_INSTANCES
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.arrow import read_parquet
-from crowdzoo.files.json import read_json
-from crowdzoo.files.writing import atomic_file, csv_cell, write_rows
+from crowdzoo.files.writing import atomic_file, atomic_folder, write_rows
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.process import say
@@ -144,85 +142,83 @@ def _is_done(project: Project, outcome: Outcome) -> bool:
 
 
 def _results(arguments: argparse.Namespace, project: Project, control: Control, title: str) -> Outcome | None:
-    """Writes labels, tables and page by the commands that are for files; None where there is no answer."""
+    """Writes labels, tables and page; None where there is no answer."""
+    from crowdzoo.aggregation.result_files import write_table
     from crowdzoo.label_studio.outcome import Outcome
-    from crowdzoo.label_studio.project import NO_LABEL, has_several, read_answers
+    from crowdzoo.label_studio.project import answers_kind, read_answers
+    from crowdzoo.quality import quality_report
+    from crowdzoo.reading.instances.instances import read_instances
+    from crowdzoo.reading.platforms.export import Export
+    from crowdzoo.report.page_changes import read_numbers
+    from crowdzoo.report.report_page import report_page
+    from crowdzoo.report.sheets import page_sheets, with_sheets
 
-    folder = arguments.out
-    if not project.write(folder / "tasks.json"):
+    folder, seed, kind = arguments.out, arguments.seed, answers_kind(control)
+    file, instances, numbers = folder / "tasks.json", folder / "data" / "instances.csv", folder / "report.json"
+    if not project.write(file):
         return None
-    kind, several = kind_of(control.kind), has_several(control)
-    data, instances, before = folder / "data", folder / "data" / "instances.csv", folder / "before.json"
-    common = {"kind": kind.name, "method": arguments.method, "seed": arguments.seed, "force": True}
-    answers = {"on_duplicate": "all", "no_label": NO_LABEL} if several else {"on_duplicate": "last"}
-    is_text = kind.options.inputs[1] == "instances" and {each.lower() for each in control.objects} <= TEXTS
-    text = {"text": control.data_keys[0]} if is_text and len(control.data_keys) == 1 else {}
-    bad = {"on_bad_rows": "reject", "rejects": folder / "rejects.csv", "on_bad_tags": "mend"}
-    export = {"platform": "label-studio", "field": control.name, **answers, **text, **bad}
-    _run("convert", folder / "tasks.json", out=data, **export, **common)
-    with open(folder / "rejects.csv", newline="", encoding="utf-8") as file:
-        rejected = sum(1 for _ in csv.reader(file)) - 1  # without the header
+    reading = {"on_bad_rows": "reject", "rejects": folder / "rejects.csv", "on_bad_tags": "mend"}
+    reading = {name: value for name, value in reading.items() if name in kind.options.reading}
+    crowd = read_answers(control, file, platform="label-studio", field=control.name, **reading)
+    with open(folder / "rejects.csv", newline="", encoding="utf-8") as rejects:
+        rejected = sum(1 for _ in csv.reader(rejects)) - 1  # without the header
     if rejected > 0:
         say(f"warning: {rejected:,} answers that cannot be read are in {folder / 'rejects.csv'}, with the reasons")
-    annotations = data / ("spans.jsonl" if kind.labels.has_positions else "annotations.csv")
-    if several:
-        common["multi_label"] = True
-    elif kind.labels.one_class:
-        common["classes"] = ",".join(map(csv_cell, read_answers(control, annotations).classes))
+    is_text = kind.options.inputs[1] == "instances" and {each.lower() for each in control.objects} <= TEXTS
+    text = {"text": control.data_keys[0]} if is_text and len(control.data_keys) == 1 else {}
+    with atomic_folder(folder / "data", replace=True) as data:
+        kind.reading.write_export(crowd, Export(file, "label-studio", str(control.kind), control.name), data, text)
     columns = column_names(instances) if instances.is_file() else []
-    gold = {"gold": instances} if "gold" in columns else {}
-    _run("aggregate", annotations, out=folder / "labels", **gold, **common)
-    gold = gold if kind.labels.one_class and not several else {}
-    _run("quality", annotations, out=folder / "sheets", **gold, **common)
-    for place in (folder / "sheets").glob("*.parquet"):  # also for a spreadsheet
-        table = read_parquet(place)
-        columns_of_table = [column.to_pylist() for column in table.columns]
-        write_rows(place.with_suffix(".csv"), table.column_names, zip(*columns_of_table, strict=True))
-    if project.is_changed and (folder / "report.json").is_file():
-        os.replace(folder / "report.json", before)
-    shown = {"instances": instances} if "text" in columns else {}
-    compared = {"before": before} if before.is_file() else {}
-    _run("report", annotations, out=folder / "report.html", title=title, **shown, **compared, **gold, **common)
+    has_gold = "gold" in columns and kind.labels.one_class
+    gold = kind.reading.gold_of(crowd, instances) if has_gold else None
+    aggregator = kind.aggregation.create(arguments.method, seed=seed)
+    result = kind.aggregation.add_notes(fitted(aggregator, crowd), crowd)
+    kind.aggregation.write(result, crowd, folder / "labels")
+    if project.is_changed and numbers.is_file():
+        os.replace(numbers, folder / "before.json")
+    with progress("bootstrap", None):
+        page = report_page(
+            crowd, result, title=title, seed=seed, gold=gold, options={"classes": [*control.classes]},
+            instances=read_instances(instances, TEXT_INSTANCES) if "text" in columns else None,
+            before=read_numbers(folder / "before.json") if (folder / "before.json").is_file() else None,
+        )  # fmt: skip
+        if kind.labels.one_class:
+            sheets = with_sheets(quality_report(crowd, result, seed=seed), crowd, result, gold=gold, seed=seed)
+        else:
+            sheets = page_sheets(page, crowd, result, None, None)
+    page.write(folder / "report.html")
     _set_refresh(folder / "report.html", arguments.every)
-    for line in read_json(folder / "report.json", constants=True)["verdict"]:
+    sheets.write(folder / "sheets", replace=True)
+    for place in (folder / "sheets").glob("*.parquet"):  # also for a spreadsheet
+        with atomic_file(place.with_suffix(".csv")) as table:
+            write_table(read_parquet(place), table, "csv")
+    for line in page.numbers.verdict:
         print(f"  {line}")
-    no_label = {"no_label": NO_LABEL} if several else {}
-    own: Any = kind_of("multi-label") if several else kind
-    aggregator = own.aggregation.create(arguments.method, seed=arguments.seed, **no_label)
-    everything = {"tasks": np.array([*map(str, project.store.ids())], object)} if kind.name in WITH_ALL_TASKS else {}
-    crowd = read_answers(control, annotations, **everything)
-    sheet = read_parquet(folder / "sheets" / "annotators.parquet", ["annotator", "flag"])
-    flags = {str(name): flag for name, flag in zip(*(column.to_pylist() for column in sheet.columns), strict=True)}
+    tasks = np.array([*map(str, project.store.ids())], object)
+    if control.kind in WITH_ALL_TASKS and len(tasks) > crowd.num_tasks:
+        places = {name: place for place, name in enumerate(tasks.tolist())}
+        codes = np.array([places[str(name)] for name in crowd.tasks.tolist()], np.int64)
+        crowd = replace(crowd, tasks=tasks, task_ids=codes[crowd.task_ids])
+        gold = kind.reading.gold_of(crowd, instances) if has_gold else None
+        result = fitted(aggregator, crowd)
+    flags = zip(*(sheets.annotators[name].to_pylist() for name in ("annotator", "flag")), strict=True)
     # with next, later questions are the contested ones, so that everybody seems to change
     ignored = {"", FLAGS["drift"].title} if "next" in arguments.push else {""}
     outcome = Outcome(
         control=control,
         crowd=crowd,
-        aggregation=fitted(aggregator, crowd),
-        flagged={name: flag for name, flag in flags.items() if flag not in ignored},
-        gold=kind.reading.gold_of(crowd, instances) if gold else None,
+        aggregation=result,
+        flagged={str(name): flag for name, flag in flags if flag not in ignored},
+        gold=gold,
         number=arguments.questions,
-        seed=arguments.seed,
+        seed=seed,
         **options.given(arguments, ["worth"]),
     )
     if outcome.has_questions:
-        asked, (tasks, people) = outcome.questions, (outcome.aggregation.tasks, outcome.aggregation.annotators)
-        rows = zip(tasks[asked.tasks], people[asked.annotators], asked.gains.tolist(), strict=True)
+        asked, result = outcome.questions, outcome.aggregation
+        rows = zip(result.tasks[asked.tasks], result.annotators[asked.annotators], asked.gains.tolist(), strict=True)
         write_rows(folder / "next.csv", ("task", "annotator", "gain"), rows)
     return outcome
-
-
-def _run(command: str, source: Path, **values: Any) -> None:
-    """Runs a command of crowdzoo without what it prints; options that it does not have are left out."""
-    module = importlib.import_module(f"crowdzoo.commands.{command}")
-    parser = argparse.ArgumentParser()
-    module.describe(parser)
-    arguments = parser.parse_args([str(source), f"--out={values['out']}"])
-    known = {action.dest for action in parser._actions}
-    arguments.options, arguments.is_live = options.options_of(parser), True
-    vars(arguments).update({name: value for name, value in values.items() if value is not None and name in known})
-    with contextlib.redirect_stdout(io.StringIO()):
-        module.run(arguments)
 
 
 def _set_refresh(page: Path, seconds: int | None) -> None:

@@ -160,7 +160,7 @@ def run(arguments: argparse.Namespace) -> None:
             models=models,
             on_sample=step,
             options=_compared(arguments),
-            source=None if hasattr(arguments, "is_live") else options.source_of(arguments, kind),
+            source=options.source_of(arguments, kind),
             **{name: getattr(arguments, name) for name in names},
             **options.given(arguments, ["epsilon", "curve"]),
         )

@@ -7,10 +7,13 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from crowdzoo.errors import ConfigError, Setting, unknown
 from crowdzoo.files.writing import atomic_file
@@ -22,7 +25,6 @@ from crowdzoo.label_studio.store import Store
 from crowdzoo.reading.platforms.label_config import Control, read_label_config
 
 KEY = "LABEL_STUDIO_API_KEY"  # environment variable
-NO_LABEL = "(none)"  # the answer that none of several labels holds
 MARGIN = timedelta(seconds=30)  # in which a change on the server may become visible after its time
 _ALL = 1 << 53
 
@@ -298,27 +300,27 @@ class Project:
         return page
 
 
+def answers_kind(control: Control) -> Any:
+    """The kind of the answers to a question: several labels, where an answer may have several classes."""
+    kind = kind_of(control.kind)
+    return kind_of("multi-label") if control.multiple and kind.labels.one_class else kind
+
+
 def read_answers(control: Control, path: str | os.PathLike[str], **reading: Any) -> Any:
-    """Reads the answers to a question, with all classes of the labelling configuration.
+    """Reads the answers to a question, with all classes of the labelling configuration in its order.
 
     Args:
         control: the question.
-        path: path of an export, or of what `crowdzoo convert` made of it.
+        path: path of an export.
         reading: as `Annotations.read` takes it.
     """
-    kind = kind_of(control.kind)
-    several = {"on_duplicate": "all", "no_label": NO_LABEL} if has_several(control) else {"on_duplicate": "last"}
-    crowd = kind.reading.read(Path(path), **{**several, **reading})
-    names = None if crowd.classes is None else [*map(str, crowd.classes)]
-    if not kind.labels.one_class or names is None or {*control.classes} <= {*names}:
+    crowd = answers_kind(control).reading.read(Path(path), **{"on_duplicate": "last", **reading})
+    if "classes" in reading or not kind_of(control.kind).labels.one_class:
         return crowd
-    classes = [*control.classes, *(name for name in names if name not in control.classes)]
-    return kind.reading.read(Path(path), **{**several, "classes": classes, **reading})
-
-
-def has_several(control: Control) -> bool:
-    """Whether an answer to the question may have several classes."""
-    return control.multiple and kind_of(control.kind).labels.one_class
+    names = [*map(str, crowd.classes)]
+    classes = [*dict.fromkeys([*control.classes, *names])]
+    codes = np.array([classes.index(name) for name in names], np.int64)
+    return replace(crowd, classes=np.array(classes, object), labels=codes[crowd.labels])
 
 
 def _is_copy(answer: dict[str, Any]) -> bool:

@@ -6,11 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from crowdzoo.aggregation import MultiLabel
 from crowdzoo.data.regions import MarkedImage, mask_of_pixels
 from crowdzoo.errors import DataError
-from crowdzoo.kinds import kind_of
 from crowdzoo.label_studio.client import Client
+from crowdzoo.label_studio.project import answers_kind, read_answers
 from crowdzoo.label_studio.push import push_predictions
 from crowdzoo.label_studio.result_form import consensus_results
 from crowdzoo.reading.platforms.label_config import read_label_config
@@ -81,10 +80,8 @@ def written(path, config, data, answers):
 def consensus(path, config):
     """The consensus on the task of an export as Label Studio stores answers."""
     (control,) = read_label_config(config)
-    kind = kind_of(control.kind)
-    several = control.multiple and control.kind == "classification"
-    crowd = kind.reading.read(path, platform="label-studio", field="c", **({"on_duplicate": "all"} if several else {}))
-    aggregator = MultiLabel("majority-vote") if several else kind.aggregation.create(METHODS.get(control.kind))
+    crowd = read_answers(control, path, platform="label-studio", field="c")
+    aggregator = answers_kind(control).aggregation.create(METHODS.get(control.kind))
     return list(consensus_results(control, aggregator.fit(crowd), crowd))
 
 
@@ -102,6 +99,16 @@ def test_the_consensus_is_what_most_annotators_said(name, tmp_path):
     again = written(tmp_path / "again.json", config, data, [items, items])
     [(_, same, _)] = consensus(again, config)
     assert same == [{**item, **({"score": 1.0} if "score" in item else {})} for item in items]
+
+
+@pytest.mark.parametrize("answers", [("cat", "dog"), ("cat", "cat"), ("cat", "dog", "ant")])
+def test_classes_have_the_order_of_the_configuration_and_others_follow(answers, tmp_path):
+    config = TEXT.format('<Choices name="c" toName="o"><Choice value="dog"/><Choice value="cat"/></Choices>')
+    results = [[{"value": {"choices": [answer]}}] for answer in answers]
+    path = written(tmp_path / "export.json", config, TEXT_DATA, results)
+    crowd = read_answers(read_label_config(config)[0], path, platform="label-studio")
+    assert crowd.classes.tolist() == ["dog", "cat"] + ["ant"] * ("ant" in answers)
+    assert crowd.classes[crowd.labels].tolist() == [*answers]
 
 
 def test_a_brush_mask_has_the_same_pixels(tmp_path):
