@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,7 +13,6 @@ import httpx
 from crowdzoo.errors import ConfigError, ServingError, short_repr, shorten
 from crowdzoo.files.json import JsonError, parse_json
 
-PAGE_SIZE = 100
 MOST_BYTES = 1 << 28  # of one response
 PATIENCE = 300.0  # seconds in which a request is tried again
 LONGEST_WAIT = 30.0  # seconds between two tries, where the server does not say how long
@@ -122,10 +121,6 @@ class Client:
         """Sends a POST request with a JSON body; arguments as for `get`."""
         return self._request("POST", path, params, json)
 
-    def put(self, path: str, json: Any, **params: Any) -> Any:
-        """Sends a PUT request with a JSON body; arguments as for `get`."""
-        return self._request("PUT", path, params, json)
-
     def patch(self, path: str, json: Any, **params: Any) -> Any:
         """Sends a PATCH request with a JSON body; arguments as for `get`."""
         return self._request("PATCH", path, params, json)
@@ -138,34 +133,6 @@ class Client:
             if error.status == 404:
                 return None
             raise
-
-    def pages(self, path: str, **params: Any) -> Iterator[dict[str, Any]]:
-        """Yields the items of a list, which is requested page by page.
-
-        Args:
-            path: path of the list.
-            params: parameters of the query; `page_size` is 100 unless it is given.
-        """
-        number, received = int(params.pop("page", 1)), 0
-        params = {"page_size": PAGE_SIZE, **params}
-        while True:
-            try:
-                page = self.get(path, page=number, **params)
-            except LabelStudioError as error:
-                if error.status == 404 and received:  # beyond the last page
-                    return
-                raise
-            items, total = page, None
-            if isinstance(page, dict):
-                items = page.get("tasks", page.get("results"))
-                total = page.get("total", page.get("count"))
-            if not isinstance(items, list):
-                raise LabelStudioError(f"{self.url}{path}: the response is not a list of objects.")
-            yield from items
-            received += len(items)
-            if not items or received == total:
-                return
-            number += 1
 
     def _request(self, method: str, path: str, params: dict[str, Any], json: Any = None) -> Any:
         """The JSON of the response; an access token that expired is replaced once."""

@@ -18,13 +18,14 @@ import numpy as np
 from crowdzoo.errors import ConfigError, Setting, unknown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds import kind_of
-from crowdzoo.label_studio.client import PAGE_SIZE, Client, LabelStudioError
+from crowdzoo.label_studio.client import Client, LabelStudioError
 from crowdzoo.label_studio.push import MODEL_VERSION, push_predictions, push_views, tasks_view
 from crowdzoo.label_studio.result_form import consensus_results
 from crowdzoo.label_studio.store import Store
 from crowdzoo.reading.platforms.label_config import Control, read_label_config
 
 KEY = "LABEL_STUDIO_API_KEY"  # environment variable
+PAGE_SIZE = 100  # tasks of a request
 MARGIN = timedelta(seconds=30)  # in which a change on the server may become visible after its time
 _ALL = 1 << 53
 

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from crowdzoo.errors import ConfigError, CrowdzooError
-from crowdzoo.label_studio import Client, LabelStudioError, client
+from crowdzoo.label_studio import Client, LabelStudioError, Project, client
 
 TOKEN = "aaaa.secret-refresh-token.bbbb"
 REFRESH = "/api/token/refresh"
@@ -62,7 +62,7 @@ def script(monkeypatch):
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = do  # noqa: N815
+        do_GET = do_POST = do_PATCH = do_DELETE = do  # noqa: N815
 
         def log_message(self, *arguments):
             pass
@@ -187,29 +187,24 @@ def test_a_response_that_is_too_large_is_refused(script, monkeypatch, zipped):
     [
         (b"<html>Welcome</html>", {}, "is not JSON.*Welcome.*Is this address Label Studio's"),
         (b"no gzip", {"Content-Encoding": "gzip"}, "cannot be decoded"),
-        (b'{"text": "a"}', {}, "not a list"),
     ],
 )
 def test_strange_responses_are_refused(script, body, headers, reason):
     script.responses = [(200, body, headers)]
     with pytest.raises(LabelStudioError, match=reason):
-        list(script.client(TOKEN).pages("/api"))
+        script.client(TOKEN).get("/api")
 
 
-def test_pages_end_with_the_total_an_empty_page_or_404(script):
-    one = script.client(TOKEN)
-    for responses, sent in (
-        ([(200, {"tasks": [{"id": 1}, {"id": 2}], "total": 3}, {}), (200, {"tasks": [{"id": 3}], "total": 3}, {})], 2),
-        ([(200, [{"id": 1}, {"id": 2}], {}), (200, [{"id": 3}], {}), (404, {"detail": "Invalid page."}, {})], 3),
-        ([(200, {"results": [{"id": 1}, {"id": 2}, {"id": 3}]}, {}), (200, {"results": []}, {})], 2),
-    ):
-        script.responses, before = responses, len(script.sent)
-        assert [item["id"] for item in one.pages("/api/tasks", project=1)] == [1, 2, 3]
-        assert len(script.sent) - before == sent
-    assert script.sent[0][1] == "/api/tasks?page=1&page_size=100&project=1"
-    script.responses = [(404, {"detail": "No Project matches"}, {})]
-    with pytest.raises(LabelStudioError, match="No Project matches"):
-        list(one.pages("/api/tasks", project=9))
+def test_what_is_no_project_or_no_list_of_tasks_is_refused(script):
+    with Project(script.url, 1, TOKEN) as project:
+        for responses, reason in (
+            ([(200, {"text": "a"}, {})], "project 1 is not one of Label Studio's"),
+            ([(200, {"title": "a", "label_config": ""}, {}), (200, {"tasks": "a"}, {})], "is not a list of tasks"),
+            ([(200, {"title": "a", "label_config": ""}, {}), (200, {"tasks": [{"id": 1}]}, {})], "Update the server"),
+        ):
+            script.responses = responses
+            with pytest.raises(LabelStudioError, match=reason):
+                project.pull()
 
 
 def test_what_is_deleted_already_is_no_error(script):
