@@ -17,7 +17,6 @@ MOST_BYTES = 1 << 28  # of one response
 PATIENCE = 300.0  # seconds in which a request is tried again
 LONGEST_WAIT = 30.0  # seconds between two tries, where the server does not say how long
 ACCESS_SECONDS = 240.0  # an access token is valid for 300
-NOT_HANDLED = (429, 503)  # the server did not begin with the request
 
 
 class LabelStudioError(ServingError):
@@ -138,10 +137,10 @@ class Client:
         """The JSON of the response; an access token that expired is replaced once."""
         if time.monotonic() >= self._expiry:
             self._authorize()
-        status, content, _ = self._send(method, path, params, json)
+        status, content = self._send(method, path, params, json)
         if status == 401:
             self._authorize()
-            status, content, _ = self._send(method, path, params, json)
+            status, content = self._send(method, path, params, json)
         if status == 401:
             raise ConfigError(
                 f"{self.url} refuses the token (401). Create a personal access token in Label Studio, Account & "
@@ -154,30 +153,30 @@ class Client:
     def _authorize(self) -> None:
         """Gets an access token; where the server does not exchange the token, it may be a legacy one."""
         path = "/api/token/refresh"
-        status, content, _ = self._send("POST", path, {}, {"refresh": self._token}, authorize=False)
+        status, content = self._send("POST", path, {}, {"refresh": self._token}, authorize=False)
         access = self._parsed(path, content).get("access") if status == 200 else None
         self._authorization = f"Bearer {access}" if access else f"Token {self._token}"
         self._expiry = time.monotonic() + ACCESS_SECONDS if access else float("inf")
 
     def _send(
         self, method: str, path: str, params: dict[str, Any], json: Any, authorize: bool = True
-    ) -> tuple[int, bytes, httpx.Headers]:
-        """Status, content and headers of the response, after as many tries as `patience` allows."""
+    ) -> tuple[int, bytes]:
+        """Status and content of the response, after as many tries as `patience` allows."""
         begin, wait = time.monotonic(), 0.5
         while True:
-            said = None
+            retry_after = ""
             try:
-                status, content, headers = self._send_once(method, path, params, json, authorize)
-                if status < 500 and status not in NOT_HANDLED:
-                    return status, content, headers
-                failure, said = f"answered {status}", headers.get("retry-after", "")
+                status, content, retry_after = self._send_once(method, path, params, json, authorize)
+                if status < 500 and status != 429:
+                    return status, content
+                failure = f"answered {status}"
                 error = LabelStudioError(f"{method} {self.url}{path}: {status} {self._reason(content)}", status)
             except httpx.TransportError as lost:
                 failure = f"does not answer ({type(lost).__name__}: {self._hidden(str(lost))})"
                 error = LabelStudioError(f"{self.url} {failure}. Is the server running?")
                 if method == "POST" and authorize and not isinstance(lost, (httpx.ConnectError, httpx.ConnectTimeout)):
                     raise error from None  # the server may have done what it was asked
-            pause = float(said) if said and said.isdecimal() else wait
+            pause = float(retry_after) if retry_after.isdecimal() else wait
             if time.monotonic() + pause > begin + self._patience:
                 raise error
             self._on_wait(f"{self.url} {failure}; trying again in {pause:g} seconds")
@@ -186,7 +185,8 @@ class Client:
 
     def _send_once(
         self, method: str, path: str, params: dict[str, Any], json: Any, authorize: bool
-    ) -> tuple[int, bytes, httpx.Headers]:
+    ) -> tuple[int, bytes, str]:
+        """Status and content of the response, and its header `Retry-After`."""
         headers = {"Authorization": self._authorization} if authorize else {}
         self.requests += 1
         request = self._connection.build_request(method, self.url + path, params=params, json=json, headers=headers)
@@ -202,7 +202,7 @@ class Client:
                 if len(content) > MOST_BYTES:
                     raise LabelStudioError(f"{self.url}{path}: the response has more than {MOST_BYTES:,} bytes.")
             self.date = response.headers.get("date")
-            return response.status_code, bytes(content), response.headers
+            return response.status_code, bytes(content), response.headers.get("retry-after", "")
         except httpx.DecodingError as error:
             raise LabelStudioError(f"{self.url}{path}: the response cannot be decoded ({error}).") from None
         finally:
@@ -220,12 +220,12 @@ class Client:
     def _reason(self, content: bytes) -> str:
         """What the server says of an error, without the token."""
         try:
-            said = parse_json(content)
+            reason = parse_json(content)
         except JsonError:
             return ""
-        if isinstance(said, dict):
-            said = said.get("validation_errors") or said.get("detail") or said
-        return shorten(self._hidden(str(said)))
+        if isinstance(reason, dict):
+            reason = reason.get("validation_errors") or reason.get("detail") or reason
+        return shorten(self._hidden(str(reason)))
 
     def _hidden(self, text: str) -> str:
         """The text without what opens the server's doors."""
