@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.questions import Questions
-from crowdzoo.label_studio.result_form import consensus_results
+from crowdzoo.label_studio.result_form import answer_counts, consensus_results
 from crowdzoo.quality.copies import copy_families
 from crowdzoo.quality.counted_once import counted_once
 from crowdzoo.quality.next_annotation import ALTERNATIVES, SURE, NextAnnotations, class_gains, next_questions
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from crowdzoo.label_studio.result_form import Item
     from crowdzoo.reading.platforms.label_config import Control
 
-DISPUTED = (
-    0.5  # share of the answers that agree with the consensus, or score of other kinds, up to which it is disputed
-)
+# Up to this share of answers that agree with the consensus a task is disputed; for other kinds, up to this score
+DISPUTED = 0.5
 FEWEST = 2  # answers of a task that can be sure or disputed
 
 
@@ -58,15 +57,13 @@ class Outcome:
     @cached_property
     def answers(self) -> list[tuple[int, list[Item], float]]:
         """Number of each answered task, the consensus as Label Studio stores answers, and its score."""
-        found = consensus_results(self.control, self.aggregation, self.crowd)
-        return [(int(str(task)), items, score) for task, items, score in found]
+        results = consensus_results(self.control, self.aggregation, self.crowd)
+        return [(int(str(task)), items, score) for task, items, score in results]
 
     @property
     def counts(self) -> NDArray[np.int64]:
         """Answers of each task, [N]."""
-        is_sequence = self.aggregation.kind == "sequence"
-        name = "annotators_per_task" if is_sequence else "annotations_per_task"
-        return np.asarray(getattr(self.aggregation, name))
+        return answer_counts(self.aggregation)
 
     @cached_property
     def _independent(self) -> tuple[Any, Any, NDArray[np.int64]]:

@@ -21,7 +21,7 @@ from crowdzoo.kinds import kind_of
 from crowdzoo.label_studio.client import Client, LabelStudioError
 from crowdzoo.label_studio.push import MODEL_VERSION, push_predictions, push_views, tasks_view
 from crowdzoo.label_studio.result_form import consensus_results
-from crowdzoo.label_studio.store import Store
+from crowdzoo.label_studio.store import Store, time_of
 from crowdzoo.reading.platforms.label_config import Control, read_label_config
 
 KEY = "LABEL_STUDIO_API_KEY"  # environment variable
@@ -146,8 +146,8 @@ class Project:
         if begin is None:
             begin = _moment(self.client.date)
             newest = self._tasks(order="-tasks:updated_at", page_size=1)
-            times = [_time(task["updated_at"]) for task in newest["tasks"]]
-            if since is not None and _totals(newest) == self.store.totals() and times < [_time(since)]:
+            times = [time_of(task["updated_at"]) for task in newest["tasks"]]
+            if since is not None and _totals(newest) == self.store.totals() and times < [time_of(since)]:
                 return changes
             with self.store:
                 self.store.set_facts(begin=begin, last=-1)
@@ -159,7 +159,7 @@ class Project:
         changes += self._compare(0, _ALL)
         people = self.client.get("/api/users")
         with self.store:
-            since = (_time(begin) - MARGIN).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            since = (time_of(begin) - MARGIN).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
             self.store.set_facts(begin=None, since=since, users={str(one["id"]): _name(one) for one in people})
         return changes
 
@@ -200,7 +200,7 @@ class Project:
             # The server keeps one ground truth per task; where there are more, they are answers that were imported
             is_gold = sum(bool(answer["ground_truth"]) for answer in answers) == 1
             last: dict[tuple[Any, bool], dict[str, Any]] = {}
-            for answer in sorted(answers, key=lambda one: (_time(one["updated_at"]), one["id"])):
+            for answer in sorted(answers, key=lambda one: (time_of(one["updated_at"]), one["id"])):
                 answer["ground_truth"] = bool(answer["ground_truth"] and is_gold)
                 who = answer["completed_by"]
                 name = "(deleted user)" if who is None else names.get(who, str(who))
@@ -340,10 +340,6 @@ def _totals(page: dict[str, Any]) -> tuple[int, int]:
 
 def _name(user: dict[str, Any]) -> str:
     return user.get("email") or user.get("username") or str(user["id"])
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def _moment(date: str | None) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.label_studio.store import time_of
 
 if TYPE_CHECKING:
     from crowdzoo.label_studio.client import Client
@@ -63,7 +63,7 @@ def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = Fal
     if "next" in what and not outcome.has_questions:
         kind = outcome.aggregation.kind
         raise ConfigError(f"--push next: crowdzoo chooses no questions for {kind} labels; leave next out.")
-    names = {int(number): str(name) for number, name in (project.store.fact("users") or {}).items()}
+    names = project.users
     numbers = {name: number for number, name in names.items()}
     tasks = {task["id"]: task for task in project.store.tasks()} if what - {"predictions"} else {}
     lines = []
@@ -85,8 +85,8 @@ def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = Fal
         )
         times: dict[int, float] = {}
         for answer in (answer for task in tasks.values() for answer in task["annotations"]):
-            time_of = datetime.fromisoformat(answer["created_at"].replace("Z", "+00:00")).timestamp()
-            times[answer["completed_by"]] = max(times.get(answer["completed_by"], 0.0), time_of)
+            who, moment = answer["completed_by"], time_of(answer["created_at"]).timestamp()
+            times[who] = max(times.get(who, 0.0), moment)
         questions = [(int(str(task)), numbers[str(name)]) for task, name in asked if str(name) in numbers]
         skipped_count = project.settings.get("skip_queue", "REQUEUE_FOR_OTHERS") != "REQUEUE_FOR_OTHERS"
         lines += push_next(
@@ -130,7 +130,7 @@ def push_predictions(
             there.setdefault(prediction["task"], []).append(prediction)
         else:
             others.add(prediction["task"])
-    kept = {task for task, found in there.items() if len(found) == 1 and _same(found[0], wanted.get(task))}
+    kept = {task for task, own in there.items() if len(own) == 1 and _same(own[0], wanted.get(task))}
     outdated, missing = sorted({*there} - kept), [task for task in wanted if task not in kept]
     if not dry_run:
         for tasks in _parts([task for task in outdated if task not in others]):

@@ -27,13 +27,13 @@ def consensus_results(control: Any, result: Any, sequences: Any = None) -> Itera
     Yields:
         The name of the task, the results, and a score from 0 to 1, in hundredths: the probability of the class, or of
         the least sure of several labels; the mean probability of the tags of a text; the confidence of a text or of
-        regions; of ratings one less the standard error in units of the spread of all tasks.
+        regions; for ratings, 1 minus the standard error over the standard deviation of the estimates of all tasks.
 
     Raises:
         DataError: Label Studio cannot show the consensus on this question.
     """
     tag = control.tag.lower()
-    form = _REGIONS if result.kind == "region" and tag in _SHAPES else _FORMS.get(result.kind)
+    form = _regions if result.kind == "region" and tag in _SHAPES else _FORMS.get(result.kind)
     if form is None or (result.kind == "sequence" and control.objects != ("Text",)):
         tags = " on ".join(f"<{name}>" for name in (control.tag, *control.objects[:1]))
         raise DataError(f"question {control.name!r}: predictions for {tags} are not supported; leave them out.")
@@ -54,9 +54,13 @@ def _value(tag: str, labels: list[str]) -> list[Item]:
     return [{"value": {"choices": labels}}] if labels else []
 
 
+def answer_counts(result: Any) -> NDArray[np.int64]:
+    """Answers of each task, [N]."""
+    return np.asarray(result.annotators_per_task if result.kind == "sequence" else result.annotations_per_task)
+
+
 def _answered(result: Any) -> list[int]:
-    counts = result.annotators_per_task if result.kind == "sequence" else result.annotations_per_task
-    return [int(place) for place in np.flatnonzero(counts)]
+    return [int(place) for place in np.flatnonzero(answer_counts(result))]
 
 
 def _classes(control: Any, result: Any, _: Any) -> Answers:
@@ -73,12 +77,11 @@ def _several(control: Any, result: Any, _: Any) -> Answers:
 
 def _numbers(control: Any, result: Any, _: Any) -> Answers:
     places, tag = _answered(result), control.tag.lower()
-    low, high = (end if limit is None else limit for limit, end in zip(control.limits, (-np.inf, np.inf), strict=True))
+    low, high = np.array(control.limits, np.float64)  # NaN for no limit
+    numbers = np.fmax(np.fmin(result.estimates, high), low)
     spread = max(result.estimates[places].std(), 1e-9) if places else 1.0
     for place in places:
-        number = max(
-            min(float(result.estimates[place]), np.inf if high is None else high), -np.inf if low is None else low
-        )
+        number = float(numbers[place])
         shown = int(np.floor(number + 0.5)) if tag == "rating" else round(number, 3)
         yield place, [{"value": {tag: shown}}], 1 - result.standard_errors[place] / spread
 
@@ -158,7 +161,6 @@ def _brush(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item
 
 
 Form = Callable[[Any, Any, Any], Answers]
-_REGIONS: Form = _regions
 _FORMS: dict[str, Form] = {
     "classification": _classes,
     "multi-label": _several,

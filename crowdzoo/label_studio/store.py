@@ -5,6 +5,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from crowdzoo.errors import DataError
@@ -107,6 +108,11 @@ class Store:
             changes += Counter({"deleted tasks": 1, "deleted answers": len(json.loads(content)["annotations"])})
             self._database.execute("DELETE FROM tasks WHERE id = ?", (number,))
         return changes
+
+
+def time_of(text: str) -> datetime:
+    """A time as the server writes it."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
