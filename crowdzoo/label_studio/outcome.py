@@ -66,24 +66,11 @@ class Outcome:
         return answer_counts(self.aggregation)
 
     @cached_property
-    def _independent(self) -> tuple[Any, Any, NDArray[np.int64]]:
-        """The answers where copies count once, their aggregation, and who can be asked; of classes."""
-        crowd = self.crowd
-        stands = copy_families(crowd.num_annotators, crowd.task_ids, crowd.annotator_ids, crowd.labels)
-        who = np.unique(stands)
-        if len(who) == len(stands):
-            return crowd, self.aggregation, who
-        alone = counted_once(crowd, stands)
-        method = kind_of(crowd.kind).aggregation.create(self.aggregation.method, seed=self.seed)
-        return alone, method.fit(alone), who
-
-    @cached_property
     def _settlement(self) -> Settlement | None:
         """How settled the classes are; None for other kinds."""
         if self.aggregation.kind != "classification" or not can_be_settled(self.crowd):
             return None
-        crowd, result, _ = self._independent
-        return settlement(crowd, result, self.gold)
+        return settlement(self.crowd, self.aggregation, self.gold)
 
     @cached_property
     def scores(self) -> NDArray[np.float64]:
@@ -124,14 +111,15 @@ class Outcome:
     @cached_property
     def questions(self) -> NextAnnotations:
         """Which annotator to ask about which task, of those that are worth asking again; one annotator per task."""
-        crowd, result, who = self.crowd, self.aggregation, np.arange(len(self.aggregation.annotators))
-        if self._settlement is not None:
-            crowd, result, who = self._independent
-            gains = class_gains(self._settlement.consensus.posteriors, self._settlement.consensus.answers)
+        crowd, who = self.crowd, np.arange(len(self.aggregation.annotators))
+        if self._settlement is not None:  # annotators who copy each other are asked as one
+            families = copy_families(crowd.num_annotators, crowd.task_ids, crowd.annotator_ids, crowd.labels)
+            crowd, who, consensus = counted_once(crowd, families), np.unique(families), self._settlement.consensus
+            gains = class_gains(consensus.posteriors, consensus.answers)
         else:
             assert self._questions is not None, "see has_questions"
-            skills = self._questions.skills(result, slice(None))
-            gains = self._questions.gains(result, cast(NDArray[np.float64], skills), crowd)
+            skills = self._questions.skills(self.aggregation, slice(None))
+            gains = self._questions.gains(self.aggregation, cast(NDArray[np.float64], skills), crowd)
         most = max(1, min(self.number, int(self.ask_again.sum())))
         share = 2 * math.ceil(most / min(max(len(who), 1), ALTERNATIVES))
         return next_questions(

@@ -7,6 +7,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import MultiLabel, Robust
 from crowdzoo.label_studio.outcome import Outcome
 from crowdzoo.label_studio.push import annotator_view, tasks_view
+from crowdzoo.quality.settled import settlement
 from crowdzoo.reading.platforms.label_config import read_label_config
 
 CONFIG = """<View><Text name="text" value="$text"/><Choices name="kind" toName="text">
@@ -63,6 +64,19 @@ def test_each_answered_task_has_its_class_and_probability(outcome):
     for place, (_, [item], score) in enumerate(outcome.answers):
         assert item["value"] == {"choices": [result.classes[result.labels[place]]]}
         assert score == pytest.approx(result.posteriors[place].max(), abs=0.0051)
+
+
+def test_annotators_who_copy_each_other_are_asked_as_one():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 3, 80)
+    answers = np.where(rng.random((6, 80)) < 0.5, truth, rng.integers(0, 3, (6, 80)))
+    # all answer the last fifty tasks, and only a and b the others; g and h copy f
+    rows = [(task, who, answers[min(who, 5), task]) for task in range(80) for who in range(2 if task < 30 else 8)]
+    outcome = outcome_of(rows, 80, "abcdefgh")
+    asked = {name[0] for name in outcome.aggregation.annotators[outcome.questions.annotators].tolist()}
+    assert "f" in asked
+    assert not asked & {"g", "h"}
+    assert outcome.sure.tolist() == (settlement(outcome.crowd, outcome.aggregation).settled >= 0.95).tolist()
 
 
 def test_gold_is_not_asked_about():
