@@ -93,6 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
                 if arguments.every is None:
                     raise
                 say(f"{error} The next round tries again.")
+                outcome = None  # perhaps not all of it was sent
             if arguments.every is None or (outcome is not None and _is_done(project, outcome)):
                 return
             time.sleep(max(0.0, arguments.every - (time.monotonic() - begin)))
@@ -112,16 +113,16 @@ def _round(arguments: argparse.Namespace, project: Project, outcome: Outcome | N
     with progress("pull", None):
         changes = project.pull()
     now = datetime.now(timezone.utc)
-    said = ", ".join(f"{name}: {number:,}" for name, number in changes.items()) or "nothing changed"
-    print(f"{now:%Y-%m-%d %H:%M:%S} UTC: {said} ({project.client.requests - requests:,} requests)", flush=True)
+    news = ", ".join(f"{name}: {number:,}" for name, number in changes.items()) or "nothing changed"
+    print(f"{now:%Y-%m-%d %H:%M:%S} UTC: {news} ({project.client.requests - requests:,} requests)", flush=True)
     control = project.control(arguments.field)
     kind = kind_of(control.kind)
     if "next" in what and kind.questions is None:
         raise ConfigError(f"--push next: crowdzoo chooses no questions for {kind.title}; leave next out.")
-    needs_outcome = outcome is None and bool(what or arguments.every)
-    is_new = project.is_changed or not page.is_file() or needs_outcome
+    is_missing = not page.is_file() or (outcome is None and bool(what or arguments.every))
+    is_new = project.is_changed or is_missing
     if is_new:
-        title = f"{project.settings['title']}, {control.name}: {now:%d %B %Y %H:%M} UTC, {said}"
+        title = f"{project.settings['title']}, {control.name}: {now:%d %B %Y %H:%M} UTC, {news}"
         outcome = _results(arguments, project, control, title)
         if outcome is None:
             print("No task has an answer yet.")

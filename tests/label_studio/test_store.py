@@ -2,12 +2,16 @@
 
 import contextlib
 import sqlite3
+import sys
+from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
+from crowdzoo.commands import label_studio
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.label_studio import Project
+from crowdzoo.label_studio import LabelStudioError, Project
 from crowdzoo.label_studio.store import Store
 
 
@@ -106,3 +110,37 @@ def test_a_folder_belongs_to_a_project_once_something_was_pulled(tmp_path):
         project.store.put([task(7)])
     with pytest.raises(ConfigError, match=r"project 1\. Name another folder"):
         Project("http://127.0.0.1:9", 2, "token", folder=tmp_path)
+
+
+def test_what_a_round_could_not_send_is_sent_by_the_next_one(tmp_path, monkeypatch, capsys):
+    rounds = iter([True, True, False])  # whether something changed
+    pushed, is_done = [], iter([False, True])
+
+    def pull(project):
+        project.settings = {
+            "title": "t",
+            "label_config": "<View><Text name='t' value='$t'/><TextArea name='c' toName='t'/></View>",
+        }
+        with project.store:
+            project.store.set_facts(changed=next(rounds))
+        return Counter()
+
+    def results(arguments, *_):
+        (arguments.out / "report.html").write_text("<head></head>")
+        return SimpleNamespace(is_done=next(is_done, True))
+
+    def push(*_):
+        pushed.append(len(pushed))
+        if len(pushed) == 2:
+            raise LabelStudioError("gone")
+        return []
+
+    monkeypatch.setenv("LABEL_STUDIO_API_KEY", "abc")
+    monkeypatch.setattr(Project, "pull", pull)
+    monkeypatch.setattr(label_studio, "_results", results)
+    monkeypatch.setattr(label_studio.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(sys.modules["crowdzoo.label_studio.push"], "push", push)
+    words = ["label-studio", "http://127.0.0.1:9", "--project", "1", "--out", str(tmp_path / "out")]
+    assert main([*words, "--every", "1", "--push", "predictions"]) == 0
+    assert len(pushed) == 3
+    assert "gone The next round tries again." in capsys.readouterr().err
