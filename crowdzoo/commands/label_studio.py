@@ -26,6 +26,7 @@ from crowdzoo.files.writing import atomic_file, atomic_folder, write_rows
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.process import say
+from crowdzoo.reading.platforms.label_config import TEXTS
 from crowdzoo.reading.tables.suffixes import column_names
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from crowdzoo.label_studio.project import Project
     from crowdzoo.reading.platforms.label_config import Control
 
-TEXTS = {"text", "hypertext", "paragraphs"}
 WITH_ALL_TASKS = ("classification", "regression", "free-text")  # kinds that are read with tasks that nobody answered
 
 
@@ -212,7 +212,6 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
         flagged={str(name): flag for name, flag in flags if flag not in ignored},
         gold=gold,
         number=arguments.questions,
-        seed=seed,
         **options.given(arguments, ["worth"]),
     )
     if outcome.has_questions:

@@ -16,7 +16,7 @@ from crowdzoo.kinds.questions import Questions
 from crowdzoo.label_studio.result_form import answer_counts, consensus_results
 from crowdzoo.quality.copies import copy_families
 from crowdzoo.quality.counted_once import counted_once
-from crowdzoo.quality.next_annotation import ALTERNATIVES, SURE, NextAnnotations, class_gains, next_questions
+from crowdzoo.quality.next_annotation import ALTERNATIVES, FEWEST, SURE, NextAnnotations, class_gains, next_questions
 from crowdzoo.quality.settled import TARGET, WORTH, Settlement, can_be_settled, settlement, worth_asking
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # Up to this share of answers that agree with the consensus a task is disputed; for other kinds, up to this score
 DISPUTED = 0.5
-FEWEST = 2  # answers of a task that can be sure or disputed
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,12 +36,11 @@ class Outcome:
     Attributes:
         control: the question.
         crowd: its answers, of all tasks of the project: `Annotations`, or what the kind of the question has.
-        aggregation: the result of a method for them.
-        flagged: annotators with a note that is serious, and its words.
+        aggregation: a result for them.
+        flagged: name of each annotator with a serious note -> what the note says.
         gold: class codes, int [N], -1 where unknown; None without gold.
-        number: of questions at most.
-        worth: answers that a label put right is worth.
-        seed: of the method.
+        number: largest number of questions.
+        worth: number of answers that a corrected label is worth.
     """
 
     control: Control
@@ -52,7 +50,6 @@ class Outcome:
     gold: NDArray[np.int64] | None = None
     number: int = 100
     worth: float = WORTH
-    seed: int = 0
 
     @cached_property
     def answers(self) -> list[tuple[int, list[Item], float]]:

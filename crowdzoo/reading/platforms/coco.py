@@ -29,10 +29,7 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
         return
     images = _by_id(file, "images", entry["images"], "file_name")
     names = _by_id(file, "categories", entry["categories"], "name")
-    is_shared = any(
-        isinstance(entry_annotation, dict) and "annotator" in entry_annotation
-        for entry_annotation in entry["annotations"]
-    )
+    is_shared = any(isinstance(region, dict) and "annotator" in region for region in entry["annotations"])
     if is_shared and not all("annotators" in image for image in images.values()):
         warnings.warn(
             f"{file.name}: give each image 'annotators': all who saw it, also who marked nothing.", DataWarning, 2

@@ -13,6 +13,7 @@ _KINDS = {
     **dict.fromkeys(("pairwise", "ranker"), "preference"), "textarea": "free-text",
     **dict.fromkeys(("labels", "hypertextlabels", "paragraphlabels"), "sequence"),
 }  # fmt: skip
+TEXTS = {"text", "hypertext", "paragraphs"}  # tags of objects, in small letters
 _SHAPES = ("rectangle", "polygon", "ellipse", "brush", "bitmask")
 _MARKING = ("choices", "taxonomy", "labels")  # their kind is that of what they mark
 _CLASSES = ("choice", "label", "bucket")
@@ -34,7 +35,6 @@ class Control:
         objects: tags of these objects, such as "Text".
         data_keys: keys of the data of a task that these objects show: "text" of `$text`.
         multiple: whether an answer may have several classes.
-        per_region: whether it is answered for each region, not for the task.
         limits: the lowest and the highest number; None where there is no limit.
     """
 
@@ -46,7 +46,6 @@ class Control:
     objects: tuple[str, ...]
     data_keys: tuple[str, ...]
     multiple: bool
-    per_region: bool
     limits: tuple[float | None, float | None]
 
 
@@ -140,13 +139,12 @@ class _Config:
             objects=tuple(each for each, _ in shown),
             data_keys=tuple(key for _, value in shown for key in _KEY.findall(value)),
             multiple=own.get("choice") == "multiple" or (word == "taxonomy" and own.get("maxusages") != "1"),
-            per_region=per_region,
             limits=(parse_number("label", low or ""), parse_number("label", high or "")),
         )  # fmt: skip
 
     def marked(self, to_name: tuple[str, ...], objects: list[str]) -> str | None:
         """The kind of what is marked on objects: spans of texts, regions of images, or something else."""
-        if objects and {*objects} <= {"text", "hypertext", "paragraphs"}:
+        if objects and {*objects} <= TEXTS:
             return "sequence"
         shapes = [tag.lower().removesuffix("labels") for tag, own in self.controls if own["toname"] in to_name]
         return "region" if objects == ["image"] and {*shapes} & {*_SHAPES} else None
