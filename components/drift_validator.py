@@ -206,7 +206,7 @@ def _sizes(statistics: statistics_pb2.DatasetFeatureStatisticsList) -> dict[str,
 
 def statistics_digest(folder: str) -> str:
     """Hash of the statistics of the split train in the folder of StatisticsGen's artifact."""
-    return digest_of(_statistics_file(folder))
+    return digest_of(Path(_statistics_file(folder)))
 
 
 def statistics_source(folder: Path) -> str:

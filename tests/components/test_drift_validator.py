@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import tensorflow_data_validation as tfdv
 
-from crowdzoo.components.drift_validator import crowd_statistics, fetch_baseline, find_drift
+from crowdzoo.components.drift_validator import crowd_statistics, fetch_baseline, find_drift, statistics_digest
 from crowdzoo.data.annotations import Annotations
 
 LIMITS = {"jensen_shannon": 0.1, "infinity_norm": 0.1}
@@ -120,6 +120,17 @@ def test_statistics_of_a_crowd_count_what_a_hand_counts():
     assert counts(statistics, "crowd.agreement") == {"0.3": 1, "1.0": 1}, "1 of 3 pairs of a, 1 of 1 of b; c has none"
     ratings = Annotations.from_arrays(["a", "a", "b"], ["1", "2", "1"], [1.0, 3.0, 5.0], kind="regression")
     assert feature(crowd_statistics(ratings), "crowd.label").num_stats.mean == 3
+
+
+def test_equal_statistics_are_recognized_wherever_they_are_and_changed_ones_in_the_same_place(tmp_path):
+    def digest(folder, content):
+        (tmp_path / folder / "Split-train").mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "Split-train" / "FeatureStats.pb").write_bytes(content)
+        return statistics_digest(str(tmp_path / folder))
+
+    first = digest("2", b"first")
+    assert digest("7", b"first") == first
+    assert digest("2", b"second") != first
 
 
 def test_the_newest_version_of_other_data_is_the_baseline(tmp_path):
