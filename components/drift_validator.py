@@ -15,7 +15,7 @@ from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, DriftAnomalies
 from crowdzoo.components.code_version import code_version
-from crowdzoo.components.remote_files import fetch, is_remote
+from crowdzoo.components.remote_files import fetch, is_remote, remote_files
 from crowdzoo.components.remote_serving import remote_versions
 from crowdzoo.components.tfx_internals import (
     InputArtifact,
@@ -237,7 +237,8 @@ def fetch_baseline(serving: str, source: str, place: str) -> Path | None:
         folder = Path(version, DRIFT_FOLDER)
         if remote:
             folder = Path(place, version.rsplit("/", 1)[1])
-            fetch(f"{version}/{DRIFT_FOLDER}", folder)
+            if remote_files(f"{version}/{DRIFT_FOLDER}/{SOURCE_FILE}"):
+                fetch(f"{version}/{DRIFT_FOLDER}", folder)
         if (folder / SOURCE_FILE).is_file() and statistics_source(folder) != source:
             return folder
     return None

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crowdzoo.components.drift_validator import fetch_baseline
 from crowdzoo.components.input_files import content_hashes, own_copies
 from crowdzoo.components.remote_files import fetch, remote_files, upload
 from crowdzoo.components.remote_serving import push_remote_version, remote_baseline, remote_versions
@@ -87,6 +88,17 @@ def test_the_baseline_is_the_newest_version_of_another_model(client, tmp_path):
     assert found is not None
     assert found.endswith(old.rsplit("/", 1)[1])
     assert fingerprint(found) == fingerprint(first)
+
+
+def test_versions_in_a_store_without_statistics_are_passed_over(client, tmp_path):
+    put(client, **{
+        "drift/1/saved_model.pb": b"", "drift/1/assets.extra/drift/source.txt": b"s1",
+        "drift/2/saved_model.pb": b"", "drift/2/assets.extra/drift/source.txt": b"s2",
+        "drift/3/saved_model.pb": b"",
+    })  # fmt: skip
+    before = fetch_baseline("s3://crowd/drift", "s2", str(tmp_path))
+    assert before is not None
+    assert (before / "source.txt").read_text() == "s1"
 
 
 def test_inputs_at_uris_are_copied_checked_and_removed(client, tmp_path):
