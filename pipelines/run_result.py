@@ -27,7 +27,7 @@ class RunResult:
         seconds: wall time of each component, in the order of the run; also of those that were cached.
         cached: names of the components whose earlier result was used.
         total_seconds: wall time of the whole run.
-        anomalies: what ExampleValidator found, one sentence each.
+        anomalies: what ExampleValidator and DriftValidator found, one sentence each.
         model: folder of the trained model's artifact: `Format-Serving/` is the SavedModel.
         model_run: folder of the training's own files: `model.keras`, `history.json`.
         report: folder of the annotator report.
@@ -55,13 +55,18 @@ class RunResult:
     metadata: Path
     log: Path
 
+    @property
+    def undecided(self) -> bool:
+        """Whether the Evaluator held the model back because there were too few tasks to decide."""
+        return self.evaluation.get("outcome") == "undecided" and not self.evaluation["blessed"]
+
     def summary(self) -> str:
         """A few lines for a terminal: the verdict, the accuracy and where things are."""
         candidate = self.evaluation["candidate"]
         truth = {"gold": "gold labels", "aggregated": "aggregated labels"}[self.evaluation["truth"]]
         line, counted = _SCORES[self.evaluation["metric"]]
         score = line.format(**candidate)
-        held = "undecided, so not pushed" if self.evaluation.get("outcome") == "undecided" else "not pushed"
+        held = "undecided, so not pushed" if self.undecided else "not pushed"
         lines = [
             f"Model:       {self.pushed or held}: {self.reason}",
             f"{score} on {candidate['tasks']:,} {counted}, against {truth}",

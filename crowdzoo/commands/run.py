@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(result.summary())
     if arguments.fail_unless is None or result.pushed is not None:
         return 0
-    return UNDECIDED if result.evaluation.get("outcome") == "undecided" else NOT_PUSHED
+    return UNDECIDED if result.undecided else NOT_PUSHED
 
 
 def _is_pipeline(path: Path) -> bool:

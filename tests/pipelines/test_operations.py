@@ -1,6 +1,7 @@
 """Runs as an operator makes them: push, refusal, rollback, veto, new data, canary; folder and exit code after each."""
 
 import csv
+from dataclasses import fields
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.version_folders import complete_versions
+from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.serving import Client, Server
 
 
@@ -144,6 +146,27 @@ def test_requests_like_the_data_of_a_run_are_no_anomaly_and_requests_of_another_
     printed = capsys.readouterr().out
     assert "200 logged instances" in printed
     assert ("Anomaly: instances: The approximate Jensen-Shannon divergence" in printed) == bool(code)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "blessed", "code", "verdict"),
+    [
+        ("not pushed", False, 8, "not pushed"),
+        ("undecided", False, 9, "undecided, so not pushed"),
+        ("undecided", True, 8, "not pushed"),  # evaluation.undecided is push; a condition or a veto kept it back
+    ],
+)
+def test_a_run_ends_with_the_code_of_what_kept_the_model_back(
+    inputs, monkeypatch, capsys, outcome, blessed, code, verdict
+):
+    candidate = {"accuracy": 0.5, "tasks": 60}
+    evaluation = {"outcome": outcome, "blessed": blessed, "truth": "gold", "metric": "accuracy"}
+    facts = {"reason": "why", "seconds": {}, "cached": (), "total_seconds": 0.0, "anomalies": ()}
+    facts["evaluation"] = {**evaluation, "candidate": candidate, "baseline": None}
+    result = RunResult(**{**dict.fromkeys(field.name for field in fields(RunResult)), **facts})
+    monkeypatch.setattr("crowdzoo.pipelines.local.run", lambda *_, **__: result)
+    assert cli.main(["run", "tiny.yaml", "--fail-unless", "pushed"]) == code
+    assert capsys.readouterr().out.splitlines()[0] == f"Model:       {verdict}: why"
 
 
 @pytest.mark.parametrize("more", [("--check",), ("--on", "kubeflow", "--out", "pipeline.yaml")])
