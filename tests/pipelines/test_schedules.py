@@ -16,7 +16,8 @@ from crowdzoo.commands import main as cli
 
 ROOT = Path(__file__).parents[2]
 SCHEDULES = ROOT / "examples" / "schedules"
-CROWDZOO = "/opt/crowdzoo/.venv/bin/crowdzoo"
+# The program, as the systemd service names it
+(CROWDZOO,) = re.findall(r"(?m)^ExecStart=(/\S+/crowdzoo) ", (SCHEDULES / "crowdzoo-pets.service").read_text())
 
 
 def commands_of(text):
