@@ -14,7 +14,7 @@ from crowdzoo.components.artifacts import CrowdPage
 from crowdzoo.components.crowd_report import NUMBERS_FILE, PAGE_FILE
 from crowdzoo.components.drift_validator import ANOMALIES_FILE, fetch_baseline, statistics_digest, statistics_source
 from crowdzoo.components.pusher import VETO
-from crowdzoo.components.rollback import VETOES
+from crowdzoo.components.rollback import veto_of
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.tfx_internals import (
     SERVING_MODEL,
@@ -40,7 +40,8 @@ class LocalRunner(LocalDagRunner):
 
     TFX's cache knows a component's inputs and parameters, but the Evaluator's verdict and the Pusher's result also
     depend on what is in the serving folder. So the Evaluator is told which model is the baseline now, and the Pusher
-    is not taken from the cache when the model it once pushed is no longer the one served. CrowdReport is told where
+    of a veto on the model; without one it is not taken from the cache when the model it once pushed is no longer the
+    one served. CrowdReport is told where
     the page of the baseline is. All of that depends on what the components before them wrote, and TFX's runner tells
     nobody when a component ends: hence one at a time.
 
@@ -89,9 +90,10 @@ class LocalRunner(LocalDagRunner):
             parameters = {"Evaluator": ("baseline", model), "CrowdReport": ("before", self._numbers_of(model))}
             set_parameter(node, *parameters[name])
         elif name == "Pusher" and self._blessed():
-            served = complete_versions(serving)
-            has_vetoes = Path(serving, VETOES).exists()  # one may have been recorded or lifted since
-            if has_vetoes or not served or fingerprint(served[-1]) != fingerprint(self._serving_model()):
+            model, served = self._serving_model(), complete_versions(serving)
+            if veto := veto_of(model, serving):
+                set_parameter(node, "custom_config", str(veto))
+            elif not served or fingerprint(served[-1]) != fingerprint(model):
                 forbid_cache(node)
 
     def _numbers_of(self, model: str) -> str:
