@@ -107,8 +107,8 @@ def crowd_statistics(annotations: Annotations) -> statistics_pb2.DatasetFeatureS
     """Statistics of a crowd: `crowd.label` per annotation, `crowd.annotations` and `crowd.agreement` per task.
 
     Both of a task are categories: of numbers that are nearly all equal, divergences say nothing. Agreement is the share
-    of a task's pairs of labels that are equal, in tenths; there is none of labels that are not classes of the whole
-    task. Of texts and regions there is no `crowd.label` either.
+    of a task's pairs of labels that are equal, in tenths; only labels that are a class of the whole task have it. Texts
+    and regions have no `crowd.label` either.
     """
     kind, sizes = annotations.label_kind, annotations.redundancy
     columns = {"crowd.annotations": pd.Series(sizes[sizes > 0].astype(str))}

@@ -82,8 +82,8 @@ def target_of(folder: str | Path, to: int | None) -> int:
         raise ServingError(f"{folder}: has no version {to}; its versions are {_listed(versions)}.")
     if to is None and len(versions) == 1:
         raise ServingError(
-            f"{folder}: {_listed(versions)} is the only version, so there is none to go back to. Stop the server, or "
-            "push another model."
+            f"{folder}: {_listed(versions)} is the only version, so there is no earlier one to go back to. Stop the "
+            "server, or push another model."
         )
     return sorted(versions)[-2] if to is None else to
 

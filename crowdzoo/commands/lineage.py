@@ -12,7 +12,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "model", type=path, help="folder of an exported version, or a .keras file, of crowdzoo run or crowdzoo train"
     )
-    verify = {"--verify FILE": "only say which input of the training this file is; exit code 3 for another file"}
+    verify = {"--verify FILE": "only say which input of the training this file is; exit code 3 if it is not an input"}
     add_options(command, verify, type=path)
 
 
