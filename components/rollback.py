@@ -65,9 +65,10 @@ def take_back(folder: str | Path, to: int | None = None, reason: str = "") -> tu
         PipelineError: a version cannot be moved.
     """
     folder = Path(folder)
-    versions, target = _versions(folder), target_of(folder, to)
-    newer = [number for number in sorted(versions) if number > target]
+    target = target_of(folder, to)
     with lock_folder(folder):
+        versions = _versions(folder)
+        newer = [number for number in sorted(versions) if number > target]
         vetoes = [_veto(number, versions[number], reason) for number in newer]
         _write(folder, [*(veto for veto in vetoes_of(folder) if veto.version not in newer), *vetoes])
         for number in newer:  # the newest, which is served, last
@@ -107,7 +108,7 @@ def lift_veto(folder: str | Path, version: int) -> Path:
     with lock_folder(folder):
         if (folder / WITHDRAWN / str(version)).exists():
             _move(folder / WITHDRAWN / str(version), target)
-        _write(folder, [veto for veto in vetoes if veto.version != version])
+        _write(folder, [veto for veto in vetoes_of(folder) if veto.version != version])
     return target
 
 

@@ -1,5 +1,6 @@
 """Versions that are taken back, vetoes, and what a kill in between leaves."""
 
+import contextlib
 import json
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 
 import pytest
 
+from crowdzoo.components import rollback
 from crowdzoo.components.push_version import push_version
 from crowdzoo.components.rollback import describe_versions, lift_veto, take_back, veto_of, vetoes_of
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
@@ -81,6 +83,37 @@ def test_a_lifted_veto_puts_the_version_back(served):
     assert [veto.version for veto in vetoes_of(served)] == [4]
     with pytest.raises(ServingError, match=r"version 5 was not taken back\. Versions that were: 4\."):
         lift_veto(served, 5)
+
+
+@contextlib.contextmanager
+def someone_else_first(action):
+    """Has another process do something right before this one gets the lock."""
+    lock = rollback.lock_folder
+
+    @contextlib.contextmanager
+    def lock_later(folder):
+        rollback.lock_folder = lock
+        action()
+        with lock(folder) as locks:
+            yield locks
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rollback, "lock_folder", lock_later)
+        yield
+
+
+def test_a_version_that_is_pushed_while_a_rollback_waits_is_taken_back_too(served):
+    with someone_else_first(lambda: write_model(served / "6", "weights 6")):
+        assert take_back(served, to=4)[1] == served / "4"
+    assert newest(served) == "4"
+    assert {veto.version for veto in vetoes_of(served)} == {5, 6}
+
+
+def test_a_veto_that_is_recorded_while_another_one_is_lifted_stays(served):
+    take_back(served)
+    with someone_else_first(lambda: take_back(served)):
+        lift_veto(served, 5)
+    assert {veto.version for veto in vetoes_of(served)} == {4}
 
 
 def test_what_cannot_be_gone_back_to_is_refused_and_nothing_changes(served, tmp_path):
