@@ -100,8 +100,7 @@ def fetch_version(uri: str, folder: str | Path) -> Path:
     """
     with fetched_model(uri) as model:
         if veto := veto_of(model, folder):
-            undo = f"`crowdzoo rollback {folder} --undo {veto.version}`"
-            raise ServingError(f"{uri}: {veto}. To serve it again, use {undo}.")
+            raise ServingError(f"{uri}: {veto}. To serve it again, use {veto.undo(folder)}.")
         return push_version(model, folder)
 
 

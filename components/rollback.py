@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -43,6 +44,10 @@ class Veto:
     def __str__(self) -> str:
         reason = f": {self.reason}" if self.reason else ""
         return f"version {self.version} was taken back on {self.time[:16].replace('T', ' at ')} UTC{reason}"
+
+    def undo(self, folder: str | Path) -> str:
+        """The command that puts the version back into its serving folder, in backticks."""
+        return f"`crowdzoo rollback {shlex.quote(str(folder))} --undo {self.version}`"
 
 
 def take_back(folder: str | Path, to: int | None = None, reason: str = "") -> tuple[list[Veto], Path]:
@@ -134,15 +139,11 @@ def veto_of(model: str | Path, folder: str | Path) -> Veto | None:
     if not vetoes:
         return None
     digest, (inputs, settings) = fingerprint(model), _origin(Path(model))
-    return next(
-        (
-            veto
-            for veto in reversed(vetoes)
-            if veto.fingerprint == digest
-            or (settings is not None and (veto.inputs, veto.settings) == (inputs, settings))
-        ),
-        None,
-    )
+    for veto in reversed(vetoes):
+        trained_alike = settings is not None and (veto.inputs, veto.settings) == (inputs, settings)
+        if trained_alike or veto.fingerprint == digest:
+            return veto
+    return None
 
 
 def describe_versions(folder: str | Path) -> list[tuple[int, str, str, str, str, str]]:

@@ -58,6 +58,7 @@ class LocalRunner(LocalDagRunner):
         self._outputs: dict[str, dict[str, Any]] = {}
         self._seconds: dict[str, float] = {}
         self._cached: list[str] = []
+        self._undo = ""
 
     def run_with_ir(self, pipeline: Any, run_options: Any = None, **kwargs: Any) -> None:
         """Runs every component of a compiled pipeline in order; the first error ends it."""
@@ -93,6 +94,7 @@ class LocalRunner(LocalDagRunner):
             model, served = self._serving_model(), complete_versions(serving)
             if veto := veto_of(model, serving):
                 set_parameter(node, "custom_config", str(veto))
+                self._undo = veto.undo(serving)
             elif not served or fingerprint(served[-1]) != fingerprint(model):
                 forbid_cache(node)
 
@@ -183,7 +185,7 @@ class LocalRunner(LocalDagRunner):
         pushed = Path(properties["pushed_destination"].string_value) if properties["pushed"].int_value else None
         return RunResult(
             pushed=pushed,
-            reason=_reason(evaluation, self._verdict["reason"].string_value, properties[VETO].string_value),
+            reason=_reason(evaluation, self._verdict["reason"].string_value, properties[VETO].string_value, self._undo),
             blessed=self._blessed(),
             evaluation=evaluation,
             seconds=dict(self._seconds),
@@ -225,10 +227,10 @@ def _named(component: str) -> Iterator[None]:
         raise PipelineError(f"{component} failed: {error_message(error)}") from error
 
 
-def _reason(evaluation: Mapping[str, Any], condition: str, veto: str) -> str:
+def _reason(evaluation: Mapping[str, Any], condition: str, veto: str, undo: str) -> str:
     """Why the model was pushed, or why not: the Evaluator's reason, the condition of the page that holds, or a veto."""
     if veto:
-        return f"{veto}. A change of data or settings ends that, or `crowdzoo rollback --undo`"
+        return f"{veto}. A change of data or settings ends that, or {undo}"
     reasons = [evaluation["reason"]] if not (condition and evaluation["blessed"]) else []
     return "; ".join([*reasons, *([condition.rstrip(".")] if condition else [])])
 
