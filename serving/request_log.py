@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from crowdzoo.errors import ServingError
+from crowdzoo.errors import ServingError, Setting
 from crowdzoo.serving.limits import MIB
 from crowdzoo.serving.loaded_model import LoadedModel
 
@@ -43,12 +43,13 @@ class RequestLog:
 
     def __init__(self, folder: str | Path, share: float = 0.01, seed: int | None = None):
         if not 0 <= share <= 1:
-            raise ServingError(f"log_share: must be a number from 0 to 1, got {share!r}")
+            raise ServingError(f"{Setting('log_share')}: must be a number from 0 to 1, got {share!r}")
         self.folder, self._share, self._random = Path(folder), share, np.random.default_rng(seed)
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
         if not (self.folder.is_dir() and os.access(self.folder, os.W_OK | os.X_OK)):
-            raise ServingError(f"log_requests: {folder} is not a folder that can be written. Name another one")
+            place = f"{Setting('log_requests')}: {folder}"
+            raise ServingError(f"{place} is not a folder that can be written. Name another one")
         self._queue: queue.Queue[tuple[str, dict[str, np.ndarray]] | None] = queue.Queue(_WAITING)
         self._complaint = ""
         self._thread = threading.Thread(target=self._write_all, name="crowdzoo-request-log", daemon=True)

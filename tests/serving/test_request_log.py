@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
+from crowdzoo.commands import main as cli
 from crowdzoo.errors import ServingError
 from crowdzoo.serving import Client, Server, request_log
 from crowdzoo.serving.request_log import RequestLog
@@ -140,6 +141,14 @@ def test_settings_that_cannot_be_are_refused_before_the_server_starts(pets, tmp_
     (tmp_path / "file").touch()
     with pytest.raises(ServingError, match=says):
         Server(pets.folder, log_requests=tmp_path / place, log_share=share)
+
+
+def test_the_command_names_its_option_where_the_log_cannot_be_written(pets, tmp_path, capsys):
+    file = tmp_path / "file"
+    file.touch()
+    words = ["serve", str(pets.folder), "--rest-port", "0", "--grpc-port", "0", "--log-requests", str(file)]
+    assert cli.main(words) == ServingError.exit_code
+    assert f"--log-requests: {file} is not a folder that can be written" in capsys.readouterr().err
 
 
 def test_the_metrics_have_the_anomalies_of_the_version_that_answers(server_that_logs, pets):
