@@ -17,7 +17,7 @@ from crowdzoo.files.json import FORMAT_VERSION, check_format, read_json
 from crowdzoo.files.model_files import read_model_card, read_model_names
 from crowdzoo.files.served_model import BLESSING_FILE, MODEL_CARD_FILE, ORIGIN_FILE
 from crowdzoo.files.version_folders import complete_versions
-from crowdzoo.files.writing import atomic_file
+from crowdzoo.files.writing import write_json
 from crowdzoo.reading.tables.layout import Layout
 
 COMMIT = "CROWDZOO_COMMIT"  # environment variable: the commit of the code that runs
@@ -74,8 +74,7 @@ def write_origin(model: str | Path, info: Mapping[str, Any]) -> None:
 def update_origin(model: str | Path, **facts: object) -> None:
     """Adds facts to what is known of a model's origin."""
     content = {**read_origin(model), **facts, "format_version": FORMAT_VERSION}
-    with atomic_file(Path(model, ORIGIN_FILE)) as file:
-        file.write(json.dumps(content, indent=2).encode() + b"\n")
+    write_json(Path(model, ORIGIN_FILE), content)
 
 
 def read_origin(model: str | Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from crowdzoo.components.drift_validator import SCHEMA_FILE, STATISTICS_FILE, co
 from crowdzoo.errors import DataError, ServingError
 from crowdzoo.files.served_model import DRIFT_FOLDER
 from crowdzoo.files.version_folders import complete_versions
-from crowdzoo.files.writing import atomic_file
+from crowdzoo.files.writing import write_json
 from crowdzoo.records.instance_features import INSTANCES
 
 
@@ -70,8 +70,7 @@ def find_skew(folder: str | Path, logged: Path, limits: Mapping[str, float]) -> 
         for key, name in names.items()
     }
     skew = Skew(served, len(instances), distances, sentences(found))
-    with atomic_file(logged.with_suffix(f".{served.name}.skew.json")) as file:
-        file.write(json.dumps({"anomalies": skew.anomalies}, indent=2).encode() + b"\n")
+    write_json(logged.with_suffix(f".{served.name}.skew.json"), {"anomalies": skew.anomalies})
     return skew
 
 

@@ -1,7 +1,6 @@
 """Taking a served version back, and the veto that keeps the same model from being pushed again."""
 
 import datetime
-import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from crowdzoo.files.json import FORMAT_VERSION, read_json
 from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import BLESSING_FILE, MODEL_CARD_FILE
 from crowdzoo.files.version_folders import WITHDRAWN, complete_versions, version_folders
-from crowdzoo.files.writing import atomic_file
+from crowdzoo.files.writing import write_json
 
 VETOES = f"{WITHDRAWN}/vetoes.json"
 LEAST_TIME = 10**9  # the Pusher numbers versions by the time of the push, seconds since 1970
@@ -198,8 +197,7 @@ def _origin(model: Path) -> tuple[dict[str, str], str | None]:
 def _write(folder: Path, vetoes: list[Veto]) -> None:
     (folder / WITHDRAWN).mkdir(exist_ok=True)
     content = {"vetoes": [asdict(veto) for veto in vetoes], "format_version": FORMAT_VERSION}
-    with atomic_file(folder / VETOES) as file:
-        file.write(json.dumps(content, indent=2).encode() + b"\n")
+    write_json(folder / VETOES, content)
 
 
 def _move(source: Path, target: Path) -> None:

@@ -11,12 +11,13 @@ import errno
 import fcntl
 import hashlib
 import io
+import json
 import os
 import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
@@ -49,6 +50,12 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield file
         os.fsync(descriptor)
         _replace(temporary, place)
+
+
+def write_json(path: str | os.PathLike[str], content: Mapping[str, object]) -> None:
+    """Writes JSON for people to read, which appears when it is complete."""
+    with atomic_file(path) as file:
+        file.write(json.dumps(content, indent=2).encode() + b"\n")
 
 
 def write_rows(path: str | os.PathLike[str], header: Iterable[str], rows: Iterable[Iterable[Any]]) -> Path:
