@@ -21,8 +21,8 @@ def code_version(*modules: str) -> str:
 
     Imports inside functions count, and text that is a module's name, as in tables of names that load when first used,
     or the name of a page (.html) in the module's folder. A package that is imported by its own name counts as all the
-    modules in it; the top-level table of contents counts as none. For a component that
-    does not train, what trains models does not count, although the kinds of labels import it.
+    modules in it; the top-level table of contents counts as none. For a component that does not train, what trains
+    models does not count, although the kinds of labels import it.
 
     Args:
         modules: dotted names below `crowdzoo`.

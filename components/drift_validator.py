@@ -31,12 +31,8 @@ from crowdzoo.files.served_model import DRIFT_FOLDER
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.training.digest import digest_of
 
-ANOMALIES_FILE, STATISTICS_FILE, SCHEMA_FILE, SOURCE_FILE = (
-    "anomalies.json",
-    "statistics.pb",
-    "schema.pbtxt",
-    "source.txt",
-)
+ANOMALIES_FILE, SOURCE_FILE = "anomalies.json", "source.txt"
+STATISTICS_FILE, SCHEMA_FILE = "statistics.pb", "schema.pbtxt"
 KEEP, FAIL = "keep", "fail"
 LEAST_VALUES = 100
 LABELS = "crowd.label"

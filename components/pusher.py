@@ -25,9 +25,9 @@ class PusherExecutor(tfx.pusher_executor.Executor):
 
     TFX's executor copies file by file into the version's folder, where a server may find an incomplete version, also
     after a kill. The pushed version has the Evaluator's figures as `assets.extra/blessing.json`, and what
-    DriftValidator kept for the next run as `assets.extra/drift`, where it came from
-    crowdzoo's. A model that `crowdzoo rollback` took back is not pushed (see `veto_of`). See `push_version`, and of a
-    serving folder in an object store `push_remote_version`, which knows no vetoes.
+    DriftValidator kept for the next run as `assets.extra/drift`, if crowdzoo's Evaluator blessed it. A model that
+    `crowdzoo rollback` took back is not pushed (see `veto_of`). See `push_version`, and of a serving folder in an
+    object store `push_remote_version`, which knows no vetoes.
     """
 
     def Do(  # noqa: N802, TFX's name

@@ -3,7 +3,7 @@
 import datetime
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -106,7 +106,7 @@ def lift_veto(folder: str | Path, version: int) -> Path:
     folder = Path(folder)
     vetoes = vetoes_of(folder)
     if version not in {veto.version for veto in vetoes}:
-        known = _listed({veto.version: folder for veto in vetoes}) or "none"
+        known = _listed(veto.version for veto in vetoes) or "none"
         raise ServingError(f"{folder}: version {version} was not taken back. Versions that were: {known}.")
     target = folder / str(version)
     with lock_folder(folder):
@@ -149,9 +149,9 @@ def describe_versions(folder: str | Path) -> list[tuple[int, str, str, str, str,
     """What is known of each version, newest first.
 
     Returns:
-        Rows of number; state (`served`, `older`, `withdrawn` or `incomplete`); time of the push, UTC, or
-        of its files where the number is no time; outcome of its
-        evaluation and its main figure, "-" where `crowdzoo run` did not push it; and its veto, or "".
+        Rows of number; state (`served`, `older`, `withdrawn` or `incomplete`); time of the push, UTC, or of its files
+        where the number is not a time; outcome of its evaluation and its main figure, "-" where `crowdzoo run` did not
+        push it; and its veto, or "".
 
     Raises:
         ServingError: the folder has no complete version.
@@ -207,5 +207,5 @@ def _move(source: Path, target: Path) -> None:
         raise PipelineError(f"{source}: cannot be moved to {target}: {error.strerror}") from error
 
 
-def _listed(versions: Mapping[int, Path]) -> str:
+def _listed(versions: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(versions)))
