@@ -65,7 +65,7 @@ test-backends: ## the layers, losses and models on JAX and PyTorch
 	    -p no:warnings $(IN_PARALLEL) $(or $(ARGS),tests/layers tests/models tests/optimizers tests/test_losses.py tests/training/test_training_faults.py) || exit 1; \
 	done
 
-engines: setup ## an object store, Label Studio, MLflow, Prism, Flink, schemas and readers of models, for the tests on real engines in `make test-all` (needs go, java and mvn)
+engines: setup ## an object store, Label Studio, MLflow, Prometheus, Prism, Flink, schemas and readers of models, for the tests on real engines in `make test-all` (needs go, java and mvn)
 	@$(BIN)/python tests/engines/install.py
 
 fuzz: setup ## strange inputs against every reader, command and server: SEED=0 MINUTES=5 TARGETS="annotations-csv ..."

@@ -58,9 +58,8 @@ def find_skew(folder: str | Path, logged: Path, limits: Mapping[str, float]) -> 
     before = served / DRIFT_FOLDER
     types = {feature.name: feature.type for feature in tfdv.load_schema_text(str(before / SCHEMA_FILE)).feature}
     names = {_input(name): name for name in types if _input(name)}
-    instances = _instances(logged, names)
-    columns = {name: [_cell(instance[key], types[name]) for instance in instances] for key, name in names.items()}
-    current = tfdv.generate_statistics_from_dataframe(pd.DataFrame(columns))
+    instances = _instances(logged, names, types)
+    current = tfdv.generate_statistics_from_dataframe(pd.DataFrame(instances))
     found = compare(current, before, limits, lambda name: name not in names.values(), served=True)
     measured = {
         info.path.step[0]: info.skew_measurements[0] for info in found.drift_skew_info if info.skew_measurements
@@ -80,14 +79,15 @@ def _input(feature: str) -> str:
     return (column or INSTANCES) if name in (INSTANCES, "left") else ""
 
 
-def _instances(logged: Path, names: Mapping[str, str]) -> list[dict[str, object]]:
+def _instances(logged: Path, names: Mapping[str, str], types: Mapping[str, int]) -> list[dict[str, np.ndarray]]:
+    """Values of each logged instance by feature of the training data."""
     instances = []
     for file in (logged.with_suffix(".1.jsonl"), logged):
         for number, line in enumerate(file.read_text("utf-8").splitlines() if file.is_file() else (), 1):
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, TypeError):
                 instance = json.loads(line)
                 if isinstance(instance, dict) and instance.keys() == names.keys():
-                    instances.append(instance)
+                    instances.append({name: _cell(instance[key], types[name]) for key, name in names.items()})
                     continue
             raise DataError(f"{file}, line {number}: is no object of the model's inputs, {', '.join(names)}.")
     if not instances:

@@ -137,7 +137,7 @@ def veto_of(model: str | Path, folder: str | Path) -> Veto | None:
     vetoes = vetoes_of(folder)
     if not vetoes:
         return None
-    digest, (inputs, settings) = fingerprint(model), _origin(Path(model))
+    digest, (inputs, settings) = fingerprint(model), _inputs_and_settings(Path(model))
     for veto in reversed(vetoes):
         trained_alike = settings is not None and (veto.inputs, veto.settings) == (inputs, settings)
         if trained_alike or veto.fingerprint == digest:
@@ -183,11 +183,11 @@ def _versions(folder: Path) -> dict[int, Path]:
 
 def _veto(number: int, place: Path, reason: str) -> Veto:
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    inputs, settings = _origin(place)
+    inputs, settings = _inputs_and_settings(place)
     return Veto(number, fingerprint(place), inputs, settings, reason, now)
 
 
-def _origin(model: Path) -> tuple[dict[str, str], str | None]:
+def _inputs_and_settings(model: Path) -> tuple[dict[str, str], str | None]:
     """SHA-256 of the inputs and of the settings of a training, from the model's card."""
     card = read_model_card(model / MODEL_CARD_FILE) if (model / MODEL_CARD_FILE).exists() else {}
     lineage = card.get("lineage") or {}

@@ -108,7 +108,8 @@ def test_what_cannot_be_compared_is_said(served, tmp_path):
             find_skew(tmp_path / folder, file, LIMITS)
     with pytest.raises(DataError, match=r"toys.jsonl: no instances are logged. `crowdzoo serve --log-requests "):
         find_skew(served, file, LIMITS)
-    for line in ('{"size": 1}', '{"size": 1, "colour": "red", "x": 1}', "[1]", '{"size": 1, "co'):
+    other_types = ('{"size": "large", "colour": "red"}', '{"size": {"cm": 1}, "colour": "red"}')
+    for line in ('{"size": 1}', '{"size": 1, "colour": "red", "x": 1}', "[1]", '{"size": 1, "co', *other_types):
         log(file, reds=1, num=1)
         file.write_text(file.read_text() + line + "\n")
         with pytest.raises(DataError, match=r"toys.jsonl, line 2: is no object of the model's inputs, size, colour\."):
