@@ -84,8 +84,8 @@ WRITERS = {
     "crowdzoo.pipelines.kubeflow": "Kubeflow's format",
     "crowdzoo.serving.deploy.write_deployment": "formats of Compose, Kubernetes and KServe",
 }
-CALLS = {"atomic_file", "write_rows", "atomic_folder", "atomic_path", "write_lines", "write_text", "write_table",
-         "ParquetWriter", "TFRecordWriter"}  # fmt: skip
+CALLS = {"atomic_file", "atomic_folder", "atomic_path", "write_json", "write_lines", "write_rows", "write_table",
+         "write_text", "ParquetWriter", "TFRecordWriter"}  # fmt: skip
 
 
 def test_this_release_has_its_files():
