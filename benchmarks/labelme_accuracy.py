@@ -1,4 +1,4 @@
-"""How often the base is right on held-out LabelMe images, by what it was trained on: the tables of docs/demo.md.
+"""How often the base is right on held-out LabelMe images, by what it was trained on: the tables of docs/results.md.
 
     python benchmarks/labelme_accuracy.py               # about 15 minutes on two busy cores
 

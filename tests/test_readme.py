@@ -10,7 +10,7 @@ from crowdzoo.commands.main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DEMO = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
+DEMO = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 PIPELINE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
 
 
@@ -61,7 +61,7 @@ def test_the_number_of_aggregation_methods_is_that_of_the_table():
 
 
 def test_the_accuracies_of_the_demo_are_those_of_its_table_and_of_the_saved_results():
-    line = re.search(r"held-out accuracy(.*?)with the true labels", README, flags=re.S)[1]
+    line = re.search(r"on all 1,000, accuracy is(.*?)with\s+the true labels", README, flags=re.S)[1]
     column = [
         re.search(rf"^\| {row}.*?\|.*?\| \**([\d.]+)", DEMO, flags=re.M)[1]
         for row in ("`CrowdsourcedLayer`, MW", "majority vote", "the true labels")

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/results.md and docs/papers/ from the saved results; runs nothing.
+"""Writes the tables of docs/results.md, docs/papers/ and benchmarks/results/README.md; runs nothing.
 
     python benchmarks/reproduce/pages.py              # all pages
     python benchmarks/reproduce/pages.py conal        # one, and its counts
@@ -45,8 +45,11 @@ __all__ = ["MARKS", "PAGES", "TABLES", "Cell", "Table", "counts", "verdict", "wr
 DOCS = HERE.parents[1] / "docs"
 RESULTS = HERE.parent / "results"
 PAPERS = ("lia", "rodrigues", "conal", "waum", "ibrahim", "zhang")
-PAGES = {"results": DOCS / "results.md", "papers": DOCS / "papers" / "README.md"} | {
-    name: DOCS / "papers" / f"{name}.md" for name in PAPERS
+PAGES = {
+    "results": DOCS / "results.md",
+    "tables": RESULTS / "README.md",
+    "papers": DOCS / "papers" / "README.md",
+    **{name: DOCS / "papers" / f"{name}.md" for name in PAPERS},
 }
 MARKED = re.compile(r"(<!-- table: ([\w ]+) -->\n).*?(<!-- end -->)", re.S)
 MARKS = {"reproduced": "✓", "order": "~", "not": "✗", "missing": "–"}
@@ -237,6 +240,21 @@ def coverage() -> str:
 
 
 # === Deep methods ===
+
+
+@table
+def deep_methods() -> str:
+    """Mean accuracy of every row of `deep_methods.py` on each set where it was run."""
+    nine, images_of = recipe.complete(saved("recipe")), saved("imagenet_features")
+    folds = ("labelme-imagenet-folds", "bluebirds-imagenet-folds")
+    rows = []
+    for row in (row for row in deep.ROWS if row not in STRENGTHS):
+        means = [f"{recipe.average(nine, row, 'test'):.1f}" if row in recipe.COMPARED else ""]
+        for results in (*(saved("reproduce_deep")[name] for name in ("music", "labelme")), *map(images_of.get, folds)):
+            runs = results[row]["runs"] if row in results else []
+            means.append(f"{100 * statistics.mean(run['last'] for run in runs):.1f}" if runs else "")
+        rows.append([row, *means, f"{saved('reproduce_deep')['labelme'][row]['cpu_seconds_a_training']:.1f}"])
+    return grid(["trained by", "nine sets", "Music", "LabelMe", "LabelMe, ImageNet", "Blue Birds", "CPU s"], rows)
 
 
 @table

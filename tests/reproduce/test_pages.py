@@ -1,4 +1,4 @@
-"""The tables of docs/results.md and docs/papers are what the saved results give, and verdicts are those of the rule."""
+"""The tables of docs/results.md, docs/papers and benchmarks/results are what the saved results give, and verdicts are those of the rule."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("results", "papers", "lia", "rodrigues", "conal", "waum", "ibrahim", "zhang")
+PAGES = ("results", "tables", "papers", "lia", "rodrigues", "conal", "waum", "ibrahim", "zhang")
 # files whose rows pages show
 SAVED = (
     "calibration", "conal", "crowd_layer", "crowds", "geo_crowd_net", "imagenet_features",
