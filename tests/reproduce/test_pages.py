@@ -1,4 +1,4 @@
-"""The tables of docs/results.md, docs/papers and benchmarks/results are what the saved results give, and verdicts are those of the rule."""
+"""The tables of the pages are what the saved results give, and verdicts are those of the rule."""
 
 import json
 import os
