@@ -11,7 +11,7 @@ FOLDERS = {"crowdzoo": "crowdzoo", "components": "crowdzoo.components", "pipelin
 # From the bottom: a room imports from the lines above its own, and from itself; not from its neighbours in a line
 ROOMS = [
     ["errors", "lazy_names", "process"],
-    ["plugins"],
+    ["deprecation", "plugins"],
     ["backend", "files"],
     ["checks"],
     ["data"],
