@@ -74,7 +74,7 @@ class KindPage(ABC):
         metrics: those of Krippendorff's alpha; the first is the default.
         not_metric: why another one is refused.
         own_values: what conditions may compare, beyond what all kinds have: keys of `overall`.
-        calm: the verdict's last sentence if nothing is conspicuous.
+        calm: the verdict's sentence if nothing is conspicuous.
         task_column: a column of the tasks by which an earlier page is compared.
         annotator_column: and one of the annotators, which has an interval.
         by_alpha: whether alpha says how far answers can be relied on.
@@ -146,20 +146,20 @@ class KindPage(ABC):
     def measure(self) -> None:
         """Set the attributes."""
 
-    def opening(self) -> list[str]:
-        """Sentences that precede the verdict's three; none, as a rule."""
-        return []
-
-    def first(self) -> str:
-        """The verdict's first sentence."""
+    def headline(self) -> str:
+        """The verdict's first sentence: whether the labels can be used."""
         return parts.alpha_sentence(self.alpha)
 
+    def actions(self) -> list[str]:
+        """Sentences on what to do and what it costs; none, as a rule."""
+        return []
+
     @abstractmethod
-    def second(self) -> str:
-        """The verdict's second sentence, without its full stop."""
+    def background(self) -> str:
+        """The verdict's last sentence, without its full stop; empty for none."""
 
     def standing_out(self) -> list[str]:
-        """What is conspicuous apart from annotators, for the verdict's last sentence."""
+        """What is conspicuous apart from annotators, for the verdict's sentence on what to look at first."""
         return []
 
     def own_warnings(self) -> list[PageWarning]:
@@ -309,11 +309,12 @@ class KindPage(ABC):
         if alpha is not None and alpha.low is not None:
             self.remarks["alpha"] = f"{alpha.low:.3f} to {alpha.high:.3f}"
         warnings = self.all_warnings()
-        last = parts.look_first(warnings, int(figures["noted_annotators"]), self.standing_out(), self.calm)
-        facts = [[x.title, figures[x.key], x.form, self.remarks.get(x.key, "")] for x in self.columns("facts")]
+        look = parts.look_first(warnings, int(figures["noted_annotators"]), self.standing_out(), self.calm)
+        actions = [look, *self.actions()] if any(item.serious for item in warnings) else [*self.actions(), look]
+        facts = [[x.title, figures[x.key], x.form, self.remarks.get(x.key, ""), x.help] for x in self.columns("facts")]
         return Numbers(
             kind=self.kind,
-            verdict=[*self.opening(), self.first(), f"{self.second()}.", last],
+            verdict=[self.headline(), *actions, *([f"{background}."] if (background := self.background()) else [])],
             warnings=warnings,
             values={name: figures[name] for name in self.values()},
             facts=facts,

@@ -27,6 +27,8 @@ HASTY = 0.25  # of the median time of the annotators, below which the time of on
 MANY = 0.1  # share of all annotations from which a note on those who made them is serious
 # From where data are reliable, and conclusions tentative: Krippendorff, Content Analysis, 2004
 RELIABLE, TENTATIVE = 0.8, 2 / 3
+# Levels of the verdict, its first words
+USABLE, WITH_CARE, NOT_YET, UNKNOWN = "Usable", "Usable with care", "Not usable yet", "Not known whether usable"
 
 
 @dataclass(frozen=True)
@@ -159,10 +161,10 @@ class Numbers:
 
     Attributes:
         kind: of label.
-        verdict: three sentences; for classes, they follow those on settled and correct labels.
+        verdict: first whether the labels can be used, then what to do.
         warnings: serious ones first.
         values: what `--fail-if` compares; None where it is not defined.
-        facts: figures of the first screen: title, value, form (see `Column`), and a remark.
+        facts: figures of the first screen: title, value, form (see `Column`), a remark, and an explanation.
         tables: by name; "annotators" and "tasks" are there for every kind.
         summary: further figures.
         classes: names, code by code; for sentences the types of spans, and "no span"; empty for ratings.
@@ -211,25 +213,28 @@ def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> 
 
 
 def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
-    """What Krippendorff's alpha says of the data.
+    """Whether the data can be used, by Krippendorff's alpha.
 
     Args:
         alpha: None where it is not defined.
         start: what is said before it in the same sentence.
     """
     if alpha is None:
-        return "Agreement cannot be measured, because annotators share no tasks or all labels are equal."
+        return f"{UNKNOWN}: agreement cannot be measured, because annotators share no tasks or all labels are equal."
     interval = "" if alpha.low is None else f" ({alpha.low:.2f} to {alpha.high:.2f})"
-    meaning = (
-        "the annotations are reliable"
-        if alpha.value >= RELIABLE
-        else "enough for tentative conclusions"
-        if alpha.value >= TENTATIVE
-        else "a single annotation is not reliable, so use labels aggregated from several"
-        if above_chance(alpha)
-        else "annotations do not agree clearly more than random ones, so aggregated labels may be mere chance"
-    )
-    return f"{start}Krippendorff's alpha is {alpha.value:.2f}{interval}: {meaning}."
+    level = USABLE if alpha.value >= RELIABLE else WITH_CARE if above_chance(alpha) else NOT_YET
+    return f"{level}: {start}agreement beyond chance is {alpha.value:.2f} of 1{interval}, {meaning_of(alpha)}."
+
+
+def meaning_of(alpha: Alpha) -> str:
+    """What a value of Krippendorff's alpha means, as the end of a sentence."""
+    if alpha.value >= RELIABLE:
+        return "which is reliable"
+    if alpha.value >= TENTATIVE:
+        return "enough for tentative conclusions"
+    if above_chance(alpha):
+        return "too little to rely on single annotations: use labels aggregated from several"
+    return "not clearly more than that of random answers, so aggregated labels may be mere chance"
 
 
 def above_chance(alpha: Alpha) -> bool:
@@ -238,7 +243,7 @@ def above_chance(alpha: Alpha) -> bool:
 
 
 def look_first(warnings: Sequence[PageWarning], noted: int, extras: Sequence[str] = (), otherwise: str = "") -> str:
-    """The verdict's last sentence: what a reader should look at first.
+    """The verdict's sentence on what a reader should look at first.
 
     Args:
         warnings: all of the page.

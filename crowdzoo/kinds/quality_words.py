@@ -10,70 +10,94 @@ from numpy.typing import NDArray
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import option_text
 from crowdzoo.files.writing import csv_cell
-from crowdzoo.kinds.page_parts import Figures, PageWarning, percent, share_and_ends, warning
+from crowdzoo.kinds.page_parts import (
+    NOT_YET,
+    UNKNOWN,
+    USABLE,
+    WITH_CARE,
+    Figures,
+    PageWarning,
+    percent,
+    share_and_ends,
+    warning,
+)
 from crowdzoo.quality import AlternativeAnnotator, QualityReport
 from crowdzoo.quality.columns import name_column
 from crowdzoo.quality.settled import with_range
 
 SAMPLE = 50  # tasks to label
+GOOD, FAIR = 0.9, 0.75  # shares of correct labels from which they are usable, and usable with care
 MOST_WARNED = 5  # pairs of classes
 LEAST_OF_DISPUTED = 0.1  # share of the tasks on which camps differ, for a pair of classes to be named
 MOST_LEFT_OUT = 20  # names that an option to paste has
 
 
 def opening(overall: Figures, source: str | None = None) -> list[str]:
-    """The first sentences on labels that were aggregated; commands are in backticks.
+    """What to say first of aggregated labels: whether they can be used, then what to do; commands are in backticks.
 
     Args:
         overall: of a `QualityReport`; with `aggregate_accuracy`, its interval and `gold_tasks` where there is gold.
         source: file of the annotations and options of reading it, as a shell takes them; None in Python.
     """
-    if overall["annotators"] == 1:
-        sentences = [
-            "All answers are from one annotator: have some tasks answered by others, to see whether they agree."
+    sentences = [_headline(overall)]
+    if overall["annotators"] > 1 and "camps_statistic" not in overall:
+        if (settled := overall["settled"]) is None:
+            sentences.append("How many labels more answers would change is not estimated for so many answers.")
+        else:
+            stay = "more answers by these annotators would not change them"
+            share = f"{percent(settled)} of the labels are settled {between(overall, 'settled')}: {stay}."
+            sentences.append(f"{share} {further_answers(overall, source)}")
+    if overall.get("aggregate_accuracy") is not None:
+        return [*sentences, *gold_of_camps(overall)]
+    number = min(SAMPLE, overall["tasks"] - overall["tasks_without_annotations"])
+    tasks = f"{number} task{'' if number == 1 else 's'}"
+    if source is None:
+        return [
+            *sentences,
+            f"To measure how many are correct, label {tasks} yourself, drawn at random, and give them as gold.",
         ]
-    elif (settled := overall["settled"]) is None:
-        sentences = ["How many labels would stay the same with more answers is not estimated for so many answers."]
-    else:
-        stay = "they would stay the same if many more of these annotators answered"
-        sentences = [
-            f"About {percent(settled)} of the labels are settled {between(overall, 'settled')}: {stay}. "
-            + further_answers(overall, source)
-        ]
+    sample = f"`crowdzoo next {source} --gold-sample {number} --out gold.csv` draws them at random"
+    again = "Fill in the column gold, and make this report again with `--gold gold.csv`."
+    return [*sentences, f"To measure how many are correct, label {tasks} yourself: {sample}. {again}"]
+
+
+def _headline(overall: Figures) -> str:
+    """Whether the labels can be used, and how many of them are correct."""
     if (correct := overall.get("aggregate_accuracy")) is not None:
         number = overall["gold_tasks"]
         tasks = f"{number:,} task{'' if number == 1 else 's'} with gold"
         share = f"{percent(correct)} of the labels are correct {between(overall, 'aggregate_accuracy')}"
-        return [*sentences, f"{share}, as measured on {tasks}.", *gold_of_camps(overall)]
-    if overall["agreement"] == 1:
-        sentences.append("Annotators who always agree may be independent or copies of one source: answers do not tell.")
-    unknown = "How many labels are correct cannot be told from answers alone"
+        return f"{level_of(correct)}: {share}, as measured on {tasks}."
     if "camps_statistic" in overall:
-        unknown += ", and here two camps of annotators contradict each other"
-    elif (usual := overall["expected_accuracy"]) is not None:
-        ends = between(overall, "expected_accuracy", " in nine of ten of them")
-        unknown += f"; in real crowds that look similar about {percent(usual)} were {ends}"
-        unknown += "; more if annotators err independently"
-    number = min(SAMPLE, overall["tasks"] - overall["tasks_without_annotations"])
-    tasks = f"{number} task{'' if number == 1 else 's'}"
-    if source is None:
-        advice = f"To know, label {tasks} yourself, drawn at random, and give them as gold."
-    else:
-        sample = f"crowdzoo next {source} --gold-sample {number} --out gold.csv"
-        advice = f"To know, label {tasks} yourself: `{sample}` draws them at random. Fill in the column gold, "
-        advice += "and make this report again with `--gold gold.csv`."
-    return [*sentences, f"{unknown}.", advice]
+        return (
+            f"{NOT_YET}: two camps of annotators contradict each other. Find out which is right before you buy answers."
+        )
+    if overall["annotators"] == 1:
+        return f"{UNKNOWN}: all answers are from one annotator. Have some tasks answered by others."
+    copies = "annotators who always agree may be independent, or copies of one source"
+    start = f"{UNKNOWN}: {copies}" if overall["agreement"] == 1 else ""
+    if (usual := overall["expected_accuracy"]) is None:
+        return f"{start or f'{UNKNOWN}: answers alone do not tell how many labels are correct'}."
+    share = f"about {percent(usual)} of the labels are correct {between(overall, 'expected_accuracy')}"
+    similar = f"{share}, as in nine of ten real crowds that look similar"
+    if start:
+        return f"{start}. If they are independent, {similar}."
+    level = level_of(usual)
+    return f"Probably {level[0].lower()}{level[1:]}: {similar}. If annotators err independently, more are correct."
+
+
+def level_of(correct: float) -> str:
+    """What a share of correct labels is enough for, in the words of the verdict."""
+    return USABLE if correct >= GOOD else WITH_CARE if correct >= FAIR else NOT_YET
 
 
 def further_answers(overall: Figures, source: str | None) -> str:
     """What more answers would bring, and the command that chooses them."""
-    if "camps_statistic" in overall:
-        return "But two camps of annotators contradict each other: find out which is right before you buy answers."
     if not (number := overall["tasks_to_ask"]):
-        return "No task is worth a further answer, if a label put right is worth twenty."
-    tasks = "1 task is" if number == 1 else f"{number:,} tasks are"
+        return "No further answer is worth its cost, if a corrected label is worth twenty answers."
+    tasks = "1 task" if number == 1 else f"{number:,} tasks"
     command = "" if source is None else f": `crowdzoo next {source} --out batch.csv` chooses the first of them"
-    return f"{tasks} worth about {with_range(overall['answers_to_ask'])} further answers{command}."
+    return f"About {with_range(overall['answers_to_ask'])} further answers on {tasks} are worth their cost{command}."
 
 
 def gold_of_camps(overall: Figures) -> list[str]:
@@ -92,10 +116,10 @@ def gold_of_camps(overall: Figures) -> list[str]:
     return [f"On {tasks} with gold on which the camps differ, {shares}: {verdict}."]
 
 
-def between(overall: Figures, name: str, note: str = "") -> str:
+def between(overall: Figures, name: str) -> str:
     """The interval of a share in parentheses."""
     low, high = (f"{100 * overall[f'{name}_{end}']:.0f}" for end in ("low", "high"))
-    return f"({low} to {high} %{note})"
+    return f"({low} to {high} %)"
 
 
 def camps_by_gold(report: QualityReport, annotations: Annotations, gold: NDArray[np.int64]) -> Figures:

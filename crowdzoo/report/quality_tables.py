@@ -73,7 +73,9 @@ def print_page(page: ReportPage, report: QualityReport, top: int) -> None:
     """Prints the figures and warnings of a page, and the first rows of its sheets, see `page_sheets`."""
     numbers = page.numbers
     columns = kind_of(numbers.kind).page.own_columns
-    print_table("quality", ("", ""), [(name, f"{_cell(value)} {remark}") for name, value, _, remark in numbers.facts])
+    print_table(
+        "quality", ("", ""), [(name, f"{_cell(value)} {remark}") for name, value, _, remark, _ in numbers.facts]
+    )
     for warning in numbers.warnings:
         print(f"note: {warning.about} {warning.finding}: {warning.fix}.")
     for title, first, table in (("annotators", "flag", report.annotators), ("tasks", "redo", report.tasks)):
@@ -151,10 +153,10 @@ def _overall(report: QualityReport) -> list[tuple[str, str]]:
         *left_out,
         ("tasks", f"{overall['tasks']:,}"),
         ("annotators", f"{overall['annotators']:,}"),
-        ("annotations a task", _figure(spread.tasks.mean, 2)),
-        ("annotations a task, worth independent ones", _figure(overall["effective_votes"], 2) + _interval(overall)),
-        ("annotations an annotator, median", _figure(median, 0)),
-        ("annotations an annotator, Gini", _figure(spread.annotators.gini)),
+        ("annotations per task", _figure(spread.tasks.mean, 2)),
+        ("annotations per task, worth independent ones", _figure(overall["effective_votes"], 2) + _interval(overall)),
+        ("annotations per annotator, median", _figure(median, 0)),
+        ("annotations per annotator, Gini", _figure(spread.annotators.gini)),
         ("tasks without annotations", f"{overall['tasks_without_annotations']:,}"),
         ("tasks with one annotation", f"{overall['tasks_with_one']:,}"),
         ("tasks with tied votes", f"{overall['tasks_tied']:,}"),

@@ -102,7 +102,7 @@ def test_rare_labels_and_labels_by_chance_are_warned_of():
     found = {each.about: each.finding for each in page.numbers.warnings}
     assert found["any"] == "annotators do not agree clearly more than by chance on whether it holds"
     assert found["once"].startswith("fewer than 10 answers give it")
-    assert "agree most on sure (alpha 1.00)" in page.numbers.verdict[1]
+    assert "agree most on sure (alpha 1.00)" in page.numbers.verdict[-1]
 
 
 def test_the_numbers_are_written_and_compared_with_earlier_ones(page, tmp_path):

@@ -104,8 +104,8 @@ def test_without_a_model_gold_measures_the_aggregated_labels_alone():
     assert found["calibration"]["tasks"] == 6  # t6, too
     assert page.values["model_ece"] is None
     right = page.values["aggregate_accuracy"]
-    assert page.numbers.verdict[1].startswith(f"{percent(right)} of the labels are correct (")
-    assert page.numbers.verdict[1].endswith(", as measured on 6 tasks with gold.")
+    assert page.numbers.verdict[0].startswith(f"Not usable yet: {percent(right)} of the labels are correct (")
+    assert page.numbers.verdict[0].endswith(", as measured on 6 tasks with gold.")
     bare = report_page(annotations, result, bootstrap=0)
     assert {"model_pairs", "model_tasks"}.isdisjoint(bare.numbers.tables)
     assert bare.values["model_agreement"] is None

@@ -73,9 +73,18 @@ def test_the_numbers_are_those_of_the_report_on_quality(labelme):
 
 def test_the_first_screen_names_the_classes_that_are_unclear(labelme):
     _, _, page = labelme
-    assert len(page.numbers.verdict) == 6
-    assert page.numbers.verdict[3].startswith(
-        "Two annotators of a task agree in 72 % of cases; Krippendorff's alpha is 0.68"
+    headline, look, settled, gold = page.numbers.verdict
+    assert headline.startswith("Probably usable with care: about 80 % of the labels are correct (66 to ")
+    assert settled.startswith("90 % of the labels are settled (83 to 95 %)")
+    assert gold.startswith("To measure how many are correct, label 50 tasks yourself")
+    assert look == (
+        "Read the warning marked serious before you use the labels, then look at the classes insidecity and street, "
+        "with 25 % of all disagreement."
+    )
+    alpha = next(fact for fact in page.numbers.facts if fact[0] == "agreement beyond chance")
+    assert (round(alpha[1], 2), alpha[4].split(";")[0]) == (
+        0.68,
+        "Agreement corrected for chance: 0 for random answers, 1 for perfect agreement",
     )
     unclear = [each for each in page.numbers.warnings if "definition" in each.finding]
     assert [each.about for each in unclear] == ["insidecity / street", "insidecity / tallbuilding"]
@@ -208,7 +217,7 @@ def test_conditions_are_checked():
 def test_a_condition_on_what_is_not_defined_does_not_pass():
     annotations = Annotations.from_arrays([0, 1, 2], ["a", "b", "a"], [0, 1, 1])
     page = page_of(annotations)
-    assert "cannot be measured" in page.numbers.verdict[3]
+    assert "cannot be measured" in page.numbers.verdict[-1]
     assert page.numbers.warnings[0].serious
     with pytest.raises(ConditionError, match="alpha is not defined"):
         page.check(["alpha<0.5"])

@@ -186,23 +186,23 @@ class ClassPage(KindPage):
 
     # === Words ===
 
-    def opening(self) -> list[str]:
-        """See `KindPage.opening`."""
-        return opening(self.overall, self.settings.source)
+    def headline(self) -> str:
+        """See `KindPage.headline`."""
+        return opening(self.overall, self.settings.source)[0]
 
-    def first(self) -> str:
-        """See `KindPage.first`."""
-        agreement = self.overall["agreement"]
-        start = "" if agreement is None else f"Two annotators of a task agree in {percent(agreement)} of cases; "
-        return parts.alpha_sentence(self.alpha, start)
+    def actions(self) -> list[str]:
+        """See `KindPage.actions`."""
+        return opening(self.overall, self.settings.source)[1:]
 
-    def second(self) -> str:
-        """See `KindPage.second`."""
+    def background(self) -> str:
+        """See `KindPage.background`."""
+        if self.alpha is None:
+            return "Agreement cannot be measured, because annotators share no tasks or all labels are equal"
         mean, worth = self.overall["annotations_per_task"] or 0, self.overall["effective_votes"]
-        text = f"A task has {mean:.3g} annotation{'' if mean == 1 else 's'} on average"
-        if worth is not None and worth < mean:
-            text += f", which are worth {worth:.3g} independent ones"
-        return text
+        if worth is None or worth >= mean:
+            return ""
+        answers = f"The {mean:.3g} annotation{'' if mean == 1 else 's'} that a task has on average"
+        return f"{answers} tell as much as {worth:.3g} independent ones, because annotators make the same errors"
 
     def standing_out(self) -> list[str]:
         """The pair of classes that is confused most, of those that are warned of."""

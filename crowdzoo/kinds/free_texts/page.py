@@ -115,8 +115,8 @@ class TextPage(AnswerPage):
             for task, of in zip(self.rows, rows, strict=True)
         ]
 
-    def second(self) -> str:
-        """See `KindPage.second`."""
+    def background(self) -> str:
+        """See `KindPage.background`."""
         if (rate := self.overall["error_rate"]) is None:
             return "No task has two texts"
         return f"Two texts of one task differ in {100 * rate:.0f} % of their {self.aggregation.unit}"

@@ -13,6 +13,7 @@ from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance, interval, scale_of
 from crowdzoo.kinds.page_parts import (
     DIGITS,
+    UNKNOWN,
     Details,
     PageTable,
     PageWarning,
@@ -296,17 +297,17 @@ class PreferencePage(KindPage):
         low, high = self.overall[f"{name}_low"], self.overall[f"{name}_high"]
         return "" if low is None else f"{100 * low:.1f} to {100 * high:.1f} %"
 
-    def first(self) -> str:
-        """See `KindPage.first`."""
+    def headline(self) -> str:
+        """See `KindPage.headline`."""
         agreement = self.overall["agreement"]
         if self.alpha is not None:
-            return alpha_sentence(self.alpha, f"Two annotators of a pair agree in {percent(agreement)} of cases; ")
+            return alpha_sentence(self.alpha, f"two annotators of a pair agree in {percent(agreement)} of cases; ")
         if agreement is not None:
-            return "Agreement beyond chance cannot be measured, because all call the tasks of a pair equal."
-        return "Agreement on a pair cannot be measured, because no two annotators judged the same pair."
+            return f"{UNKNOWN}: agreement beyond chance cannot be measured, because all call the tasks of a pair equal."
+        return f"{UNKNOWN}: agreement on a pair cannot be measured, because no two annotators judged the same pair."
 
-    def second(self) -> str:
-        """See `KindPage.second`."""
+    def background(self) -> str:
+        """See `KindPage.background`."""
         overall = self.overall
         if (share := overall["order_agreement"]) is None:
             why = "these did not compare the same tasks" if overall["annotators"] > 1 else "there are none"

@@ -108,8 +108,8 @@ class RatingPage(KindPage):
         """Who said what."""
         return [{"voters": voters} for voters in self.voters(float)]
 
-    def second(self) -> str:
-        """See `KindPage.second`."""
+    def background(self) -> str:
+        """See `KindPage.background`."""
         mean = self.overall["annotations_per_task"] or 0
         text = f"A task has {mean:.3g} annotation{'' if mean == 1 else 's'} on average"
         if spreads := [spread for spread in self.tasks["spread"] if spread is not None]:

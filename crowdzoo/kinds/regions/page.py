@@ -129,13 +129,13 @@ class RegionPage(AnswerPage):
         """See `KindPage.own_warnings`."""
         return super().own_warnings() if self.overall["objects"] else [warning("no-regions", True)]
 
-    def first(self) -> str:
-        """See `KindPage.first`."""
+    def headline(self) -> str:
+        """See `KindPage.headline`."""
         mean = self.overall["dice"]
         return "No image has two answers." if mean is None else f"Dice of two answers to an image is {mean:.2f}."
 
-    def second(self) -> str:
-        """See `KindPage.second`."""
+    def background(self) -> str:
+        """See `KindPage.background`."""
         if not len(self.marks):
             return "No object can be compared"
         return f"Of those who saw an object's image, {percent(self.marks.mean())} marked it"

@@ -219,14 +219,14 @@ class SpanPage(KindPage):
 
     # === Words ===
 
-    def first(self) -> str:
-        """See `KindPage.first`."""
+    def headline(self) -> str:
+        """See `KindPage.headline`."""
         agreement = self.overall["span_agreement"]
-        start = f"The spans of two annotators of a sentence have an F1 of {agreement or 0:.2f}; "
+        start = f"the spans of two annotators of a sentence have an F1 of {agreement or 0:.2f}; "
         return alpha_sentence(self.alpha, "" if agreement is None else start)
 
-    def second(self) -> str:
-        """See `KindPage.second`."""
+    def background(self) -> str:
+        """See `KindPage.background`."""
         text = f"A sentence has {self.overall['annotations_per_task'] or 0:.3g} annotators on average"
         if (sure := self.overall["sure_share"]) is not None:
             text += f"; {self.aggregation.method} is sure ({percent(SURE)} or more) of every tag of {percent(sure)} "

@@ -182,13 +182,13 @@ class LabelPage(KindPage):
 
     # === Words ===
 
-    def first(self) -> str:
-        """See `KindPage.first`."""
+    def headline(self) -> str:
+        """See `KindPage.headline`."""
         number = self.overall["labels"]
-        return parts.alpha_sentence(self.alpha, f"Over the yes and no to all {number:,} labels, " if number > 1 else "")
+        return parts.alpha_sentence(self.alpha, f"over the yes and no to all {number:,} labels, " if number > 1 else "")
 
-    def second(self) -> str:
-        """See `KindPage.second`."""
+    def background(self) -> str:
+        """See `KindPage.background`."""
         mean, named = self.overall["annotations_per_task"] or 0, self.overall["labels_per_answer"] or 0
         text = f"A task has {mean:.3g} answer{'' if mean == 1 else 's'} on average, with {named:.3g} "
         text += f"label{'' if named == 1 else 's'} each"
