@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 
 import crowdzoo
 from crowdzoo import Annotations, ConfigError, aggregation, layers, losses, quality
-from crowdzoo.commands.main import _parser, main
+from crowdzoo.commands.main import COMMANDS, _parser, main
 from crowdzoo.datasets import load_labelme
 from crowdzoo.export import load_and_predict
 from crowdzoo.pipelines.config.load import load_config
@@ -34,6 +34,14 @@ def commands(page):
 def test_every_command_of_a_page_has_known_options(page):
     for words in commands(page):
         _parser().parse_args([word for word in words if word not in ("...", "…")])
+
+
+def test_the_page_of_commands_lists_them_all_with_examples_that_parse():
+    rows = re.findall(r"^\| \[([a-z-]+)\]\(.*?\) \| (.*?) \| `crowdzoo (.*?)` \|$", text_of("commands.md"), flags=re.M)
+    assert {name: sentence for name, sentence, _ in rows} == COMMANDS
+    for name, _, example in rows:
+        assert shlex.split(example)[0] == name
+        _parser().parse_args(shlex.split(example))
 
 
 def test_commands_are_found_in_pages():
