@@ -20,7 +20,7 @@ from typing import Any
 
 from crowdzoo.aggregation import METHODS, create
 from crowdzoo.datasets import load_labelme
-from crowdzoo.report.method_cards import made_cards
+from crowdzoo.report.cards import made_cards
 
 HERE = Path(__file__).resolve().parent
 SAVED = HERE.parent / "crowdzoo" / "report" / "method_figures.json"

@@ -41,7 +41,7 @@ from crowdzoo.data.crowd_sequences import sentence_annotations
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.reading.tables.annotation_files import write_annotations
-from crowdzoo.report.report_page import report_page
+from crowdzoo.report.page import report_page
 from crowdzoo.report.tables import print_table
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, tags_of
 

@@ -36,8 +36,8 @@ from crowdzoo.reading.instances.predictions import Predictions
 from crowdzoo.records.example_dataset import read_batches
 from crowdzoo.records.example_files import read_dataset_info, split_files
 from crowdzoo.records.instance_features import parsed_instances
+from crowdzoo.report.page import report_page
 from crowdzoo.report.page_changes import read_numbers
-from crowdzoo.report.report_page import report_page
 from crowdzoo.report.training_history import read_history
 
 PAGE_FILE, NUMBERS_FILE, HISTORY_FILE = "report.html", "report.json", "history.json"

@@ -18,13 +18,17 @@ _NAMES = {
     "crowdzoo.components.artifacts": "AnnotationsArtifact AnnotatorReport CrowdPage",
 }
 _MODULES = (
-    "aggregation", "beam", "components", "datasets", "errors", "export", "instances", "layers", "losses",
-    "metrics", "models", "optimizers", "pipelines", "quality", "report", "saving", "sequences", "serving",
-    "tables", "testing", "training",
+    "aggregation", "beam", "checks", "components", "data", "datasets", "errors", "export", "instances",
+    "label_studio", "layers", "losses", "metrics", "models", "optimizers", "pipelines", "quality", "records",
+    "report", "saving", "sequences", "serving", "tables", "testing", "training",
 )  # fmt: skip
 
 __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
-    __name__, _NAMES, modules=_MODULES, loaded=["__version__"]
+    __name__,
+    _NAMES,
+    modules=_MODULES,
+    loaded=["__version__"],
+    hidden="AnnotationsArtifact AnnotatorReport CrowdPage",
 )
 
 # a saved model loads after `import keras, crowdzoo`

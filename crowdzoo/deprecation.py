@@ -24,8 +24,10 @@ def deprecated(
         removed_in: version that removes it, two minor releases later.
 
     Example:
+        >>> from crowdzoo.deprecation import deprecated
         >>> @deprecated("crowdzoo.quality.raw_agreement", since="1.2", removed_in="1.4")
-        ... def agreement(annotations): ...
+        ... def agreement(annotations):
+        ...     return 1.0
     """
 
     def mark(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -56,8 +58,10 @@ def renamed_argument(
         ConfigError: a caller passes both names.
 
     Example:
+        >>> from crowdzoo.deprecation import renamed_argument
         >>> @renamed_argument("task", "kind", since="1.2", removed_in="1.4")
-        ... def read(path, kind): ...
+        ... def read(path, kind):
+        ...     return path, kind
     """
 
     def mark(function: Callable[..., Result]) -> Callable[..., Result]:

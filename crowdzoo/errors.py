@@ -20,16 +20,12 @@ __all__ = [
     "PipelineError",
     "ServingError",
     "Setting",
-    "as_argument",
-    "bad_setting",
-    "did_you_mean",
-    "option_text",
-    "settings_as",
-    "short_message",
-    "short_repr",
-    "shorten",
-    "unknown",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 SHOWN = 10
 LONGEST_VALUE = 80

@@ -6,7 +6,12 @@ from typing import Any
 
 
 def lazy_names(
-    package: str, names: Mapping[str, str], *, modules: Sequence[str] = (), loaded: Sequence[str] = ()
+    package: str,
+    names: Mapping[str, str],
+    *,
+    modules: Sequence[str] = (),
+    loaded: Sequence[str] = (),
+    hidden: str = "",
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """`__all__`, `__getattr__` and `__dir__` of a package whose names load when they are first used.
 
@@ -15,12 +20,13 @@ def lazy_names(
         names: module -> the names that it holds, with spaces between.
         modules: modules of the package that are names of their own.
         loaded: names that the package has already.
+        hidden: names, with spaces between, that can be imported but are neither listed nor imported by a star.
 
     Example:
         `__all__, __getattr__, __dir__ = lazy_names(__name__, {"crowdzoo.serving.server": "Server serve"})`
     """
     module_of = {name: module for module, held in names.items() for name in held.split()}
-    every = sorted([*loaded, *modules, *module_of])
+    every = sorted({*loaded, *modules, *module_of} - {*hidden.split()})
 
     def load(name: str) -> Any:
         if name in module_of:

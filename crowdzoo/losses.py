@@ -20,6 +20,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class MaskedMean(keras.losses.Loss):
     """Mean over the observed labels; 0 with gradient 0 where a batch has none.
 

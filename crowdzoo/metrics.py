@@ -19,6 +19,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def accuracy(gold: np.ndarray, predicted: np.ndarray) -> float:
     """Share of right answers among those with known truth.
 

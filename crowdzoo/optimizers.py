@@ -11,6 +11,11 @@ from crowdzoo.layers.ranges import DROPOUT, LEARNING_RATE
 
 __all__ = ["LazyAdam"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 EPSILON = Number(0, 1, above=True)
 
 

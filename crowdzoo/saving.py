@@ -22,6 +22,11 @@ from crowdzoo.plugins import registered_layers
 
 __all__ = ["load_model", "register_with_keras"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _UNKNOWN = re.compile(r"[Cc]ould not locate ((?:class|function) '[^']*')")
 _PACKAGE = re.compile(r"'package': '([^']+)'")  # of `CrowdLayer.get_config`
 # module -> its public layer that is registered for saving; `crowdzoo.layers` has them, too

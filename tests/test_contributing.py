@@ -196,7 +196,7 @@ import numpy as np
 import crowdzoo.commands.main as cli
 from crowdzoo.commands.options import KINDS
 from crowdzoo.kinds import kind_of
-from crowdzoo.report.report_page import VALUES
+from crowdzoo.report.page import VALUES
 
 kind = KINDS["verdict"]
 assert kind_of("verdict") is kind and kind.title == "verdicts"

@@ -22,7 +22,7 @@ from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.reading.platforms.export import PLATFORMS
-from crowdzoo.report.method_cards import method_cards
+from crowdzoo.report.cards import method_cards
 from crowdzoo.testing import check_aggregator, check_layer, simulated_crowd
 from crowdzoo.training.bases import BASES, is_own, own_files, source_hash
 from crowdzoo.training.methods import crowd_layer_class, methods_of

@@ -29,7 +29,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.free_texts.text_rasa": "TextRASA",
         "crowdzoo.aggregation.aggregator": "Aggregator ConvergenceWarning",
         "crowdzoo.aggregation.registry": "create",
-        "crowdzoo.aggregation.engine.block": "Block",
+        "crowdzoo.aggregation.engine.block": "Block blocks_of",
         "crowdzoo.aggregation.multi_label": "MultiLabel",
         "crowdzoo.aggregation.multi_label_aggregation": "MultiLabelAggregation",
         "crowdzoo.aggregation.preferences.annotator_bradley_terry": "AnnotatorBradleyTerry",

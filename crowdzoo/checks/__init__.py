@@ -1,1 +1,10 @@
-"""Checks that say what is wrong: settings, options of the command line."""
+"""Checks that say what is wrong with settings, also those of methods of your own. Names load when first used."""
+
+from crowdzoo.lazy_names import lazy_names
+
+__all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
+    __name__,
+    {
+        "crowdzoo.checks.constraints": "COUNT FLAG MAX_ITER PRIOR SEED TOL Choice Number setting",
+    },
+)

@@ -150,8 +150,8 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
     from crowdzoo.quality import quality_report
     from crowdzoo.reading.instances.instances import read_instances
     from crowdzoo.reading.platforms.export import Export
+    from crowdzoo.report.page import report_page
     from crowdzoo.report.page_changes import read_numbers
-    from crowdzoo.report.report_page import report_page
     from crowdzoo.report.sheets import page_sheets, with_sheets
 
     folder, seed, kind = arguments.out, arguments.seed, answers_kind(control)

@@ -20,7 +20,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Prints a table of all methods, or the cards of one name."""
-    from crowdzoo.report.method_cards import method_cards
+    from crowdzoo.report.cards import method_cards
 
     cards = method_cards(arguments.kind, arguments.name)
     if arguments.format == "json":

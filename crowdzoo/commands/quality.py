@@ -146,8 +146,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
     """The same for several labels per task, or labels of another kind, by the page of `crowdzoo report`."""
+    from crowdzoo.report.page import report_page
     from crowdzoo.report.quality_tables import print_page
-    from crowdzoo.report.report_page import report_page
     from crowdzoo.report.sheets import page_sheets, print_sheets
 
     others = OF_CLASSES if kind.questions is not None else (*OF_CLASSES, "sure")

@@ -93,8 +93,8 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.reading.instances.instances import read_instances
     from crowdzoo.reading.instances.predictions import read_predictions
     from crowdzoo.reading.instances.readers import recognised
+    from crowdzoo.report.page import NEEDED, Condition, report_page
     from crowdzoo.report.page_changes import read_numbers
-    from crowdzoo.report.report_page import NEEDED, Condition, report_page
     from crowdzoo.report.training_history import read_history
 
     SEED.checked("", "seed", arguments.seed)

@@ -31,6 +31,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @cache
 def _describe_added(load: Any) -> Any:
     """What `_SETS` has of a set of a package or script, which is loaded for it."""

@@ -13,6 +13,11 @@ from crowdzoo.kinds.training import TrainingSet
 
 __all__ = ["KINDS", "Kind", "TrainingSet", "kind_of"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # By name; the first is the default of the command line
 KINDS: dict[str, Kind] = {
     kind.name: kind for kind in (CLASSES, SENTENCES, RATINGS, PREFERENCES, FREE_TEXTS, REGIONS, SEVERAL_LABELS)

@@ -4,5 +4,11 @@ from crowdzoo.lazy_names import lazy_names
 from crowdzoo.saving import LAYERS
 
 __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
-    __name__, {**LAYERS, "crowdzoo.layers.crowd_layer": "CrowdLayer"}
+    __name__,
+    {
+        **LAYERS,
+        "crowdzoo.layers.crf": "CRF crf_decode crf_log_likelihood",
+        "crowdzoo.layers.crowd_layer": "CrowdLayer",
+        "crowdzoo.layers.rating_squared_error": "RatingSquaredError",
+    },
 )

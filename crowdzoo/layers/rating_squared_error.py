@@ -17,6 +17,13 @@ class RatingSquaredError(MaskedCrowdMeanSquaredError):
     So stars from 0 to 10 and shares from 0 to 1 train alike: gradients keep away from Adam's epsilon. The loss reads as
     the share of the ratings' variance that is left unexplained.
 
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.layers import RatingSquaredError
+        >>> loss = RatingSquaredError(unit=2.0)
+        >>> round(float(loss(np.array([[4.0, np.nan]]), np.array([[3.0, 9.0]]))), 3)
+        0.25
+
     Args:
         unit: standard deviation of the ratings, above 0, in the labels' unit.
         name: the loss' name.

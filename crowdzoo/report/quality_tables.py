@@ -16,7 +16,7 @@ from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
     from crowdzoo.quality import AlternativeAnnotator, QualityReport
-    from crowdzoo.report.report_page import ReportPage
+    from crowdzoo.report.page import ReportPage
 
 MOST_CLASSES = 20
 MOST_NEEDED = 10_000  # tasks of a person

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation import Aggregation
     from crowdzoo.aggregation.base import Result
     from crowdzoo.data.annotations import Annotations
-    from crowdzoo.report.report_page import ReportPage
+    from crowdzoo.report.page import ReportPage
 
 SUMS = ("due", "further_answers", "cost")  # columns whose sums are in the summary
 MOST_LEFT_OUT = 20  # annotators; each takes ten fits

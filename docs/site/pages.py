@@ -3,7 +3,7 @@
 Run by `make site` in the package's own environment, by default into build/site-pages:
 
 - index.md, changelog.md, contributing.md: README.md, CHANGELOG.md and CONTRIBUTING.md
-- cards/: a page a method, from `crowdzoo.report.method_cards`
+- cards/: a page a method, from `crowdzoo.report.cards`
 - api/: a page a public package or module, which mkdocstrings fills from the docstrings
 - gallery/: what `crowdzoo report` writes of the data sets that ship
 - notebooks/: the notebooks of docs/notebooks, which have no outputs
@@ -26,7 +26,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import crowdzoo
 from crowdzoo.commands.main import main as command
-from crowdzoo.report.method_cards import MethodCard, method_cards
+from crowdzoo.report import MethodCard, method_cards
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = {"components": "components", "pipelines": "pipelines", "serving": "serving"}  # in the wheel: crowdzoo.NAME

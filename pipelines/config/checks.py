@@ -19,7 +19,7 @@ from crowdzoo.reading.instances.tables import tables
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.suffixes import source_of
-from crowdzoo.report.report_page import Condition
+from crowdzoo.report.page import Condition
 from crowdzoo.training.bases import is_own, own_files
 from crowdzoo.training.methods import check_method
 

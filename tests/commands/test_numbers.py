@@ -9,7 +9,7 @@ from crowdzoo.commands import main as cli
 from crowdzoo.commands.options import settings_of
 from crowdzoo.comparison.setup import _parse_method
 from crowdzoo.pipelines.yaml_files import read_value
-from crowdzoo.report.report_page import Condition
+from crowdzoo.report.page import Condition
 
 COMMANDS = cli._parser().commands()
 TEXTS = {".3": 0.3, "-.3": -0.3, "3.": 3.0, "1e-3": 0.001, ".5e1": 5.0, "[.3, -.5, 1.]": [0.3, -0.5, 1.0], "7": 7}

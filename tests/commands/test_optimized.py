@@ -9,7 +9,7 @@ import pytest
 SCRIPT = """
 import contextlib, io
 from crowdzoo.commands.main import COMMANDS, main
-from crowdzoo.report.method_cards import method_cards
+from crowdzoo.report.cards import method_cards
 from crowdzoo.testing import check_aggregator
 from crowdzoo.aggregation import DawidSkene
 from crowdzoo.errors import ConfigError

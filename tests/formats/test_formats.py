@@ -18,8 +18,8 @@ from crowdzoo.aggregation import Aggregation, PreferenceAggregation, RatingAggre
 from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import read_model_card, read_model_names
 from crowdzoo.reading.tables.parquet import KEY
+from crowdzoo.report.page import report_page
 from crowdzoo.report.page_changes import read_numbers
-from crowdzoo.report.report_page import report_page
 from crowdzoo.sequences import read_conll, read_gold, read_spans
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +61,7 @@ WRITERS = {
     "crowdzoo.reading.instances.export_instances": "a table",
     "crowdzoo.quality.report": "quality: summary.json",
     "crowdzoo.report.plots": "pictures",
-    "crowdzoo.report.report_page": "report.json",
+    "crowdzoo.report.page": "report.json",
     "crowdzoo.reading.sentences.conll_files": "CoNLL columns",
     "crowdzoo.reading.sentences.span_writing": "JSON lines, documented by their keys",
     "crowdzoo.reading.sentences.text_lines": "the writer of lines itself",

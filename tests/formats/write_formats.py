@@ -17,7 +17,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import BradleyTerry, DawidSkene, RatingEM, SpanMajorityVote
 from crowdzoo.quality import quality_report
 from crowdzoo.reading.tables.annotation_files import write_annotations
-from crowdzoo.report.report_page import report_page
+from crowdzoo.report.page import report_page
 from crowdzoo.sequences import read_conll, write_conll, write_spans
 
 HERE = Path(__file__).resolve().parent

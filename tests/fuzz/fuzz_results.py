@@ -27,8 +27,8 @@ from crowdzoo.aggregation import (
     create,
 )
 from crowdzoo.errors import CrowdzooError
+from crowdzoo.report.page import report_page
 from crowdzoo.report.page_changes import changes_since, read_numbers
-from crowdzoo.report.report_page import report_page
 from crowdzoo.report.training_history import read_history, shown_history
 
 CROWD = Annotations.from_arrays([1, 1, 2, 3], ["a", "b", "a", "b"], ["x", "y", "y", "x"])

@@ -17,7 +17,7 @@ from crowdzoo.quality import camps_of, quality_report
 from crowdzoo.quality.camps import _Answers
 from crowdzoo.quality.wilson import wilson
 from crowdzoo.reading.tables.annotation_files import write_annotations
-from crowdzoo.report.report_page import report_page
+from crowdzoo.report.page import report_page
 from crowdzoo.report.sheets import with_sheets
 
 NAMES = np.array(["ape", "bat", "cat", "dog", "eel"], object)

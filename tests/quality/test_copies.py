@@ -12,7 +12,7 @@ from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.counted_once import counted_once
 from crowdzoo.report.left_out import left_out
-from crowdzoo.report.report_page import report_page
+from crowdzoo.report.page import report_page
 
 
 def copied_crowd(seed: int = 0, tasks: int = 300, size: int = 4) -> tuple[Annotations, np.ndarray]:

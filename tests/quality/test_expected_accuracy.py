@@ -18,7 +18,7 @@ from crowdzoo.kinds.quality_words import opening
 from crowdzoo.quality import expected_accuracy, quality_report, settlement
 from crowdzoo.quality.comparable_crowds import HALF, POWER, SHIFT
 from crowdzoo.quality.settled import SHARE_ENDS
-from crowdzoo.report.report_page import report_page
+from crowdzoo.report.page import report_page
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import expected_accuracy as benchmark

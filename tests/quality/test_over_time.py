@@ -12,7 +12,7 @@ from crowdzoo.commands import main as cli
 from crowdzoo.quality import annotator_table
 from crowdzoo.quality.over_time import drift
 from crowdzoo.quality.wilson import wilson
-from crowdzoo.report.report_page import report_page
+from crowdzoo.report.page import report_page
 
 
 def crowd(to=0.9, num_tasks=300, seed=0, times=True):

@@ -10,7 +10,7 @@ from crowdzoo.data.tags import SpanTable
 from crowdzoo.instances import VECTORS
 from crowdzoo.quality import NextAnnotations, Waum, quality_report
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.report.report_page import report_page
+from crowdzoo.report.page import report_page
 
 MANY = 3000
 

@@ -18,7 +18,7 @@ from crowdzoo.kinds import page as kind_page
 from crowdzoo.kinds.page_parts import FLAGS, WORDS
 from crowdzoo.quality import annotators, report
 from crowdzoo.reading.tables.annotation_files import write_annotations
-from crowdzoo.report.report_page import report_page
+from crowdzoo.report.page import report_page
 from crowdzoo.report.sheets import page_sheets
 from crowdzoo.sequences import read_conll, write_spans
 

@@ -9,7 +9,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, MultiLabel
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.quality import krippendorff_alpha
-from crowdzoo.report.report_page import VALUES, report_page
+from crowdzoo.report.page import VALUES, report_page
 
 LABELS = np.array(["cat", "dog", "out"], object)
 PEOPLE = ("ann", "bob", "cem", "dan", "eve", "fay", "gil")

@@ -10,7 +10,7 @@ import crowdzoo
 from crowdzoo import aggregation, layers, models
 from crowdzoo.aggregation.registry import METHODS_OF
 from crowdzoo.commands.main import main
-from crowdzoo.report.method_cards import made_cards, method_cards
+from crowdzoo.report.cards import made_cards, method_cards
 from crowdzoo.testing.aggregators import simulated_crowd
 from crowdzoo.training.methods import methods_of
 

@@ -16,7 +16,7 @@ from crowdzoo.instances import Predictions, read_predictions
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import percent
 from crowdzoo.metrics import expected_calibration_error
-from crowdzoo.report.report_page import report_page
+from crowdzoo.report.page import report_page
 
 CLASSES = ("ape", "bat", "cat")
 

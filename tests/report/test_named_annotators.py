@@ -17,7 +17,7 @@ from crowdzoo.kinds import kind_of
 from crowdzoo.quality import annotator_table, quality_report
 from crowdzoo.quality.over_time import drift, worse_periods
 from crowdzoo.reading.tables.annotation_files import write_annotations
-from crowdzoo.report.report_page import report_page
+from crowdzoo.report.page import report_page
 from crowdzoo.report.sheets import with_sheets
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

@@ -10,8 +10,8 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, RatingEM
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
+from crowdzoo.report.page import report_page
 from crowdzoo.report.page_changes import _moves, read_numbers
-from crowdzoo.report.report_page import report_page
 
 
 def crowd(skills, num_tasks=120, seed=0, first=0):

@@ -20,7 +20,7 @@ from crowdzoo.quality import quality_report
 from crowdzoo.quality.fitted_skills import fitted_skills
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.left_out import left_out
-from crowdzoo.report.report_page import report_page
+from crowdzoo.report.page import report_page
 from crowdzoo.report.sheets import page_sheets
 from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
 

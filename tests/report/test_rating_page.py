@@ -8,7 +8,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import RatingEM, VotesWarning
 from crowdzoo.quality import krippendorff_alpha
-from crowdzoo.report.report_page import VALUES, report_page
+from crowdzoo.report.page import VALUES, report_page
 
 
 def crowd() -> Annotations:

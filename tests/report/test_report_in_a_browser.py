@@ -16,7 +16,7 @@ from crowdzoo.data.regions import MarkedImage
 from crowdzoo.datasets import generated_ner
 from crowdzoo.instances import TEXTS, Instances, Predictions
 from crowdzoo.kinds import kind_of
-from crowdzoo.report.report_page import report_page
+from crowdzoo.report.page import report_page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]

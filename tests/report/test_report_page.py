@@ -15,7 +15,7 @@ from crowdzoo.instances import TEXTS, Instances
 from crowdzoo.kinds.page_parts import PageWarning, look_first, median_seconds
 from crowdzoo.quality import quality_report
 from crowdzoo.quality.wilson import wilson
-from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
+from crowdzoo.report.page import MOST_BYTES, VALUES, report_page
 
 EVIL = [
     "</script><script>alert(1)</script>",
@@ -235,7 +235,7 @@ def test_instances_are_shown_by_name_and_none_may_be_missing(monkeypatch):
         assert detail["instance"] == {"text": f"text {task}"}
     assert table["instances"] == 60
     long = replace(instances, values=np.array(["a" * 600] * 60, object))
-    monkeypatch.setattr("crowdzoo.report.report_page.INSTANCE_BYTES", 6200)
+    monkeypatch.setattr("crowdzoo.report.page.INSTANCE_BYTES", 6200)
     assert data_of(page_of(annotations, instances=long))["tables"]["tasks"]["instances"] == 10
     with pytest.raises(DataError, match=r"1 of the 60 tasks have no instance, such as '0'"):
         page_of(annotations, instances=Instances(names[:-1], TEXTS, instances.values[:-1]))

@@ -11,7 +11,7 @@ from crowdzoo.data.crowd_sequences import sentence_annotations
 from crowdzoo.datasets import generated_ner
 from crowdzoo.kinds.sentences.page import MOST_TOKENS
 from crowdzoo.quality import marked_spans
-from crowdzoo.report.report_page import VALUES, report_page
+from crowdzoo.report.page import VALUES, report_page
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, read_spans, tags_of
 
 

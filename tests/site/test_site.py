@@ -93,7 +93,7 @@ def names_in_the_reference(site):
 
 def cards_of_all_methods(site):
     """A page a method."""
-    method_cards = importlib.import_module("crowdzoo.report.method_cards").method_cards
+    method_cards = importlib.import_module("crowdzoo.report.cards").method_cards
     for card in method_cards():
         page = (site / "cards" / card.name / "index.html").read_text(encoding="utf-8")
         assert f"For {card.kind} labels" in page

@@ -6,7 +6,7 @@ import numpy as np
 
 from crowdzoo import register
 from crowdzoo.aggregation import Aggregation, Aggregator
-from crowdzoo.checks.constraints import MAX_ITER, TOL, Number, setting
+from crowdzoo.checks import MAX_ITER, TOL, Number, setting
 
 LEAST_VARIANCE = 1e-6  # of the prior: keeps precisions finite where all votes agree
 

@@ -6,7 +6,7 @@ from keras import ops
 
 from crowdzoo import register
 from crowdzoo.layers import CRF, CrowdLayer
-from crowdzoo.training.recipes import register_recipe
+from crowdzoo.training import register_recipe
 
 SMALLEST = 1e-30
 

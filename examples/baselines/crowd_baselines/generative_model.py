@@ -7,7 +7,7 @@ from scipy.special import softmax
 
 from crowdzoo import register
 from crowdzoo.aggregation import Aggregation, Aggregator
-from crowdzoo.checks.constraints import COUNT, FLAG, Number, setting
+from crowdzoo.checks import COUNT, FLAG, Number, setting
 
 
 @register("aggregator", "generative-model")

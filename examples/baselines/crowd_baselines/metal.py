@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from crowdzoo import register
 from crowdzoo.aggregation import Aggregation, Aggregator
-from crowdzoo.checks.constraints import COUNT, SEED, Number, setting
+from crowdzoo.checks import COUNT, SEED, Number, setting
 
 
 @register("aggregator", "metal")

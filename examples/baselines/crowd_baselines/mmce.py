@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 
 from crowdzoo import register
 from crowdzoo.aggregation import Aggregation, Aggregator
-from crowdzoo.checks.constraints import COUNT, MAX_ITER, TOL, Choice, Number, setting
+from crowdzoo.checks import COUNT, MAX_ITER, TOL, Choice, Number, setting
 
 MOST = 0.34  # largest change of a cell in a Newton step: curvature less than doubles on the way, so no step overshoots
 

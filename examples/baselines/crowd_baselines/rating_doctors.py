@@ -8,10 +8,8 @@ from scipy.special import softmax
 
 from crowdzoo import register
 from crowdzoo.backend import take_rows
-from crowdzoo.layers import CrowdLayer
-from crowdzoo.layers.rating_squared_error import RatingSquaredError
-from crowdzoo.training.recipes import register_recipe
-from crowdzoo.training.recipes.descent import descend
+from crowdzoo.layers import CrowdLayer, RatingSquaredError
+from crowdzoo.training import descend, register_recipe
 
 
 @register("layer", "doctor-net-of-ratings")

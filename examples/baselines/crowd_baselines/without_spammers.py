@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from crowdzoo import register
 from crowdzoo.aggregation import Aggregator, DawidSkene
-from crowdzoo.checks.constraints import PRIOR, Number, setting
+from crowdzoo.checks import PRIOR, Number, setting
 from crowdzoo.quality import spammer_scores
 
 

@@ -7,7 +7,7 @@ from scipy.special import logsumexp, softmax
 
 from crowdzoo import register
 from crowdzoo.aggregation import Aggregation, Aggregator
-from crowdzoo.checks.constraints import COUNT, MAX_ITER, TOL, Number, setting
+from crowdzoo.checks import COUNT, MAX_ITER, TOL, Number, setting
 
 TINY = 1e-300
 
