@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -108,6 +109,16 @@ def test_methods_for_points_are_compared(folder, capsys, tmp_path):
         assert float(rows["objects"][name]) == pytest.approx(expected[name])
     assert run(folder, "compare", "--distance", "5", "--out", str(tmp_path / "hidden")) == 0
     assert "Dice coefficient with hidden answers" in capsys.readouterr().out
+
+
+def test_the_table_of_distances_is_the_saved_one():
+    root = Path(__file__).parents[2]
+    saved = json.loads((root / "benchmarks" / "results" / "regions.json").read_text(encoding="utf-8"))["points"]
+    guide = (root / "docs" / "regions.md").read_text(encoding="utf-8")
+    for exists, words in (("majority-vote", ""), ("dawid-skene", " (default)")):
+        numbers = " | ".join(f"{value:.3f}".lstrip("0") for value in saved[exists].values())
+        assert f"| `exists={exists}`{words} | {numbers} |" in guide
+    assert [*saved["dawid-skene"]] == re.findall(r"\d+", guide.partition("| `--distance` | ")[2].partition("\n")[0])
 
 
 def test_networks_for_masks_do_not_learn_from_points(folder):
