@@ -131,11 +131,8 @@ class RegionAggregation(Result):
                     "id": len(annotations) + 1, "image_id": number, "category_id": codes[region.label],
                     "bbox": box, "area": area, "iscrowd": 0, "score": region.score, **drawn,
                 })  # fmt: skip
-        pointed = {region.label for _, image in marked for region in image.regions if region.is_point}
-        categories = [
-            {"id": code, "name": label, **({"keypoints": [label], "skeleton": []} if label in pointed else {})}
-            for label, code in codes.items()
-        ]
+        keypoints = {label: {"keypoints": [label], "skeleton": []} for _, image in marked for label in image.points}
+        categories = [{"id": code, "name": label, **keypoints.get(label, {})} for label, code in codes.items()]
         return {"images": images, "annotations": annotations, "categories": categories}
 
     def _write(self, folder: Any, more: Mapping[str, Any] | None = None, file_format: str = "parquet") -> Path:

@@ -110,25 +110,17 @@ class RegionPage(AnswerPage):
         half = NORMAL_975 * np.sqrt([ratio(column, count * (count - 1)) for column in squares])
         wider, shifted = means[0], np.hypot(*means[1:])
         extent = (count >= FEW) & (misses < 0.5) & (invents < 0.5)
-        extent &= (np.abs(wider) - half[0] > WIDER) | (
-            shifted - np.hypot(*half[1:]) > (POINTS_SHIFTED if self.are_points else SHIFTED)
-        )
+        side, most = ("the distance of one object", POINTS_SHIFTED) if self.are_points else ("a side", SHIFTED)
+        extent &= (np.abs(wider) - half[0] > WIDER) | (shifted - np.hypot(*half[1:]) > most)
         counts = [np.bincount(annotators[rows], minlength=number) for rows in (*one_of, named)]
         rates = zip((misses, invents, renames), counts, strict=True)
         worse = [wilson(rate, numbers)[0] > self.usual_of(rate) + FAR for rate, numbers in rates]
-        side = "the distance of one object" if self.are_points else "a side"
-        words = (
-            "other class {:.0%}",
-            "misses {:.0%}",
-            "invents {:.0%}",
-            "area {:+.0%}",
-            f"shifted by {{:.0%}} of {side}",
-        )
+        words = "other class {:.0%}", "misses {:.0%}", "invents {:.0%}", "area {:+.0%}", "shifted by {:.0%} of " + side
         area = np.where(np.abs(wider) > half[0], np.expm1(wider), 0.0)  # where it is not by chance
         rows = (zip(words, row, strict=True) for row in zip(renames, misses, invents, area, shifted, strict=True))
         differs = [", ".join(word.format(x).replace("%", " %") for word, x in row if abs(x) > SOME) for row in rows]
         differs = [text or "edges" for text in differs]
-        sides = interval("wider", *np.expm1([wider, wider - half[0], wider + half[0]]))
+        sides = {} if self.are_points else interval("wider", *np.expm1([wider, wider - half[0], wider + half[0]]))
         self.note(differs, np.any(worse, axis=0), extent, misses=misses, invents=invents, shifted=shifted, **sides)
 
     def task_details(self) -> Details:

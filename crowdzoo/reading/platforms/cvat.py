@@ -131,8 +131,10 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
 def _drawn(shapes: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Shapes, with an element for each of the points that were drawn as one."""
     for element, has in shapes:
-        several = has.get("points", "").split(";") if element == "points" else [has.get("points", "")]
-        yield from ((element, {**has, "points": points}) for points in several)
+        if element == "points":
+            yield from ((element, {**has, "points": point}) for point in has.get("points", "").split(";"))
+        else:
+            yield element, has
 
 
 def _region(size: Sequence[int], shape: tuple[str, Mapping[str, str]]) -> dict[str, Any]:
@@ -141,7 +143,7 @@ def _region(size: Sequence[int], shape: tuple[str, Mapping[str, str]]) -> dict[s
     with named(has.get("label"), dict(has)):
         drawn: dict[str, Any]
         if element == "points":
-            x, y = has["points"].split(",")
+            x, y = map(float, has["points"].split(","))
             return point_of(x, y, has.get("label"))
         if element == "polygon":
             points = has["points"].replace(";", ",").split(",")
