@@ -1,6 +1,7 @@
 """Regions of images: time and Dice coefficient next to SimpleITK and Crowd-Kit, and objects by method of existence.
 
     python benchmarks/regions.py            # about a minute
+    python benchmarks/regions.py --only points
     python benchmarks/regions.py --print    # the tables of the saved results
 
 Needs `crowdzoo[regions]`, scikit-learn for its image of a flower, and SimpleITK and crowd-kit to compare with; what is
@@ -15,6 +16,10 @@ rate of their own. F1 counts boxes found with an intersection over union of a ha
 The overlap that makes regions one object was chosen on other simulated crowds, those of planted_answers.py with seeds 0
 and 1 and no bad majority, as they are and with boxes that may touch; the table has seeds 10 and 11, F1 of boxes one by
 one.
+
+Points are generated on images of 600 x 800 pixels, half of them next to another one (15 pixels away or more); five
+annotators mark them with a standard deviation of 6 pixels in x and in y, miss and invent some, and call some by another
+class. F1 counts points found within 15 pixels, by the distance of one object.
 """
 
 from __future__ import annotations
@@ -37,6 +42,7 @@ import planted_answers
 
 from crowdzoo.aggregation import STAPLE, MatchedObjects, PixelVote
 from crowdzoo.data.regions import MarkedImage, mask_of_pixels, mask_tools
+from crowdzoo.kinds.regions.scoring import RegionScoring
 from crowdzoo.report.tables import print_table
 from crowdzoo.tables import Annotations
 
@@ -44,6 +50,7 @@ RESULTS = Path(__file__).parent / "results" / "regions.json"
 REPEATS, SEEDS, IMAGES = 5, 5, 60
 LEAST = (0.2, 0.3, 0.4, 0.5)
 EXISTS = ("majority-vote", "one-coin", "dawid-skene", "robust")
+DISTANCES = (12, 20, 30, 60)  # 1.2, 2, 3 and 6 % of the diagonal
 
 
 def flower() -> np.ndarray:
@@ -195,12 +202,58 @@ def f1_of_boxes(answers: list[MarkedImage], true: list[MarkedImage]) -> float:
     return 2 * right / sum(len(image.regions) for image in [*answers, *true])
 
 
+def image_of_points(places: np.ndarray, labels: np.ndarray) -> MarkedImage:
+    """An image with points of two classes."""
+    inside = np.clip(places, 0, (800, 600)).tolist()
+    entries = ({"category": "ab"[label], "point": place} for place, label in zip(inside, labels, strict=True))
+    return MarkedImage.of((600, 800), entries)
+
+
+def points() -> dict[str, dict[str, float]]:
+    """Method of existence -> distance of one object -> F1 of points, the mean of the seeds."""
+    scores: dict[str, dict[str, list[float]]] = {name: {} for name in EXISTS}
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        misses, invents = rng.uniform(0.05, 0.25, 5), rng.uniform(0, 1, 5)
+        images, true = {}, {}
+        for task in range(IMAGES):
+            places: list[Any] = []
+            while len(places) < 12:
+                near = bool(places) and rng.random() < 0.5
+                place = places[-1] + rng.normal(0, 25, 2) if near else rng.uniform(20, (780, 580))
+                if (
+                    all(np.hypot(*(place - other)) > 15 for other in places)
+                    and (place == np.clip(place, 0, (800, 600))).all()
+                ):
+                    places.append(place)
+            labels = rng.integers(2, size=12)
+            true[task], images[task] = image_of_points(np.array(places), labels), []
+            for who in range(5):
+                seen, more = rng.random(12) > misses[who], rng.poisson(invents[who])
+                marked = np.r_[(places + rng.normal(0, 6, (12, 2)))[seen], rng.uniform(0, (800, 600), (more, 2))]
+                named = np.r_[np.where(rng.random(12) < 0.05, 1 - labels, labels)[seen], rng.integers(2, size=more)]
+                images[task].append(image_of_points(marked, named))
+        crowd = table_of(images)
+        for name in EXISTS:
+            for distance in DISTANCES:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    result = MatchedObjects(exists=name, distance=distance).fit(crowd)
+                gold = np.array([true[task] for task in result.tasks.tolist()], object)
+                scores[name].setdefault(f"{distance}", []).append(RegionScoring(15).score(gold, result.marked)["F1"])
+    return {name: {each: float(np.mean(values)) for each, values in rows.items()} for name, rows in scores.items()}
+
+
 def main() -> None:
     """Runs, saves and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--print", action="store_true", help="print the saved results")
-    if not parser.parse_args().print:
-        saved = {"masks": masks(), "objects": objects(), "simulated": simulated()}
+    parts = {part.__name__: part for part in (masks, objects, simulated, points)}
+    parser.add_argument("--only", choices=[*parts], help="the part to make again; the others stay as saved")
+    arguments = parser.parse_args()
+    if not arguments.print:
+        saved = json.loads(RESULTS.read_text(encoding="utf-8")) if arguments.only else {}
+        saved |= {name: part() for name, part in parts.items() if arguments.only in (None, name)}
         RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
     saved = json.loads(RESULTS.read_text(encoding="utf-8"))
     rows = [(name, "-" if values["seconds"] is None else f"{values['seconds']:.4f}", f"{values['dice']:.4f}")
@@ -212,6 +265,8 @@ def main() -> None:
     print_table("objects by method of existence", ("", "F1", "spread of seeds"), rows)
     rows = [(level, *(f"{value:.4f}" for value in values.values())) for level, values in saved["simulated"].items()]
     print_table("F1 by the mean overlap of an object, simulated crowds", ("", *map(str, LEAST)), rows)
+    rows = [(name, *(f"{value:.4f}" for value in values.values())) for name, values in saved["points"].items()]
+    print_table("F1 of points by the distance of one object, pixels", ("", *map(str, DISTANCES)), rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""MarkedImage: the regions that one annotator marked on one image, as masks or boxes."""
+"""MarkedImage: the regions that one annotator marked on one image, as masks, boxes or points."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from crowdzoo.errors import ConfigError, DataError, short_repr
 from crowdzoo.files.json import JsonError, parse_json
 
 OUTSIDE = 1.0  # pixels by which an edge may lie outside of the image, as tools round; it is moved to the image's edge
+RADIUS = 0.03  # of the diagonal of an image, up to which two points are one object unless another distance is given
 
 Box = tuple[float, float, float, float]
+Point = tuple[float, float]
+Covariance = tuple[tuple[float, ...], ...]
 Codes = NDArray[np.int64]
 
 
@@ -81,15 +84,25 @@ class Region:
 
     Attributes:
         label: name of its class.
-        shape: a box (left, top, width, height, in pixels), or the counts of a mask as COCO compresses them.
+        shape: a box (left, top, width, height, in pixels), a point (x, y), or the counts of a mask as COCO compresses
+            them.
         score: how sure it is, from 0 to 1; None where an annotator marked it.
         category_id: number of the class in a file of COCO; None: unknown. Regions are equal without it.
+        marked_by: number of annotators who marked a point; None where an annotator marked it.
+        covariance: of their x and y, in square pixels, 2 x 2; None for fewer than two.
     """
 
     label: str
-    shape: Box | str
+    shape: Box | Point | str
     score: float | None = None
     category_id: int | None = field(default=None, compare=False)
+    marked_by: int | None = None
+    covariance: Covariance | None = None
+
+    @property
+    def is_point(self) -> bool:
+        """Whether the shape is a point."""
+        return len(self.shape) == 2 and not isinstance(self.shape, str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +138,8 @@ class MarkedImage:
         Args:
             size: height and width of the image.
             entries: of each region `category`, and one of `bbox` ([left, top, width, height]), `polygons` (lists of x
-                and y in turn) and `counts` (of a mask: a list, or as COCO compresses them); and perhaps `score`
-                and `category_id`.
+                and y in turn), `counts` (of a mask: a list, or as COCO compresses them) and `point` ([x, y]); and
+                perhaps `score` and `category_id`, and for an aggregated point `marked_by` and `covariance`.
             image_id: see there; what is not an integer is not kept, likewise of categories.
 
         Raises:
@@ -144,7 +157,9 @@ class MarkedImage:
                 raise DataError(f"{where} is of size {entry['size']}, and the image {size}. Correct one of them.")
             try:
                 shape = _CHECKED[forms[0]](entry[forms[0]], *size)
-                regions.append(Region(label, shape, entry.get("score"), _number(entry.get("category_id"))))
+                category_id, marked_by = _number(entry.get("category_id")), _number(entry.get("marked_by"))
+                spread = _covariance(entry.get("covariance"))
+                regions.append(Region(label, shape, entry.get("score"), category_id, marked_by, spread))
             except (DataError, TypeError, ValueError, OverflowError, AttributeError) as error:
                 why = error if isinstance(error, DataError) else "is not made of numbers. Mark it again."
                 raise DataError(f"{where}: {forms[0]} {short_repr(entry[forms[0]])} {why}") from None
@@ -199,27 +214,48 @@ class MarkedImage:
 
     @cached_property
     def masks(self) -> list[Mask]:
-        """The regions as masks; boxes are filled."""
+        """The regions as masks; boxes are filled, and a point is the pixel in which it lies."""
         size, fill = [*self.size], mask_tools().frPyObjects
         shapes = [region.shape for region in self.regions]
         return [
-            {"size": size, "counts": shape.encode()} if isinstance(shape, str) else fill(np.array([shape]), *size)[0]
+            {"size": size, "counts": shape.encode()} if isinstance(shape, str) else fill(self._box(shape), *size)[0]
             for shape in shapes
         ]
 
+    def _box(self, shape: Box | Point) -> NDArray[np.float64]:
+        """A box as pycocotools takes it, [1, 4]; for a point its pixel."""
+        pixel = np.minimum(np.floor(shape[:2]), (self.width - 1, self.height - 1))
+        return np.array([shape if len(shape) == 4 else (*pixel, 1, 1)], np.float64)
+
     @cached_property
     def boxes(self) -> NDArray[np.float64]:
-        """Left, top, width and height of the regions, [n, 4]."""
+        """Left, top, width and height of the regions, [n, 4]; those of a point are 0."""
         shapes = zip((region.shape for region in self.regions), self.masks, strict=True)
-        boxes = [mask_tools().toBbox(mask) if isinstance(shape, str) else shape for shape, mask in shapes]
+        boxes = [mask_tools().toBbox(mask) if isinstance(shape, str) else (*shape, 0, 0)[:4] for shape, mask in shapes]
         return np.array(boxes, np.float64).reshape(-1, 4)
 
     @cached_property
+    def points(self) -> dict[str, NDArray[np.float64]]:
+        """Class -> x and y of its points, [n, 2]."""
+        places: dict[str, list[Any]] = {}
+        for region in self.regions:
+            if region.is_point:
+                places.setdefault(region.label, []).append(region.shape)
+        return {label: np.array(of_class, np.float64) for label, of_class in places.items()}
+
+    @property
+    def num_points(self) -> int:
+        """Number of the regions that are points."""
+        return sum(map(len, self.points.values()))
+
+    @cached_property
     def of_classes(self) -> dict[str, Mask]:
-        """Class -> the mask of all its regions."""
+        """Class -> the mask of all its regions that are not points."""
         masks: dict[str, list[Mask]] = {}
-        for region, mask in zip(self.regions, self.masks, strict=True):
-            masks.setdefault(region.label, []).append(mask)
+        if not all(region.is_point for region in self.regions):
+            for region, mask in zip(self.regions, self.masks, strict=True):
+                if not region.is_point:
+                    masks.setdefault(region.label, []).append(mask)
         return {label: mask_tools().merge(parts) for label, parts in masks.items()}
 
     @cached_property
@@ -228,10 +264,16 @@ class MarkedImage:
         return {label: np.cumsum(run_lengths(str(mask["counts"], "ascii"))) for label, mask in self.of_classes.items()}
 
 
-def dice(first: MarkedImage, second: MarkedImage) -> float:
+def dice(first: MarkedImage, second: MarkedImage, radius: float | None = None) -> float:
     """Dice's coefficient: of the pixels that each gave a class, the share to which both gave it; 1 where none did.
 
-    A pixel with two classes counts twice. Intersection over union is d / (2 - d).
+    A pixel with two classes counts twice. Intersection over union is d / (2 - d). For points it is their F1: of those
+    that each marked, the share that is matched, see `matched_points`. Where there are both it is the mean of the two.
+
+    Args:
+        first: regions of an image.
+        second: others, of an image of the same size.
+        radius: of points, in pixels; None: `RADIUS` of the diagonal.
 
     Raises:
         DataError: images of two sizes.
@@ -242,17 +284,54 @@ def dice(first: MarkedImage, second: MarkedImage) -> float:
     tools, left, right = mask_tools(), first.of_classes, second.of_classes
     shared = [tools.merge([mask, right[label]], intersect=True) for label, mask in left.items() if label in right]
     total = float(sum(map(tools.area, (*left.values(), *right.values()))))
-    return 2 * float(sum(map(tools.area, shared))) / total if total else 1.0
+    shares = [2 * float(sum(map(tools.area, shared))) / total] if total else []
+    if number := first.num_points + second.num_points:
+        shares.append(2 * len(matched_points(first, second, radius)) / number)
+    return sum(shares) / len(shares) if shares else 1.0
+
+
+def matched_points(first: MarkedImage, second: MarkedImage, radius: float | None = None) -> NDArray[np.float64]:
+    """Distances of points of one class that are matched within a radius: as many as can be, and as near as can be.
+
+    Args:
+        first: regions of an image.
+        second: others, of an image of the same size.
+        radius: in pixels; None: `RADIUS` of the diagonal.
+
+    Returns:
+        Pixels, of each pair; a point is in one pair at most.
+    """
+    from scipy.optimize import linear_sum_assignment
+    from scipy.spatial.distance import cdist
+
+    radius, distances = radius_of(first, radius), [np.empty(0)]
+    for label in first.points.keys() & second.points.keys():
+        apart = cdist(first.points[label], second.points[label])
+        # a pair within the radius outweighs all that can be saved in distance
+        pairs = linear_sum_assignment(np.where(apart <= radius, apart - radius * (1 + min(apart.shape)), 0))
+        distances.append(apart[pairs][apart[pairs] <= radius])
+    return np.concatenate(distances)
+
+
+def radius_of(image: MarkedImage, radius: float | None = None) -> float:
+    """The radius in pixels within which two points of an image are one; None: `RADIUS` of the diagonal."""
+    return float(RADIUS * np.hypot(*image.size)) if radius is None else radius
 
 
 def _entry(region: Region) -> dict[str, Any]:
     known: dict[str, Any] = {} if region.category_id is None else {"category_id": region.category_id}
-    known |= {"counts" if isinstance(region.shape, str) else "bbox": region.shape}
-    return {"category": region.label, **known, **({} if region.score is None else {"score": round(region.score, 6)})}
+    known |= {"counts" if isinstance(region.shape, str) else "point" if region.is_point else "bbox": region.shape}
+    score = None if region.score is None else round(region.score, 6)
+    more = {"score": score, "marked_by": region.marked_by, "covariance": region.covariance}
+    return {"category": region.label, **known, **{name: value for name, value in more.items() if value is not None}}
 
 
 def _number(value: object) -> int | None:
     return value if type(value) is int else None
+
+
+def _covariance(value: ArrayLike | None) -> Covariance | None:
+    return None if value is None else tuple(map(tuple, np.array(value, np.float64).reshape(2, 2).tolist()))
 
 
 def _inside(points: NDArray[np.float64], height: int, width: int) -> NDArray[np.float64]:
@@ -278,6 +357,14 @@ def _box(value: ArrayLike, height: int, width: int) -> Box:
     return left, top, right - left, bottom - top
 
 
+def _point(value: ArrayLike, height: int, width: int) -> Point:
+    point = np.array(value, np.float64)
+    if point.shape != (2,):
+        raise DataError("is not x and y. Write two numbers.")
+    x, y = _inside(point[None], height, width)[0].tolist()
+    return x, y
+
+
 def _polygons(value: Iterable[ArrayLike], height: int, width: int) -> str:
     parts = [np.array(part, np.float64) for part in value]
     if not parts or any(part.ndim != 1 or len(part) % 2 or len(part) < 6 for part in parts):
@@ -297,4 +384,9 @@ def _counts(value: str | list[int], height: int, width: int) -> str:
     return mask_of_runs(runs, height, width) if isinstance(value, list) else value
 
 
-_CHECKED: dict[str, Callable[[Any, int, int], Box | str]] = {"bbox": _box, "polygons": _polygons, "counts": _counts}
+_CHECKED: dict[str, Callable[[Any, int, int], Box | Point | str]] = {
+    "bbox": _box,
+    "polygons": _polygons,
+    "counts": _counts,
+    "point": _point,
+}

@@ -177,7 +177,7 @@ class PipelineConfig(Section):
             seed=self.seed,
             **model,
             **self.training_arguments,
-            **{key: getattr(self.data, key) for key in self.label_kind.options.scale},
+            **{key: getattr(self.data, key) for key in self.label_kind.options.scale if hasattr(self.data, key)},
         )
 
     @property

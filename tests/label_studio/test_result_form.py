@@ -58,6 +58,10 @@ CASES = {
         IMAGE.format(f'<PolygonLabels name="c" toName="o">{LABELS}</PolygonLabels>'), IMAGE_DATA,
         [shape(points=[[10, 20], [60, 20], [60, 80], [30, 80], [30, 50], [10, 50]], polygonlabels=["PER"])],
         [shape(points=[[10, 20], [60, 20], [60, 80]], polygonlabels=["PER"])]),
+    "keypointlabels": (
+        IMAGE.format(f'<KeyPointLabels name="c" toName="o">{LABELS}</KeyPointLabels>'), IMAGE_DATA,
+        [shape(x=10, y=20, width=0.5, keypointlabels=["LOC"]), shape(x=70, y=45, width=0.5, keypointlabels=["PER"])],
+        [shape(x=11, y=20, width=0.5, keypointlabels=["LOC"])]),
 }  # fmt: skip
 
 

@@ -327,7 +327,6 @@ def test_bitmasks_that_cannot_be_read_are_named(write, url, words):
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        ("keypointlabels", {"x": 50, "y": 25, "width": 1}),
         ("vectorlabels", {"vertices": [{"id": "1", "x": 1, "y": 1}], "closed": False}),
         ("labels", {"start": 1, "end": 3, "channel": 0}),
     ],

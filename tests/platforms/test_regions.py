@@ -93,7 +93,7 @@ def test_an_ellipse_of_label_studio_has_its_area(write):
 
 
 def test_label_studio_says_who_saw_an_image_and_what_is_left_out(write):
-    cat, dot = marked("rectanglelabels", **BOX), marked("keypointlabels", x=1, y=1, width=1)
+    cat, dot = marked("rectanglelabels", **BOX), marked("vectorlabels", vertices=[{"id": "p", "x": 1, "y": 1}])
     alone = {**marked("rectangle", **BOX), "id": "s", "value": BOX}
     mood = marked("choices", "mood", **BOX) | {"value": {**BOX, "choices": ["glad"]}}
     gold = {"completed_by": 7, "ground_truth": True, "result": [cat]}
@@ -102,7 +102,7 @@ def test_label_studio_says_who_saw_an_image_and_what_is_left_out(write):
     path = write("a.json", [first, task(("ann", []), number=2)])
     with pytest.warns(
         UserWarning,
-        match=r"without a label: 1; regions of type 'keypointlabels', which are not read: 1; images without reg",
+        match=r"without a label: 1; regions of type 'vectorlabels', which are not read: 1; images without reg",
     ):
         found, _ = rows_of(path, "label-studio", image="image")
     assert {key: len(image.regions) for key, image in found.items()} == {("1-a", "ann"): 1, ("1-a", "bob"): 0}
@@ -183,8 +183,8 @@ ELEMENTS = {
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_cvat_has_boxes_polygons_and_masks(write, element):
     expected = ELEMENTS[element]
-    path = write("ann.xml", cvat(element + '<points label="cat" points="1,1"></points>'))
-    with pytest.warns(UserWarning, match="points, lines and other shapes: 1"):
+    path = write("ann.xml", cvat(element + '<polyline label="cat" points="1,1;2,3"></polyline>'))
+    with pytest.warns(UserWarning, match="regions of type 'polyline', which are not read: 1"):
         found, _ = rows_of(path, "cvat")
     assert {key: len(image.regions) for key, image in found.items()} == {("a.jpg", "ann"): 1, ("b.jpg", "ann"): 0}
     check(found["a.jpg", "ann"], expected)

@@ -29,8 +29,12 @@ class MatchedObjects(Aggregator):
     nothing. Edges of a box are medians of the annotators' edges, and a mask has the pixels that half of them marked or
     more, both weighted by the annotators' skills, where the method has them. Objects of which all are boxes are boxes.
 
+    Points are one object by their distance. It lies at the medians of their x and y, weighted likewise, and has the
+    number of annotators who marked it, and the covariance of their points.
+
     Args:
         least: mean intersection over union of an object's regions, at least.
+        distance: mean distance of an object's points, at most, in pixels; None: 3 % of the image's diagonal.
         exists: the method for classes. Dawid-Skene's matrices say how often an annotator misses and invents objects.
 
     Example:
@@ -56,6 +60,7 @@ class MatchedObjects(Aggregator):
     name: ClassVar[str] = "objects"
 
     least: float = setting(LEAST, Number(0, 1, above=True))
+    distance: float | None = setting(None, Number(0, above=True, optional=True))
     exists: str = setting("dawid-skene", Choice(METHODS))
 
     def fit(self, annotations: Annotations) -> RegionAggregation:
@@ -71,7 +76,7 @@ class MatchedObjects(Aggregator):
             DataError: see `RegionTable.of`.
         """
         table = RegionTable.of(annotations, self.title)
-        objects = Objects.of(table, self.least)
+        objects = Objects.of(table, self.least, self.distance)
         regions: list[list[Region]] = [[] for _ in range(annotations.num_tasks)]
         sums = np.zeros((2, annotations.num_tasks))
         learnt: dict[str, Any] = {}
@@ -90,7 +95,7 @@ class MatchedObjects(Aggregator):
                 members = [(table.marked[row], place) for row, place in objects.members[code]]
                 weights = np.maximum([skills[table.who[row]] for row, _ in objects.members[code]], 1e-6)
                 label = str(result.classes[result.labels[code]])
-                regions[objects.tasks[code]].append(Region(label, shape_of(members, weights), float(most[code])))
+                regions[objects.tasks[code]].append(_region(label, members, weights, float(most[code])))
         return RegionAggregation.of(self, table, regions, sums, **learnt)
 
 
@@ -102,8 +107,19 @@ def _notes(answers: Annotations, labels: NDArray[np.int64]) -> tuple[str, ...]:
     return different_note(answers, labels, "objects", "images whose regions are known") + lost
 
 
+def _region(label: str, members: list[tuple[MarkedImage, int]], weights: NDArray[np.float64], score: float) -> Region:
+    """The region of an object; see `shape_of`."""
+    shape = shape_of(members, weights)
+    marked = [image.regions[place] for image, place in members]
+    if isinstance(shape, str) or not marked[0].is_point:
+        return Region(label, shape, score)
+    places = np.array([region.shape for region in marked], np.float64)
+    covariance = tuple(map(tuple, np.cov(places.T).tolist())) if len(marked) > 1 else None
+    return Region(label, shape[:2], score, marked_by=len(marked), covariance=covariance)
+
+
 def shape_of(members: list[tuple[MarkedImage, int]], weights: NDArray[np.float64]) -> Box | str:
-    """A box, or a mask, between those of an object.
+    """A box, or a mask, between those of an object; for points a box without extent.
 
     Args:
         members: images, and the place of a region in each.

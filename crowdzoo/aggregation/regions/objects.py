@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from crowdzoo.aggregation.engine.clusters import clusters
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.regions import mask_tools
+from crowdzoo.data.regions import mask_tools, radius_of
 
 LEAST = 0.3  # mean overlap of the regions of one object; chosen in benchmarks/regions.py
 NOTHING = "(nothing)"  # the answer of who saw the image and did not mark the object
@@ -32,12 +33,15 @@ class Objects:
     answers: Annotations
 
     @classmethod
-    def of(cls, table: RegionTable, least: float = LEAST) -> Objects:
+    def of(cls, table: RegionTable, least: float = LEAST, distance: float | None = None, most: float = 1.0) -> Objects:
         """Matches regions of an image, of any class, by clustering with average linkage.
 
         Args:
             table: of the regions.
             least: mean intersection over union of the regions of two clusters, from which on they are one object.
+            distance: mean distance in pixels of the points of two clusters, up to which they are one object; None: see
+                `radius_of`. A point and another shape are never one.
+            most: by which the distance is multiplied.
         """
         tasks, members, rows = list[int](), list[list[tuple[int, int]]](), list[tuple[int, int, int]]()
         nothing = NOTHING
@@ -47,7 +51,7 @@ class Objects:
         for task, of_image in table.images():
             every = [(row, place) for row in of_image for place in range(len(table.marked[row].regions))]
             by_cluster: dict[int, list[tuple[int, int]]] = {}
-            for cluster, region in zip(_clusters(table, every, least), every, strict=True):
+            for cluster, region in zip(_clusters(table, every, least, distance, most), every, strict=True):
                 by_cluster.setdefault(cluster, []).append(region)
             for regions in by_cluster.values():
                 classes = {row: table.marked[row].regions[place].label for row, place in regions}
@@ -59,8 +63,21 @@ class Objects:
         return cls(np.array(tasks, np.int64), members, Annotations("classification", numbers, who, labels, *names))
 
 
-def _clusters(table: RegionTable, every: list[tuple[int, int]], least: float) -> list[int]:
+def _clusters(
+    table: RegionTable, every: list[tuple[int, int]], least: float, distance: float | None, most: float
+) -> NDArray[np.int64]:
     """Cluster of each region of an image."""
-    masks = [table.marked[row].masks[place] for row, place in every]
-    similarity = mask_tools().iou(masks, masks, [0] * len(every)) if masks else np.zeros((0, 0))
-    return clusters(similarity, [row for row, _ in every], least)
+    regions = [table.marked[row].regions[place] for row, place in every]
+    rows, is_point = np.array([row for row, _ in every]), np.array([region.is_point for region in regions], bool)
+    codes = np.zeros(len(every), np.int64)
+    if is_point.any():
+        places = np.array([region.shape for region in regions if region.is_point])
+        near = 1 - cdist(places, places) / radius_of(table.marked[rows[0]], distance)
+        codes[is_point] = clusters(near, rows[is_point], 1 - most)
+    if not is_point.all():
+        masks = [
+            table.marked[row].masks[place] for (row, place), point in zip(every, is_point, strict=True) if not point
+        ]
+        overlaps = mask_tools().iou(masks, masks, [0] * len(masks))
+        codes[~is_point] = codes.max() + 1 + np.array(clusters(overlaps, rows[~is_point], least))
+    return codes

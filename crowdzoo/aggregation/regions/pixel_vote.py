@@ -56,9 +56,10 @@ class PixelVote(Aggregator):
             The pixels whose probability is a half or more.
 
         Raises:
-            DataError: see `RegionTable.of`.
+            DataError: see `RegionTable.of`; points.
         """
         table = RegionTable.of(annotations, self.title)
+        table.refuse_points(self.title)
         regions: list[list[Region]] = [[] for _ in range(annotations.num_tasks)]
         sums, images = np.zeros((2, annotations.num_tasks)), [*table.images()]
         rates, steps, converged = np.ones((2, annotations.num_annotators, len(table.classes))), 1, True

@@ -39,6 +39,7 @@ class RegionAggregation(Result):
         classes: names, [K].
         sensitivity: share of a class's pixels that an annotator marks, [R, K]; None where the method has none.
         specificity: share of the other pixels that an annotator does not mark, likewise.
+        distance: of points that are one object, in pixels; None: see `radius_of`.
         annotations_per_task: int64 [N].
         annotations_per_annotator: int64 [R].
 
@@ -65,6 +66,7 @@ class RegionAggregation(Result):
     specificity: NDArray[np.float64] | None = None
     annotations_per_task: NDArray[np.int64]
     annotations_per_annotator: NDArray[np.int64]
+    distance: float | None = None
 
     @classmethod
     def of(
@@ -80,6 +82,7 @@ class RegionAggregation(Result):
             **more: further attributes.
         """
         counts, marked = names_and_counts(table.annotations), np.full(len(regions), None, object)
+        distance = getattr(method, "distance", None)
         overlaps = np.zeros(len(table.marked))
         ids = {
             region.label: region.category_id
@@ -93,7 +96,7 @@ class RegionAggregation(Result):
                 for region in regions[task]
             )
             marked[task] = replace(table.marked[rows[0]], regions=tuple(scored))
-            overlaps[rows] = [dice(table.marked[row], marked[task]) for row in rows]
+            overlaps[rows] = [dice(table.marked[row], marked[task], distance) for row in rows]
         answers = counts["annotations_per_annotator"]
         means = np.bincount(table.who, overlaps, len(answers)) / np.maximum(answers, 1)
         return cls(
@@ -101,13 +104,15 @@ class RegionAggregation(Result):
             marked=marked,
             confidence=np.where(sums[1] > 0, sums[0] / np.maximum(sums[1], 1e-12), marked.astype(bool)),
             agreement=np.where(answers > 0, means, overlaps.mean()),
+            distance=distance,
             **{"classes": np.array(table.classes, object), **counts, **more},
         )
 
     def to_coco(self) -> dict[str, Any]:
         """The regions in the format of COCO, each with its score; https://cocodataset.org/#format-data.
 
-        Images and categories have the ids of the annotators' files of COCO, where these are unique.
+        Images and categories have the ids of the annotators' files of COCO, where these are unique. A point is the one
+        keypoint of its category, with `marked_by` and `covariance`.
         """
         marked = [(name, image) for name, image in zip(self.tasks.tolist(), self.marked.tolist(), strict=True) if image]
         ids = {region.label: region.category_id for _, image in marked for region in image.regions}
@@ -116,12 +121,18 @@ class RegionAggregation(Result):
         for (name, image), number in zip(marked, _ids([image.image_id for _, image in marked]), strict=True):
             images.append({"id": number, "file_name": str(name), "height": image.height, "width": image.width})
             for region, mask, box in zip(image.regions, image.masks, image.boxes.tolist(), strict=True):
-                drawn = {"segmentation": {**mask, "counts": region.shape}} if isinstance(region.shape, str) else {}
+                area, drawn = float(mask_tools().area(mask)), dict[str, Any]()
+                if region.is_point:
+                    area, drawn = 0.0, {"keypoints": [*region.shape, 2], "num_keypoints": 1}
+                    drawn |= {"marked_by": region.marked_by, "covariance": region.covariance}
+                elif isinstance(region.shape, str):
+                    drawn["segmentation"] = {**mask, "counts": region.shape}
                 annotations.append({
                     "id": len(annotations) + 1, "image_id": number, "category_id": codes[region.label],
-                    "bbox": box, "area": float(mask_tools().area(mask)), "iscrowd": 0, "score": region.score, **drawn,
+                    "bbox": box, "area": area, "iscrowd": 0, "score": region.score, **drawn,
                 })  # fmt: skip
-        categories = [{"id": code, "name": label} for label, code in codes.items()]
+        keypoints = {label: {"keypoints": [label], "skeleton": []} for _, image in marked for label in image.points}
+        categories = [{"id": code, "name": label, **keypoints.get(label, {})} for label, code in codes.items()]
         return {"images": images, "annotations": annotations, "categories": categories}
 
     def _write(self, folder: Any, more: Mapping[str, Any] | None = None, file_format: str = "parquet") -> Path:
@@ -137,6 +148,7 @@ class RegionAggregation(Result):
             "confidence": found.numbers(tasks, "confidence"),
             "agreement": found.numbers(annotators, "agreement"),
             "classes": classes,
+            "distance": found.value("distance", int, float, None) if "distance" in found.summary else None,
             **{name: found.optional(annotators, name, len(classes)) for name in ("sensitivity", "specificity")},
             **found.names_and_counts(tasks, annotators),
         }
@@ -150,7 +162,7 @@ class RegionAggregation(Result):
         return {"agreement": self.agreement, "sensitivity": self.sensitivity, "specificity": self.specificity}
 
     def _more(self) -> dict[str, Any]:
-        return {"kind": self.kind, "classes": self.classes.tolist()}
+        return {"kind": self.kind, "classes": self.classes.tolist(), "distance": self.distance}
 
 
 def _ids(known: list[int | None]) -> list[int]:

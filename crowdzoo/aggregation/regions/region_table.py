@@ -16,7 +16,7 @@ from crowdzoo.aggregation.checks import check_annotations
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage, dice
-from crowdzoo.errors import SHOWN, DataError, DataWarning, short_repr
+from crowdzoo.errors import SHOWN, DataError, DataWarning, Setting, short_repr
 
 Codes = NDArray[np.int64]
 
@@ -90,16 +90,32 @@ class RegionTable:
         """Names of the classes that anybody marked, sorted."""
         return sorted({region.label for image in self.marked for region in image.regions})
 
+    def refuse_points(self, title: str) -> None:
+        """Refuses points where pixels are decided, on behalf of `title`.
+
+        Raises:
+            DataError: an annotator marked a point; names image and annotator.
+        """
+        for task, who, image in zip(self.tasks, self.who, self.marked, strict=True):
+            if image.points:
+                annotator, name = short_repr(self.annotations.annotators[who]), short_repr(self.annotations.tasks[task])
+                use = Setting("method", "objects")
+                text = f"{title} decides pixels, and annotator {annotator} marked points on image {name}. Use {use}."
+                raise DataError(text, fix=use)
+
     def images(self) -> Iterator[tuple[int, list[int]]]:
         """Images with answers, and the rows of each."""
         tasks, starts = np.unique(self.tasks, return_index=True)
         rows = np.split(np.arange(len(self.tasks)), starts[1:])
         return zip(tasks.tolist(), (of_image.tolist() for of_image in rows), strict=True)
 
-    def pairs(self) -> tuple[Codes, Codes, NDArray[np.float64]]:
-        """Rows of any two answers to one image, the earlier first, and their Dice coefficients, [P] each."""
+    def pairs(self, radius: float | None = None) -> tuple[Codes, Codes, NDArray[np.float64]]:
+        """Rows of any two answers to one image, the earlier first, and their Dice coefficients, [P] each.
+
+        `radius` is that of `dice`.
+        """
         pairs = [pair for _, rows in self.images() for pair in combinations(rows, 2)]
-        overlaps = [dice(self.marked[left], self.marked[right]) for left, right in pairs]
+        overlaps = [dice(self.marked[left], self.marked[right], radius) for left, right in pairs]
         return *np.array(pairs, np.int64).reshape(-1, 2).T, np.array(overlaps)
 
     def stack(self, rows: list[int], label: str) -> tuple[NDArray[np.bool_], Codes]:

@@ -1,4 +1,4 @@
-"""Regions of images: masks and boxes that annotators marked."""
+"""Regions of images: masks, boxes and points that annotators marked."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage
 from crowdzoo.files.writing import atomic_folder, csv_cell
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Prediction
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
 from crowdzoo.kinds.regions.masks import check_sizes, class_names, predict_images, write_png
 from crowdzoo.kinds.regions.reading import GOLD_OPTIONS, RegionReading
-from crowdzoo.kinds.regions.scoring import SCORING
+from crowdzoo.kinds.regions.scoring import SCORING, RegionScoring
 from crowdzoo.kinds.scoring import Objects, Rows
 from crowdzoo.kinds.training import Targets, TrainedModel, Training, TrainingSet
 from crowdzoo.reading.instances.instances import Instances
@@ -46,7 +46,7 @@ class RegionAggregating(Aggregating[Annotations, "RegionAggregation", Objects]):
         if gold is None:
             return rows
         known = SCORING.known(gold) & result.marked.astype(bool)
-        return rows + SCORING.rows(gold[known], result.marked[known])
+        return rows + RegionScoring(result.distance).rows(gold[known], result.marked[known])
 
 
 class RegionTraining(Training[Annotations, "RegionAggregation", Objects]):
@@ -149,6 +149,16 @@ REGIONS = Kind(
             "classes": "classes are those of the regions; leave it out.",
             "use_gold": "no method for regions takes known ones; leave it out.",
         },
+        own=(
+            Option(
+                "distance",
+                "points: pixels up to which two are one object (default: 3 %% of the image's diagonal)",
+                metavar="PX",
+                is_number=True,
+                refusal="a distance of points belongs to --kind region.",
+            ),
+        ),
+        scale=("distance",),
         gold=GOLD_OPTIONS,
         training=("gold",),
         inputs=("annotations", "instances", "gold"),

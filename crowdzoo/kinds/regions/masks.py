@@ -76,8 +76,10 @@ def class_names(annotations: Annotations) -> list[str]:
     """Classes of pixels: the background first, then those that anybody marked, sorted.
 
     Raises:
-        DataError: nobody marked anything.
+        DataError: nobody marked anything, or somebody marked a point.
     """
+    if any(image.points for image in np.asarray(annotations.values)):
+        raise DataError("points have no pixels, which networks for masks learn. Leave them out.")
     names = sorted(categories(np.asarray(annotations.values)))
     if not names:
         raise DataError("nobody marked a region, so there is nothing to learn.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage
 from crowdzoo.kinds.measure import Measure, Scores, Sum
 from crowdzoo.kinds.regions.masks import class_names, predict_images
-from crowdzoo.kinds.regions.scoring import SCORING, intersection_over_union
+from crowdzoo.kinds.regions.scoring import SCORING, RegionScoring, intersection_over_union, point_scores
 from crowdzoo.kinds.scoring import Codes, Flags, Objects, Sums
 from crowdzoo.kinds.training import Encoder, encode
 from crowdzoo.training.digest import digest_of
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 class RegionMeasure(Measure[Annotations, RegionAggregation]):
     """By the Dice coefficient with gold, or with the answers that were hidden, of which an image may have several.
 
-    A row of answers has the sum of an image's coefficients, their number, and the sum of intersections over unions.
+    A row of answers has the sum of an image's coefficients, their number, and the sum of intersections over unions;
+    where annotators marked points, also sums of points that are right, that were marked, and that are true.
     """
 
     scoring = SCORING
@@ -35,6 +38,13 @@ class RegionMeasure(Measure[Annotations, RegionAggregation]):
     baseline = "majority-vote"
     quick: ClassVar[tuple[str, ...]] = ("majority-vote", "staple", "objects")
     takes_base = False
+
+    def __init__(self, crowd: Annotations, gold: Any = None, scale: Mapping[str, Any] = MappingProxyType({})):
+        super().__init__(crowd, gold, scale)
+        self.scoring = RegionScoring(scale.get("distance"))
+        self.has_points = any(image.points for image in np.asarray(crowd.values))
+        if self.has_points:  # which the methods for pixels refuse
+            vars(self).update(baseline="objects", quick=("objects",))
 
     def check(self, gold: object) -> Objects:
         """`MarkedImage` of each image, objects [N], None where unknown; their texts will do.
@@ -77,7 +87,8 @@ class RegionMeasure(Measure[Annotations, RegionAggregation]):
         """See `answers`."""
         places, truth = self.references(tasks, rows)
         overlaps, ones = self.scoring.sums(truth, marked[places])
-        columns = overlaps, ones, intersection_over_union(overlaps)
+        columns = [overlaps, ones, intersection_over_union(overlaps)]
+        columns += [*self.scoring.count_points(truth, marked[places]).T] if self.has_points else []
         return np.stack([np.bincount(places, column, len(tasks)) for column in columns], axis=1)
 
     def sums(self, answers: Scores, tasks: Codes) -> Sums:
@@ -89,5 +100,6 @@ class RegionMeasure(Measure[Annotations, RegionAggregation]):
         return self.sums
 
     def further(self, answers: Scores, tasks: Codes) -> dict[str, float]:
-        """Intersection over union."""
-        return {"IoU": float(answers[:, 2].sum() / answers[:, 1].sum())}
+        """Intersection over union; where there are points their precision, recall and F1."""
+        _, number, overlaps, *points = answers.sum(axis=0)
+        return {"IoU": float(overlaps / number), **(point_scores(*points) if points else {})}

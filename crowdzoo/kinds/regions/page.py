@@ -12,7 +12,7 @@ import numpy as np
 from crowdzoo.aggregation.regions.objects import Objects
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.label_kinds import REGION
-from crowdzoo.data.regions import MarkedImage, mask_tools
+from crowdzoo.data.regions import MarkedImage, mask_tools, radius_of
 from crowdzoo.kinds.answer_page import AnswerPage, Codes, Flags, Floats
 from crowdzoo.kinds.page import MOST_VOTES, interval
 from crowdzoo.kinds.page_parts import Details, PageWarning, as_lists, percent, read_columns, warning
@@ -23,7 +23,10 @@ from crowdzoo.quality.wilson import NORMAL_975, wilson
 # Overlap of regions of one object where annotators are compared; from where it is said how they differ
 OVERLAP, SOME = 0.2, 0.1
 WIDER, SHIFTED = np.log(1.5), 0.15  # of boxes, from where their extent is noted: area as a logarithm, part of a side
+# For points: how many times the distance of one object where annotators are compared, and the part of it that is noted
+APART, POINTS_SHIFTED = 2.0, 0.3
 SIDE, DRAWN = 240, 100  # pixels of a picture, and how many tasks have one
+RING = 3  # pixels of a picture, radius of an annotator's point
 COLOURS = {"blue": (40, 90, 200), "red": (200, 40, 40), "orange": (230, 140, 20), "violet": (140, 50, 170)}
 
 
@@ -41,10 +44,15 @@ class RegionPage(AnswerPage):
         """See `KindPage.measure`."""
         sizes = self.table.redundancy
         self.regions = regions = RegionTable.of(self.table, "A page of a report")
-        objects, self.marked = Objects.of(regions), self.aggregation.marked.tolist()
+        shapes = [region for image in regions.marked for region in image.regions]
+        self.are_points = bool(shapes) and all(region.is_point for region in shapes)
+        if self.are_points:
+            self.overrides, self.hidden = {"dice": {"title": "F1 of two answers"}}, {"iou", "wider"}
+        self.distance: float | None = self.aggregation.distance
+        objects, self.marked = Objects.of(regions, distance=self.distance), self.aggregation.marked.tolist()
         self.alpha, answers = self.alpha_of(objects.answers), objects.answers
         self.marks = answers.labels[(answers.redundancy > 1)[answers.task_ids]] > 0
-        *pairs, dice = regions.pairs()
+        *pairs, dice = regions.pairs(self.distance)
         self.compare(regions.tasks, regions.who, pairs, dice, np.ones(len(dice)))
         near = {"dice": self.of_tasks(dice), "iou": self.of_tasks(dice / (2 - dice))}
         means = {name: float(np.nanmean(values)) if len(dice) else None for name, values in near.items()}
@@ -67,7 +75,7 @@ class RegionPage(AnswerPage):
         where half of the others say so, who weigh by the square of their skills.
         """
         regions, number = self.regions, self.table.num_annotators
-        answers = (objects := Objects.of(regions, OVERLAP)).answers
+        answers = (objects := Objects.of(regions, OVERLAP, self.distance, APART)).answers
         annotators, marked, seen = answers.annotator_ids, answers.labels > 0, answers.redundancy[answers.task_ids]
         weights = self.skill[annotators] ** 2
         votes = weights * np.where(marked, 1, -1)
@@ -91,6 +99,7 @@ class RegionPage(AnswerPage):
         for members in (members for members in objects.members if len(members) >= fewest):
             boxes = np.array([regions.marked[row].boxes[place] for row, place in members])
             boxes[:, :2] += boxes[:, 2:] / 2
+            boxes[:, 2:][boxes[:, 2:] == 0] = radius_of(regions.marked[members[0][0]], self.distance)  # points
             medians = np.array([np.median(np.delete(boxes, place, axis=0), axis=0) for place in range(len(boxes))])
             shifts, sides = (boxes - medians)[:, :2] / medians[:, 2:], np.log(boxes / medians)[:, 2:]
             owners = np.r_[owners, regions.who[[row for row, _ in members]]]
@@ -101,16 +110,17 @@ class RegionPage(AnswerPage):
         half = NORMAL_975 * np.sqrt([ratio(column, count * (count - 1)) for column in squares])
         wider, shifted = means[0], np.hypot(*means[1:])
         extent = (count >= FEW) & (misses < 0.5) & (invents < 0.5)
-        extent &= (np.abs(wider) - half[0] > WIDER) | (shifted - np.hypot(*half[1:]) > SHIFTED)
+        side, most = ("the distance of one object", POINTS_SHIFTED) if self.are_points else ("a side", SHIFTED)
+        extent &= (np.abs(wider) - half[0] > WIDER) | (shifted - np.hypot(*half[1:]) > most)
         counts = [np.bincount(annotators[rows], minlength=number) for rows in (*one_of, named)]
         rates = zip((misses, invents, renames), counts, strict=True)
         worse = [wilson(rate, numbers)[0] > self.usual_of(rate) + FAR for rate, numbers in rates]
-        words = "other class {:.0%}", "misses {:.0%}", "invents {:.0%}", "area {:+.0%}", "shifted by {:.0%} of a side"
+        words = "other class {:.0%}", "misses {:.0%}", "invents {:.0%}", "area {:+.0%}", "shifted by {:.0%} of " + side
         area = np.where(np.abs(wider) > half[0], np.expm1(wider), 0.0)  # where it is not by chance
         rows = (zip(words, row, strict=True) for row in zip(renames, misses, invents, area, shifted, strict=True))
         differs = [", ".join(word.format(x).replace("%", " %") for word, x in row if abs(x) > SOME) for row in rows]
         differs = [text or "edges" for text in differs]
-        sides = interval("wider", *np.expm1([wider, wider - half[0], wider + half[0]]))
+        sides = {} if self.are_points else interval("wider", *np.expm1([wider, wider - half[0], wider + half[0]]))
         self.note(differs, np.any(worse, axis=0), extent, misses=misses, invents=invents, shifted=shifted, **sides)
 
     def task_details(self) -> Details:
@@ -121,7 +131,7 @@ class RegionPage(AnswerPage):
             marked = [self.regions.marked[row] for row in rows]
             texts = map("{}: {}".format, cycle(COLOURS), map(_by_class, marked))
             voters = [[self.names[self.regions.who[row]], text] for row, text in zip(rows, texts, strict=True)]
-            picture = {"image": _picture(self.marked[task], marked)} if rows and place < DRAWN else None
+            picture = {"image": _picture(self.marked[task], marked, self.distance)} if rows and place < DRAWN else None
             details.append({"voters": voters, "instance": picture})
         return details
 
@@ -132,7 +142,8 @@ class RegionPage(AnswerPage):
     def headline(self) -> str:
         """See `KindPage.headline`."""
         mean = self.overall["dice"]
-        return "No image has two answers." if mean is None else f"Dice of two answers to an image is {mean:.2f}."
+        of = "F1 of the points" if self.are_points else "Dice"
+        return "No image has two answers." if mean is None else f"{of} of two answers to an image is {mean:.2f}."
 
     def background(self) -> str:
         """See `KindPage.background`."""
@@ -146,16 +157,20 @@ def _by_class(image: MarkedImage) -> str:
     return ", ".join(f"{count} {label}" for label, count in counts.items()) or "nothing"
 
 
-def _picture(result: MarkedImage, marked: list[MarkedImage]) -> str:
-    """A PNG file as a data URL."""
+def _picture(result: MarkedImage, marked: list[MarkedImage], distance: float | None) -> str:
+    """A PNG file as a data URL; a point is a ring, and that of the result a disc whose radius is the distance."""
     from PIL import Image
     from scipy.ndimage import binary_erosion
 
     step, file = 1 + max(result.height, result.width) // SIDE, io.BytesIO()
     pixels = np.full((result.height, result.width, 3), 255, np.uint8)[::step, ::step]
+    y, x = np.ogrid[: result.height : step, : result.width : step]
     for colour, image in zip(chain([(205, 225, 205)], cycle(COLOURS.values())), [result, *marked], strict=False):
-        for mask in image.masks:
+        radius = radius_of(result, distance) if image is result else RING * step
+        for region, mask, (left, top, *_) in zip(image.regions, image.masks, image.boxes.tolist(), strict=True):
             inside = mask_tools().decode(mask)[::step, ::step] > 0
+            if region.is_point:
+                inside = np.hypot(x - left, y - top) <= radius
             pixels[inside if image is result else inside & ~binary_erosion(inside)] = colour
     Image.fromarray(pixels).save(file, "PNG")
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")

@@ -23,7 +23,7 @@ class RegionQuestions(AnswerQuestions[RegionAggregation]):
 
         The spread is what the Dice coefficient of two answers to the image lacks, a mean with one usual pair more.
         """
-        of, near = _pairs(crowd)
+        of, near = _pairs(crowd, result.distance)
         number = crowd.num_tasks
         usual = 1 - near.mean() if len(near) else 1.0
         spread = (np.bincount(of, 1 - near, number) + usual) / (np.bincount(of, minlength=number) + 1)
@@ -31,13 +31,13 @@ class RegionQuestions(AnswerQuestions[RegionAggregation]):
 
     def find_sure(self, result: RegionAggregation, least: float, crowd: Annotations) -> Flags:
         """Images with two answers or more, of this mean Dice coefficient, and this confidence."""
-        of, near = _pairs(crowd)
+        of, near = _pairs(crowd, result.distance)
         means = ratio(np.bincount(of, near, crowd.num_tasks), np.bincount(of, minlength=crowd.num_tasks), 0.0)
         return super().find_sure(result, least, crowd) & (means >= least)
 
 
-def _pairs(crowd: Annotations) -> tuple[Codes, Floats]:
+def _pairs(crowd: Annotations, radius: float | None) -> tuple[Codes, Floats]:
     """The image of each pair of answers, and their Dice coefficient."""
     table = RegionTable.of(crowd, "crowdzoo next")
-    first, _, near = table.pairs()
+    first, _, near = table.pairs(radius)
     return table.tasks[first], near

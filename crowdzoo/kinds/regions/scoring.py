@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdzoo.data.regions import dice
+from crowdzoo.data.regions import dice, matched_points
 from crowdzoo.kinds.regions.surfaces import surface_distances
 from crowdzoo.kinds.scoring import Flags, Floats, Objects, Rows, Scores, Scoring, Sums
 
 
 class RegionScoring(Scoring[Objects, Objects]):
-    """Gold is `MarkedImage`, objects [N], None where unknown; answers are such images, [n]."""
+    """Gold is `MarkedImage`, objects [N], None where unknown; answers are such images, [n].
+
+    Args:
+        radius: within which a point is the one of gold, in pixels; None: see `radius_of`.
+    """
 
     metric, metric_title = "dice", "Dice coefficient"
+
+    def __init__(self, radius: float | None = None):
+        self.radius = radius
 
     def known(self, gold: Objects) -> Flags:
         """Images that are there."""
@@ -20,14 +27,15 @@ class RegionScoring(Scoring[Objects, Objects]):
 
     def sums(self, gold: Objects, answers: Objects) -> Sums:
         """Dice coefficients."""
-        coefficients = [dice(*pair) for pair in zip(gold, answers, strict=True)]
+        coefficients = [dice(*pair, self.radius) for pair in zip(gold, answers, strict=True)]
         return np.array(coefficients, float), np.ones(len(coefficients))
 
     def score(self, gold: Objects, answers: Objects) -> Scores:
         """Dice coefficient and intersection over union, means of the images, 1 where both are empty; and distances.
 
         Mean distances of edges and the 95th percentile of Hausdorff's distance, in pixels, are means of the classes
-        of images that both have; they are not there where no image has one. See `surface_distances`.
+        of images that both have; they are not there where no image has one. See `surface_distances`. Where there are
+        points: their precision, recall and F1, all images together, and the mean distance of those that are right.
         """
         coefficients, _ = self.sums(gold, answers)
         scores = {"dice": float(coefficients.mean()), "iou": float(intersection_over_union(coefficients).mean())}
@@ -35,7 +43,17 @@ class RegionScoring(Scoring[Objects, Objects]):
         if distances := [distance for pair in pairs for distance in surface_distances(*pair).values()]:
             names = "surface distance", "Hausdorff 95"
             scores |= dict(zip(names, np.mean(distances, axis=0).tolist(), strict=True))
+        counts = self.count_points(gold, answers).sum(axis=0)
+        if counts.any():
+            near = np.concatenate([matched_points(*pair, self.radius) for pair in zip(gold, answers, strict=True)])
+            scores |= point_scores(*counts) | ({"distance": float(near.mean())} if len(near) else {})
         return scores
+
+    def count_points(self, gold: Objects, answers: Objects) -> Floats:
+        """Points of each image that are right, that were marked, and that are true, [n, 3]."""
+        pairs = zip(gold, answers, strict=True)
+        counts = [(len(matched_points(*pair, self.radius)), pair[1].num_points, pair[0].num_points) for pair in pairs]
+        return np.array(counts, float).reshape(-1, 3)
 
     def rows(self, gold: Objects, answers: Objects, split: str = "") -> Rows:
         """How many images have gold, and the numbers; of a model the Dice coefficient alone."""
@@ -44,6 +62,12 @@ class RegionScoring(Scoring[Objects, Objects]):
             return [(f"{split} Dice against gold", f"{coefficient:.4f} (on {len(gold):,} images)")]
         of_gold = ((f"{name} against gold", f"{value:.4f}") for name, value in self.score(gold, answers).items())
         return [("tasks with gold", f"{len(gold):,}"), *of_gold]
+
+
+def point_scores(matches: float, marked: float, true: float) -> Scores:
+    """Precision, recall and F1 of points; 0 where nothing was marked, or nothing is true."""
+    names, wholes = ("precision", "recall", "F1"), (marked, true, (marked + true) / 2)
+    return {name: float(matches / whole) if whole else 0.0 for name, whole in zip(names, wholes, strict=True)}
 
 
 def intersection_over_union(coefficients: Floats) -> Floats:

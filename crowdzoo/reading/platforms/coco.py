@@ -1,6 +1,6 @@
 """COCO: categories and regions of images, one file an annotator; or one file, whose annotations say their `annotator`.
 
-In one file the field `annotators` of an image names who saw it, also without marking anything.
+In one file the field `annotators` of an image names who saw it, also without marking anything. Keypoints are points.
 The format: https://cocodataset.org/#format-data, as CVAT writes it: https://docs.cvat.ai/docs/dataset_management/formats/format-coco/.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 from crowdzoo.errors import BadRow, DataError, DataWarning
 from crowdzoo.files.text import shown
 from crowdzoo.reading.platforms.export_file import ExportFile
-from crowdzoo.reading.platforms.image_entry import ON_IMAGES, image_regions
+from crowdzoo.reading.platforms.image_entry import ON_IMAGES, SKELETONS, image_regions
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
 
@@ -36,7 +36,7 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
         )
     images_by_id: dict[int, dict[str, Any]] = {
         key: {"image": image["file_name"], "tags": [], "shapes": 0, "size": [image.get("height"), image.get("width")],
-              "attributes": 0, "of": str(key), "image_id": key,
+              "attributes": 0, "left_out": [], "of": str(key), "image_id": key,
               "marked": {str(who): [] for who in image.get("annotators", () if is_shared else [""])}}
         for key, image in images.items()
     }  # fmt: skip
@@ -59,9 +59,13 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
                 "label": names[where["category_id"]]["name"],
                 "attributes": attributes if isinstance(attributes, dict) else {},
             }
-            image = images_by_id[where["image_id"]]
+            image, regions = images_by_id[where["image_id"]], _regions(where, names[where["category_id"]])
             image["tags"].append(tag)
-            image["marked"].setdefault(who, []).append(_region(where, tag["label"]))
+            image["marked"].setdefault(who, []).extend(regions)
+            points, box = sum("point" in region for region in regions), where.get("bbox")
+            image["left_out"] += [SKELETONS] * (points > 1)
+            is_box = isinstance(box, list) and len(box) == 4 and all(box[2:])
+            image["left_out"] += ["boxes of keypoints"] * (points == len(regions) and is_box)
     yield from enumerate(images_by_id.values(), start=1)
 
 
@@ -75,11 +79,27 @@ def _by_id(file: ExportFile, part: str, values: list[Any], name: str) -> dict[in
     return {value["id"]: value for value in values}
 
 
-def _region(annotation: dict[str, Any], label: Any) -> dict[str, Any]:
-    shape, about = annotation.get("segmentation"), {"category": label, "category_id": annotation["category_id"]}
+def _regions(annotation: dict[str, Any], category: dict[str, Any]) -> list[dict[str, Any]]:
+    """The regions of an annotation: its keypoints, and its mask or polygons; or its box.
+
+    A keypoint that was marked is a point of the class "category.name"; "category" where it is called so itself.
+    """
+    about = {"category": category["name"], "category_id": annotation["category_id"]}
+    shape, label, points = annotation.get("segmentation"), category["name"], list[dict[str, Any]]()
+    keypoints, names = (
+        each if isinstance(each := entry.get("keypoints"), list) else [] for entry in (annotation, category)
+    )
+    for place, start in enumerate(range(0, len(keypoints), 3)):
+        x, y, seen = [*keypoints[start : start + 3], None, None][:3]
+        name = names[place] if place < len(names) else place + 1
+        if seen != 0:
+            own = about if name == label else {"category": f"{label}.{name}"}
+            points.append({**own, "point": [x, y]})
     if isinstance(shape, dict):
-        return {**about, "counts": shape.get("counts"), "size": shape.get("size")}
-    return {**about, **({"polygons": shape} if shape else {"bbox": annotation.get("bbox")})}
+        return [*points, {**about, "counts": shape.get("counts"), "size": shape.get("size")}]
+    if shape or not points:
+        return [*points, {**about, **({"polygons": shape} if shape else {"bbox": annotation.get("bbox")})}]
+    return points
 
 
 COCO = Platform(

@@ -3,7 +3,7 @@
 The format: https://docs.cvat.ai/docs/other/xml_format.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from xml.parsers import expat
@@ -12,12 +12,12 @@ import numpy as np
 
 from crowdzoo.errors import BadRow, CrowdzooError, DataError
 from crowdzoo.reading.platforms.export_file import ExportFile
-from crowdzoo.reading.platforms.image_entry import ON_IMAGES, image_regions
+from crowdzoo.reading.platforms.image_entry import ON_IMAGES, SKELETONS, image_regions
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import Marked
-from crowdzoo.reading.platforms.shapes import box, ellipse, named, rows_mask
+from crowdzoo.reading.platforms.shapes import box, ellipse, named, point_of, rows_mask
 
-_REGIONS = ("box", "polygon", "mask", "ellipse")
+_REGIONS = ("box", "polygon", "mask", "ellipse", "points")
 _BLOCK = 1 << 16
 _MENU = (
     "Export each annotator's job as 'CVAT for images 1.1'; give a folder of the files, each named after its annotator "
@@ -43,6 +43,7 @@ class _Images:
         self.image: dict[str, Any] | None = None
         self.tag: dict[str, Any] | None = None
         self.attribute: str | None = None
+        self.skeleton: str | None = None  # label of the open one, around its points
         self.text: list[str] = []
         self.path = ["", ""]  # elements around the one before the first image
         self.ids: dict[str, str] = {}  # of the job, of the task
@@ -80,7 +81,7 @@ class _Images:
             task = attributes.get("task_id", self.ids.get("task", ""))
             self.who = self.people.get(("job", self.ids.get("job", "")), self.people.get(("task", task), ""))
             self.image, self.tag = {"image": attributes.get("name"), "tags": [], "shapes": 0, "attributes": 0}, None
-            self.image |= {"size": size, "marked": {self.who: []}, "of": task}
+            self.image |= {"size": size, "marked": {self.who: []}, "of": task, "left_out": []}
         elif self.image is None:
             self.path.append(element)
         elif element == "tag":
@@ -89,9 +90,19 @@ class _Images:
         elif element == "attribute":
             self.attribute = attributes.get("name")
             self.image["attributes"] += self.tag is None
+        elif self.skeleton is not None:
+            if attributes.get("outside") != "1":
+                label = f"{self.skeleton}.{attributes.get('label')}"
+                self.image["marked"][self.who].append((element, {**attributes, "label": label}))
         else:
             self.image["shapes"] += 1
-            self.image["marked"][self.who].append((element, attributes))
+            if element == "skeleton":
+                self.skeleton = attributes.get("label")
+                self.image["left_out"].append(SKELETONS)
+            elif element in _REGIONS:
+                self.image["marked"][self.who].append((element, attributes))
+            else:
+                self.image["left_out"].append(f"regions of type {element!r}, which are not read")
 
     def end(self, element: str) -> None:
         text = "".join(self.text).strip()
@@ -105,6 +116,8 @@ class _Images:
             self.tag["attributes"][self.attribute] = text
         elif element == "tag":
             self.tag = None
+        elif element == "skeleton":
+            self.skeleton = None
         elif element == "image":
             self.found.append((self.line, self.image))
             self.image = None
@@ -112,9 +125,16 @@ class _Images:
 
 def _regions(entry: Mapping[str, Any], question: str) -> Marked:
     record, size, marked = image_regions(entry, question)
-    drawn = [(who, [shape for shape in shapes if shape[0] in _REGIONS]) for who, shapes in marked]
-    record.left_out += ["points, lines and other shapes"] * (entry["shapes"] - sum(len(shapes) for _, shapes in drawn))
-    return record, size, ((who, map(partial(_region, size), shapes)) for who, shapes in drawn)
+    return record, size, ((who, map(partial(_region, size), _drawn(shapes))) for who, shapes in marked)
+
+
+def _drawn(shapes: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Shapes, with an element for each of the points that were drawn as one."""
+    for element, has in shapes:
+        if element == "points":
+            yield from ((element, {**has, "points": point}) for point in has.get("points", "").split(";"))
+        else:
+            yield element, has
 
 
 def _region(size: Sequence[int], shape: tuple[str, Mapping[str, str]]) -> dict[str, Any]:
@@ -122,6 +142,9 @@ def _region(size: Sequence[int], shape: tuple[str, Mapping[str, str]]) -> dict[s
     element, has = shape
     with named(has.get("label"), dict(has)):
         drawn: dict[str, Any]
+        if element == "points":
+            x, y = map(float, has["points"].split(","))
+            return point_of(x, y, has.get("label"))
         if element == "polygon":
             points = has["points"].replace(";", ",").split(",")
             drawn = {"polygons": [[float(number) for number in points]]}

@@ -7,6 +7,7 @@ from crowdzoo.errors import Setting
 from crowdzoo.reading.platforms.record import Marked, Record, id_text, label_text
 
 LABEL = "label"
+SKELETONS = "skeletons, whose points are read without their edges"
 _USUAL = ("occluded", "rotation")  # attributes that tools add
 
 
@@ -14,7 +15,8 @@ def is_image_entry(entry: Mapping[str, Any]) -> bool:
     """Whether an entry is `{"image": name, "tags": [{"label": ..., "attributes": {...}}, ...], "shapes": number, ...}`.
 
     It has the `size` of the image, and `marked`: annotator ("": of the file) -> regions; `attributes`: how many of
-    shapes there are; and `of`, what tells images of one name apart, or "". A tag may have its `annotator`.
+    shapes there are; `left_out`: what else of shapes is not read; and `of`, what tells images of one name apart, or "".
+    A tag may have its `annotator`.
     """
     return {"image", "tags", "shapes", "of"} <= set(entry)
 
@@ -49,7 +51,7 @@ def image_regions(entry: Mapping[str, Any], question: str) -> Marked:
     """What annotators marked on an image."""
     record = _record(entry)
     num_unusual = sum(name not in _USUAL for tag in entry["tags"] for name in tag["attributes"])
-    record.left_out = ["attributes"] * (entry["attributes"] + num_unusual)
+    record.left_out = ["attributes"] * (entry["attributes"] + num_unusual) + entry["left_out"]
     return record, entry["size"], entry["marked"].items()
 
 

@@ -14,7 +14,7 @@ _KINDS = {
     **dict.fromkeys(("labels", "hypertextlabels", "paragraphlabels"), "sequence"),
 }  # fmt: skip
 TEXTS = {"text", "hypertext", "paragraphs"}  # tags of objects, in small letters
-_SHAPES = ("rectangle", "polygon", "ellipse", "brush", "bitmask")
+_SHAPES = ("rectangle", "polygon", "ellipse", "brush", "bitmask", "keypoint")
 _MARKING = ("choices", "taxonomy", "labels")  # their kind is that of what they mark
 _CLASSES = ("choice", "label", "bucket")
 _KEY = re.compile(r"\$([\w\[\].{}]+)")  # of the data of a task

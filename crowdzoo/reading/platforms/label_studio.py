@@ -18,7 +18,7 @@ from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Marked, Record, id_text, label_text
-from crowdzoo.reading.platforms.shapes import box, brush_mask, ellipse, named, url_mask
+from crowdzoo.reading.platforms.shapes import box, brush_mask, ellipse, named, point_of, url_mask
 
 # Type of a result -> sort of the question
 _SORTS = {
@@ -37,7 +37,7 @@ _NO_ID = "is missing. Each task of an export has one."
 # Type of a region -> a key that its value has; other types may have them as well
 _FORMS = {
     "rectanglelabels": "height", "polygonlabels": "points", "brushlabels": "rle", "ellipselabels": "radiusX",
-    "bitmasklabels": "imageDataURL",
+    "bitmasklabels": "imageDataURL", "keypointlabels": "x",
 }  # fmt: skip
 _LABELS = ("labels", "hypertextlabels", "paragraphlabels", "choices", "taxonomy")
 
@@ -273,6 +273,9 @@ def _region(size: list[int], shape: tuple[str, str, Mapping[str, Any]]) -> dict[
             if result.get(key):
                 raise DataError(f"has {key} {result[key]}, and one image that is not turned is read. Leave it out.")
         drawn: dict[str, Any]
+        if form == "x":
+            x, y = np.array([value["x"], value["y"]], np.float64) * scale
+            return point_of(x, y, label)
         if form in ("rle", "imageDataURL"):
             drawn = (brush_mask if form == "rle" else url_mask)(value[form], size)
         elif form == "points":

@@ -34,6 +34,21 @@ def named(label: Any, value: Any) -> Iterator[None]:
         raise DataError(f"region ({label}): {short_repr(value)} {why}") from None
 
 
+def point_of(x: Any, y: Any, label: Any) -> dict[str, Any]:
+    """A point as a region.
+
+    Args:
+        x: pixels from the left edge of the image, a number or its text.
+        y: pixels from the top edge.
+        label: name of its class.
+
+    Raises:
+        DataError: a coordinate is missing or is not a number.
+    """
+    with named(label, [x, y]):
+        return {"category": label, "point": [float(x), float(y)]}
+
+
 def box(left_top: ArrayLike, sides: ArrayLike, size: Sequence[int], degrees: float, about: ArrayLike) -> dict[str, Any]:
     """A box, or the mask of one that is turned, of which what lies outside of the image is cut off.
 
