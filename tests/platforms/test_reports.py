@@ -35,7 +35,7 @@ def test_f7_the_document_as_it_was_imported_is_no_annotator(tmp_path, capsys):
     assert crowd.annotations.annotators.tolist() == ["ann", "bob"]
     words = ["quality", str(report("F7") / "annotation"), "--platform", "webanno", "--kind", "sequence"]
     assert main([*words, "--out", str(tmp_path / "o")]) == 0
-    assert re.search(r"alpha of tags +1\.000 ", capsys.readouterr().out)
+    assert re.search(r"agreement beyond chance on tags +1\.000 ", capsys.readouterr().out)
 
 
 def test_f8_frames_of_one_name_in_two_tasks_are_two_images():
