@@ -184,7 +184,12 @@ class Source:
         chosen = dict(self.layout.columns) | {ours: "" for ours, columns in several.items() if columns}
         parts = {ours: name for columns in several.values() for ours, name in columns.items()}
         rest = [name for name in header if name not in parts.values()]
-        theirs, self.guessed = find_columns(self.name, rest, wanted, replace(self.layout, columns=chosen), more)
+        try:
+            theirs, self.guessed = find_columns(self.name, rest, wanted, replace(self.layout, columns=chosen), more)
+        except DataError as error:
+            if hint := self._platform_hint(header):
+                raise DataError(f"{error} {hint}") from None
+            raise
         theirs |= parts
         if self.layout.wide and (parts or of_row in theirs or chosen.get("task") == ""):
             return theirs | self._of_columns(header, [*theirs.values()])
@@ -254,6 +259,14 @@ class Source:
             f"{Setting(self.layout.option, {**row, what: rest})}; a * stands for any letters."
         )
 
+    def _platform_hint(self, header: Sequence[str]) -> str:
+        """Which platform's export a header looks like, as a sentence; "" where it is none."""
+        suffix = ".json" if self.path is not None and self.path.suffix == ".json" else ".csv"
+        for platform in PLATFORMS.values():
+            if suffix in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
+                return f"It looks like an export of {platform.title}: write {Setting('platform', platform.name)}."
+        return ""
+
     def _missing(self, missing: Sequence[str], header: Sequence[str], columns: Mapping[str, str]) -> str:
         column, used = missing[0], set(columns.values())
         message = f"{self.name}: column '{column}' is missing."
@@ -267,11 +280,8 @@ class Source:
             kind = Setting("kind", "sequence")
             return f"{message} It looks like sentences with marked spans, which are read with {kind}."
         sets = self.layout.no_label is not None  # of several labels, which wide tables have not
-        suffix = ".json" if self.path is not None and self.path.suffix == ".json" else ".csv"
-        for platform in PLATFORMS.values():
-            if suffix in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
-                named = Setting("platform", platform.name)
-                return f"{message} It looks like an export of {platform.title}: write {named}."
+        if hint := self._platform_hint(header):
+            return f"{message} {hint}"
         near = {ours: did_you_mean(ours, free, LIKENESS) for ours in missing}
         if len(missing) == 1 and near[column]:
             return f"{message}{near[column]} Rename that column to '{column}'."
