@@ -25,6 +25,12 @@ _NO_LABEL = (None, "", "unknown answer label")  # the last where the workflow ha
 _EXPORT = "Request a new classification export."
 _FRAME = ".frame"  # between a drawing task and the number of a frame after the first
 _PLACES = ("x", "y", "x_center", "x1", "points", "pathX")  # keys of a mark, one of which each mark has
+# What a mark is -> keys that it has; the first that fits. A point has none of the last ones, which other tools have
+_FORMS = {
+    "points": {"points"}, "path": {"pathX", "pathY"}, "rectangle": {"x", "y", "width", "height"},
+    "ellipse": {"x", "y", "rx", "ry"}, "circle": {"x", "y", "r"}, "point": {"x", "y"},
+}  # fmt: skip
+_NO_POINT = {"width", "height", "radius", "spread", "rotation", "angle"}
 _point_of = getattr(shapes, "point_of", None)
 
 
@@ -151,54 +157,47 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
     if not all(isinstance(mark, dict) for mark in marks):
         raise BadValue(f"annotations.{question}", marks, "is not a drawing. Choose a drawing task.")
     pixels = [size["naturalHeight"], size["naturalWidth"]]
-    drawn = [mark for mark in marks if _is_region(mark)]
+    drawn = [mark for mark in marks if _form(mark)]
     record.left_out += ["lines and other marks that are not regions"] * (len(marks) - len(drawn))
     record.left_out += ["answers about marks"] * sum(bool(mark.get("details")) for mark in drawn)
     return record, pixels, [(who, map(partial(_region, pixels), drawn), seconds, time)]
 
 
-def _is_region(mark: Mapping[str, Any]) -> bool:
+def _form(mark: Mapping[str, Any]) -> str:
+    """What a mark is, a key of `_FORMS`; "" for one that is not a region."""
+    keys = {key.removesuffix("_center") for key in mark}
     if "displayTime" in mark or mark.get("closed") is False:
-        return False
-    places = {"x", "y"} <= mark.keys() or {"x_center", "y_center"} <= mark.keys()
-    has_area = ("width" in mark and "height" in mark) or "rx" in mark or "r" in mark
-    return bool({"points", "pathX"} & mark.keys()) or (places and (has_area or _is_point(mark)))
-
-
-def _is_point(mark: Mapping[str, Any]) -> bool:
-    others = {"width", "height", "r", "rx", "radius", "spread", "angle", "rotation"} & mark.keys()
-    return _point_of is not None and "x" in mark and not others
+        return ""
+    form = next((form for form, needed in _FORMS.items() if needed <= keys), "")
+    return "" if form == "point" and (_point_of is None or keys & _NO_POINT) else form
 
 
 def _region(size: Sequence[int], mark: Mapping[str, Any]) -> dict[str, Any]:
     """A region in pixels, of which what lies outside of the image is cut off."""
-    tool = mark.get("toolIndex", mark.get("tool"))
-    label = str(mark.get("tool_label") or f"tool {tool}")
-    if _is_point(mark) and "points" not in mark and _point_of is not None:
+    form, is_new = _form(mark), "toolIndex" in mark  # of classifiers from 2.0 on
+    label = str(mark.get("tool_label") or f"tool {mark.get('toolIndex', mark.get('tool'))}")
+    if form == "point" and _point_of is not None:
         return dict(_point_of(mark["x"], mark["y"], label))
     with shapes.named(label, mark):
         drawn: dict[str, Any]
-        angle = float(mark.get("angle") or 0)
-        if "pathX" in mark or "points" in mark:
-            points = [[point["x"], point["y"]] for point in mark.get("points", ())]
+        if form in ("points", "path"):
+            points = [(point["x"], point["y"]) for point in mark.get("points", ())]
             path = np.array(points or [*zip(mark["pathX"], mark["pathY"], strict=True)], np.float64)
-            if path.ndim != 2 or len(path) < 3:
+            if len(path) < 3:
                 raise DataError("has fewer than three points. Leave it out.")
-            drawn = shapes._turned(path, path[0], 0.0, size)
+            return {"category": label, **shapes._turned(path, path[0], 0.0, size)}
+        place = np.array([mark[f"{key}_center"] if f"{key}_center" in mark else mark[key] for key in "xy"], np.float64)
+        angle = float(mark.get("angle") or 0)
+        if form == "rectangle":
+            sides = np.array([mark["width"], mark["height"]], np.float64)
+            place -= sides / 2 if "x_center" in mark else 0
+            if angle % 360 == 0:
+                place, last = np.clip([place, place + sides], 0, size[::-1])
+                sides = last - place
+            drawn = shapes.box(place, sides, size, angle, (0.5, 0.5))
         else:
-            is_centre = "x_center" in mark
-            place = np.array([mark["x_center"], mark["y_center"]] if is_centre else [mark["x"], mark["y"]], np.float64)
-            if "width" in mark:
-                sides = np.array([mark["width"], mark["height"]], np.float64)
-                place -= sides / 2 if is_centre else 0
-                if angle % 360 == 0:
-                    first, last = np.clip([place, place + sides], 0, size[::-1])
-                    place, sides = first, last - first
-                drawn = shapes.box(place, sides, size, angle, (0.5, 0.5))
-            else:
-                radii = [mark["rx"], mark["ry"]] if "rx" in mark else [mark["r"]] * 2
-                # angles of the first classifier go against the clock
-                drawn = shapes.ellipse(place, radii, size, angle if "toolIndex" in mark else -angle)
+            radii = [mark["rx"], mark["ry"]] if form == "ellipse" else [mark["r"]] * 2
+            drawn = shapes.ellipse(place, radii, size, angle if is_new else -angle)  # the old one: against the clock
     return {"category": label, **drawn}
 
 

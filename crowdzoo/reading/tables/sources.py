@@ -187,9 +187,8 @@ class Source:
         try:
             theirs, self.guessed = find_columns(self.name, rest, wanted, replace(self.layout, columns=chosen), more)
         except DataError as error:
-            if hint := self._platform_hint(header):
-                raise DataError(f"{error} {hint}") from None
-            raise
+            hint = "" if self.layout.columns else self._platform_hint(header)
+            raise DataError(f"{error} {hint}".strip()) from None
         theirs |= parts
         if self.layout.wide and (parts or of_row in theirs or chosen.get("task") == ""):
             return theirs | self._of_columns(header, [*theirs.values()])
