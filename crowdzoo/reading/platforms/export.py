@@ -240,9 +240,8 @@ class Export:
                 return self._field
         chosen = {sorts.get(name, "") for name in ([*sorts] if self._field is None else [self._field])}
         if chosen == {"ranking"} and not self.pairs:
-            rows = "" if self.platform.pairs else " Write a row for each pair of a ranking (docs/platforms.md)."
             kind = Setting("kind", "preference")
-            raise DataError(f"{self.name}: the answers are rankings.{rows} Read them with {kind}.")
+            raise DataError(f"{self.name}: the answers are rankings. Read them with {kind}.")
         if self._field is not None and self._field in sorts:
             if self._reads(sort := sorts[self._field]):
                 return self._field

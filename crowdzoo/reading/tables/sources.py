@@ -102,6 +102,7 @@ class Source:
             where `columns` names one column of the annotator, and none or several of the task; known once it is open.
         by_winner: of preferences, whether the columns found for left and right are the better task and the worse one,
             and there is none of labels; known once it is open.
+        by_ranking: of preferences, whether a row is a list of tasks in order; known once it is open.
         names: column -> names in code order that the source brings itself.
         objects: column -> what its integers stand for, where names are neither strings nor integers.
         code_names: the source's column -> names behind its codes, as `code_names` finds them.
@@ -131,7 +132,7 @@ class Source:
         self.path: Path | None = None
         self.found: dict[str, str] = {}
         self.guessed: dict[str, str] = {}
-        self.by_winner = False
+        self.by_winner = self.by_ranking = False
         self.names: dict[str, np.ndarray] = {}
         self.objects: dict[str, np.ndarray] = {}
         self.code_names: dict[str, list[str]] = {}
@@ -200,6 +201,10 @@ class Source:
                     text = f"{self.name}: column '{theirs['label']}' is not read, as '{both['winner']}' is better."
                     warnings.warn(text, DataWarning, stacklevel=2)
                 return {"left": both.pop("winner"), "right": both.pop("loser"), **both}
+            lists, guessed = find_columns(self.name, header, ("ranking", "annotator", *OPTIONAL), self.layout)
+            if {"ranking", "annotator"} <= lists.keys():
+                self.by_ranking, self.guessed = True, guessed
+                return lists
         needed = wanted if self.layout.wide else self.required
         missing = [column for column in needed if column not in theirs and chosen.get(column) != ""]
         if missing:
@@ -325,6 +330,9 @@ class Source:
         inside = [name for name, value in getattr(self, "first", {}).items() if isinstance(value, (list, dict))]
         if inside:
             no_header = f" Answers inside {inside[0]!r} are not read: write a line for each answer."
+        if self.label_kind.has_pairs and "left" in missing:
+            lists = Setting(self.layout.option, {"ranking": "NAME", "annotator": "NAME"})
+            no_header += f" If a column holds lists in order, such as a>b=c: {lists}."
         names = Setting(self.layout.option, dict.fromkeys(missing, "NAME"))
         return f"{message} The columns are {listed}. Say which {which}: {names}.{no_header}"
 
