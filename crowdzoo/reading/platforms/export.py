@@ -113,13 +113,13 @@ class Export:
             fix = "Write them as a table with the columns left, right, annotator, label (docs/platforms.md has code)."
             raise ConfigError(f"crowdzoo does not read preferences of {self.platform.title}. {fix}")
         # the preferred one first
-        sorts = ("number", "class") if labels.has_numbers else ("class", "pair", "number")
+        sorts: tuple[str, ...] = ("number", "class") if labels.has_numbers else ("class", "pair", "number")
         if labels.values or self.pairs:
             sorts = ("pair", "ranking", "class") if self.pairs else ("text", "class", "number")
         self._images: dict[str, set[str]] = {}  # name of an image -> ids of what the platform has under it
         self._items: dict[str, str] = {}  # of an entry with several: number -> question
-        sorts = ("spans",) if self.spans else ("regions",) if self.regions else sorts
-        self._sorts, self._field, self._image = sorts, field, image
+        self._sorts = ("spans",) if self.spans else ("regions",) if self.regions else sorts
+        self._field, self._image = field, image
         self._columns = columns or {}
         self._kept: set[str] = set()  # groups of entries that count
         is_csv, is_text = self.platform.records is csv_records, self.platform.suffixes[0] not in _ENDINGS
