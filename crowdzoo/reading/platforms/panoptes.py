@@ -44,9 +44,7 @@ def _group(entry: Mapping[str, Any]) -> str:
 
 
 def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for question, sort, values in _answers(entry):
-        if values:
-            yield question, sort
+    return ((question, sort) for question, sort, values in _answers(entry) if values)
 
 
 def _answers(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
@@ -82,16 +80,13 @@ def _of_task(name: str, value: Any) -> Iterator[tuple[str, str, list[Any]]]:
             menu = name if len(objects) == 1 else f"{name}.{each.get('select_label') or place}"
             yield menu, "class", [each.get("label", each.get("value"))]
     elif any(key in each for each in objects for key in _PLACES):
-        frames = sorted({_frame(each) for each in objects})
-        for frame in frames:
-            marks = [each for each in objects if _frame(each) == frame]
+        frames = dict[int, list[Any]]()
+        for each in objects:
+            frames.setdefault(each["frame"] if type(each.get("frame")) is int else 0, []).append(each)
+        for frame, marks in frames.items():
             yield f"{name}{_FRAME}{frame}" if frame else name, "regions", marks
     else:
         yield name, "other", values
-
-
-def _frame(mark: Mapping[str, Any]) -> int:
-    return mark["frame"] if type(mark.get("frame")) is int else 0
 
 
 def _parsed(entry: Mapping[str, Any], column: str) -> Any:
