@@ -94,8 +94,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_annotator_table(command, f"{which}place of --method)")
     rankings = {
         "--rankings": "with --kind preference: the file holds lists in order, columns annotator, task, rank (1 is the "
-        "best; empty: below all ranks), and list where an annotator has several (method plackett-luce; others compare "
-        "the pairs of each list)",
+        "best; empty: below all ranks), and list where an annotator has several; or annotator and ranking (a>b>c). "
+        "Method plackett-luce; others compare the pairs of each list",
     }
     add_options(group(command, "preference"), rankings, action="store_true", default=None)
     endings = tuple(f".{ending}" for ending in TABLE_FORMATS)

@@ -1,6 +1,7 @@
 """Fuzzing of the readers of annotations: sound files of every format, and what can be done to their bytes."""
 
 import contextlib
+import csv
 import gzip
 import io
 import json
@@ -250,7 +251,21 @@ def in_zip(content):
     return buffer.getvalue()
 
 
+@st.composite
+def orders(draw):
+    """CSV of lists in order, and how it is read."""
+    marks = st.sampled_from([">", "=", "[", "]", "(", ")", ", ", "'a'", '"b"', "1", "{", "None"])
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(["annotator", "ranking"])
+    for cells in draw(st.lists(st.lists(TEXTS | marks, max_size=9), max_size=5)):
+        rows.writerow(["ann", "".join(cells).replace("\0", "\ufffd")])
+    options = {"kind": "preference", "columns": {"ranking": "ranking"}, "on_duplicate": "all"}
+    return encoded(text.getvalue()), options | draw(st.sampled_from([{}, {"on_bad_rows": "reject"}]))
+
+
 TARGETS = {
+    "annotations-orders": Target(orders(), both_parsers_agree("a.csv"), 60),
     "annotations-csv": Target(pairs(damaged(separated()), CSV_OPTIONS), both_parsers_agree("a.csv"), 60),
     "annotations-semicolons": Target(pairs(damaged(separated(";")), CSV_OPTIONS), both_parsers_agree("a.csv"), 30),
     "annotations-encoded": Target(

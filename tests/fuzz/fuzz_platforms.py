@@ -99,6 +99,23 @@ TOLOKA = [
     {"INPUT:image": "a.jpg", "OUTPUT:result": "OK", "OUTPUT:like": '["a", 1]', "GOLDEN:result": "BAD",
      "ASSIGNMENT:worker_id": "w1", "ASSIGNMENT:task_id": "t1", "ASSIGNMENT:status": "APPROVED"},
 ]  # fmt: skip
+PANOPTES = [
+    {"user_name": "ann", "user_ip": "a1", "workflow_id": "1", "workflow_version": "2.3", "created_at": "2026-03-01",
+     "gold_standard": "", "metadata": {"started_at": "2026-03-01T10:00:00.000Z", "subject_dimensions": [
+         {"naturalWidth": 6, "naturalHeight": 4}]},
+     "annotations": [
+         {"task": "mood", "value": "glad"}, {"task": "stars", "value": 3}, {"task": "kind", "value": ["a", "b"]},
+         {"task": "names", "value": [{"choice": "LION", "answers": {"N": "1", "DO": ["a"]}}]},
+         {"task": "x", "value": [{"task": "label", "value": "a"}, {"task": "sure", "value": [
+             {"select_label": "s", "option": True, "value": "c", "label": "d"}]}]},
+         {"task": "result", "value": [
+             {"x": 1, "y": 1, "width": 2, "height": 2, "tool": 0, "frame": 0, "details": [{"value": 0}]},
+             {"x": 2, "y": 2, "rx": 1, "ry": 1, "angle": 9, "tool": 1}, {"x": 1, "y": 1, "tool": 0},
+             {"points": [{"x": 1, "y": 1}, {"x": 3, "y": 1}, {"x": 3, "y": 3}], "tool_label": "a"},
+             {"pathX": [1, 3, 3], "pathY": [1, 1, 3], "toolIndex": 0, "frame": 1}]},
+     ],
+     "subject_data": {"7": {"retired": None, "text": TEXT, "n": 1}}, "subject_ids": "7"},
+]  # fmt: skip
 
 
 def places(value, before=()):
@@ -149,6 +166,7 @@ def as_table(draw, rows, separator):
     writer = csv.writer(text, delimiter=separator)
     for cells in (header, *([row.get(name, "") for name in header] for row in rows)):
         # before Python 3.11 the csv module writes no NUL
+        cells = [json.dumps(cell) if isinstance(cell, (list, dict)) else cell for cell in cells]
         writer.writerow([str(cell).replace("\0", "\ufffd") for cell in cells])
     return encoded(text.getvalue())
 
@@ -242,6 +260,7 @@ CONTENTS = {
     "png-masks": (".png", st.just(PNG)),
     "brat": (".ann", st.just(b"T1\tLOC 0 4\tRome\nT2\tPER 9 12;14 17\tAnn Lee\n")),
     "webanno": (".tsv", st.just(WEBANNO.encode())),
+    "panoptes": (".csv", as_table(PANOPTES, ",")),
 }
 CONFIG = """<View><!-- a --><Text name="text" value="$text"/><Image name="image" value="$a.b"/>
 <Choices name="mood" toName="text" choice="multiple"><Choice value="glad" alias="1"><Choice value="b"/></Choice>

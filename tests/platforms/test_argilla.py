@@ -1,14 +1,11 @@
 """Exports of Argilla, in each of their forms."""
 
-import re
-from pathlib import Path
-
 import pytest
 from csv_files import read_csv
 
 from crowdzoo import Annotations
 from crowdzoo.commands.main import main
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.sequences import read_spans
 
 ANN, BOB = "4c1a0f0e-0000-4000-8000-000000000001", "4c1a0f0e-0000-4000-8000-000000000002"
@@ -137,7 +134,7 @@ def test_rankings_are_refused_and_sets_of_labels_are_not(write, said):
         [{"id": "r", "fields": {"text": "a"}, "responses": {"order": [rank]}}],
     ):
         for field in (None, "order"):
-            with pytest.raises(DataError, match=r"the answers are rankings\..*kind='preference'"):
+            with pytest.raises(DataError, match=r"the answers are rankings\. Read them with kind='preference'"):
                 said(write("a.json", records), "argilla", field=field)
     sets = [ranked(["a", "b"], ["b", "a"]), {**ranked(["a"], ["c", "b"]), "id": "s"}]
     labels = [label for *_, label in said(write("b.json", sets), "argilla", on_duplicate="all")]
@@ -146,14 +143,40 @@ def test_rankings_are_refused_and_sets_of_labels_are_not(write, said):
     assert [label for *_, label in said(write("b.json", [both]), "argilla")] == ["x", "y"]
 
 
-def test_the_code_of_the_page_makes_pairs_of_rankings(write, here, capsys):
-    page = (Path(__file__).resolve().parents[2] / "docs" / "platforms.md").read_text(encoding="utf-8")
-    (code,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "combinations" in block]
-    write("rank.jsonl", [ranked(["b", "a", "c"], ["b", "c", "a"])])
-    exec(code, {})
-    assert read_csv("pairs.csv")[0] == {"winner": "r/b", "loser": "r/a", "annotator": "u0"}
-    assert main(["aggregate", "pairs.csv", "--kind", "preference", "--out", "order.csv"]) == 0
-    assert max(read_csv("order.csv"), key=lambda row: float(row["score"]))["task"] == "r/b"
+def pairs_of(path, **options):
+    crowd = Annotations.read(path, platform="argilla", kind="preference", **options)
+    return list(crowd.to_frame()[["left", "right", "annotator", "label"]].itertuples(index=False, name=None))
+
+
+def test_rankings_are_preferences_of_the_options_of_their_record(write):
+    """By hand; which side an option stands on depends on the names alone."""
+    ties = [{"value": "b", "rank": 1}, {"value": "a", "rank": 2}, {"value": "c", "rank": 2}]
+    expected = [("r/b", "r/a", "u0", "left"), ("r/a", "r/c", "u0", "equal"), ("r/c", "r/b", "u0", "right")]
+    users = [{"user_id": "u0", "value": ties}, {"user_id": "u1", "value": None, "status": "draft"}]
+    with pytest.warns(UserWarning, match="left out: draft responses: 1"):
+        assert pairs_of(write("a.json", [{"id": "r", "fields": {"t": "a"}, "responses": {"order": users}}])) == expected
+    old = feedback(1, ("u0", "submitted", {"order": ties})) | {"id": "r"}
+    assert pairs_of(write("b.json", [old])) == expected
+    flat_record = ranked(["b", "a"], ["a", "b"])
+    both = [("r/b", "r/a", "u0", "left"), ("r/b", "r/a", "u1", "right")]
+    assert pairs_of(write("c.json", [flat_record])) == both
+    also_labels = flat_record | ranked("x", "y", name="mood")
+    assert pairs_of(write("d.json", [also_labels])) == both
+
+
+def test_options_of_all_records_are_compared_where_they_name_the_tasks(write, tmp_path):
+    path = write("a.json", [ranked(["b", "a"], ["b", "a"]), ranked(["b", "a"], ["a", "b"]) | {"id": "s"}])
+    words = ["aggregate", str(path), "--platform", "argilla", "--kind", "preference", "--columns", "task=value"]
+    assert main([*words, "--on-duplicate", "all", "--out", str(tmp_path / "o.csv")]) == 0
+    assert {row["task"]: row["rank"] for row in read_csv(tmp_path / "o.csv")} == {"b": "1", "a": "2"}
+    with pytest.raises(ConfigError, match=r"no such name\. Write columns={'task': 'value'}"):
+        pairs_of(path, columns={"task": "id"})
+
+
+def test_a_response_that_is_no_ranking_is_named(write):
+    bad = nested(1, order=[(ANN, [{"value": "b", "rank": 1}, {"value": "a"}])])
+    with pytest.raises(DataError, match=r"row 1, column 'responses.order\[0\]': .* is not a ranking"):
+        pairs_of(write("a.json", [bad]), field="order")
 
 
 def test_responses_with_fewer_status_are_refused(write, said):

@@ -139,6 +139,7 @@ def test_each_platform_is_recognised_from_a_file_of_its_own(write):
         "brat": ("i.ann", "T1\tPER 0 4\tAnna\n"),
         "png-masks": ("j.png", "\x89PNG"),
         "webanno": ("k.tsv", "#T_SP=a.b.Name|value\n\n#Text=Anna\n1-1\t0-4\tAnna\tPER\n"),
+        "panoptes": ("o.csv", "user_name,workflow_id,annotations,subject_ids\nann,1,[],7\n"),
     }
     write("i.txt", "Anna met Bob.")
     assert set(files) == set(PLATFORMS)

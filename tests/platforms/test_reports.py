@@ -50,9 +50,14 @@ def test_f9_an_attribute_of_a_tag_is_chosen():
     assert dict(said) == {"ann": "ripe", "bob": "raw", "cid": "ripe"}
 
 
-def test_f15_rankings_are_refused_with_a_reason():
-    with pytest.raises(DataError, match=r"the answers are rankings\. Write a row for each pair"):
+def test_f15_rankings_are_read_as_preferences(tmp_path):
+    with pytest.raises(DataError, match=r"the answers are rankings\. Read them with kind='preference'"):
         Annotations.read(report("F15") / "rank.jsonl", platform="argilla")
+    words = ["aggregate", str(report("F15") / "rank.jsonl"), "--platform", "argilla", "--kind", "preference"]
+    named = ["--columns", "task=value", "--on-duplicate", "all"]
+    assert main([*words, *named, "--out", str(tmp_path / "o.csv")]) == 0
+    ranks = {row["task"]: row["rank"] for row in read_csv(tmp_path / "o.csv")}
+    assert ranks == {"b": "1", "a": "2", "c": "3"}  # bac, bca, abc, bac
 
 
 def test_f18_a_table_of_argilla_1_is_read(said):

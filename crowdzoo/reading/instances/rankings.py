@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from crowdzoo.data.orders import parse_order
 from crowdzoo.data.rankings import Rankings, find_problems
 from crowdzoo.errors import DataError, Setting
-from crowdzoo.reading.instances.table import check_has, read_table
+from crowdzoo.reading.instances.table import Table, check_has, read_table
 from crowdzoo.reading.tables.layout import Layout
 
-COLUMNS = ("list", "annotator", "task", "rank")
+COLUMNS = ("list", "annotator", "task", "rank", "ranking")
 
 
 def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
@@ -20,7 +21,8 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
     Args:
         path: .parquet, .csv or .csv.gz with a row a task of a list: `annotator`, `task` and `rank` (a number; the
             lowest is the best, an empty cell is a task that was shown and is worse than those with a rank), and `list`
-            where an annotator has several lists. Other columns are passed over.
+            where an annotator has several lists. Or a row a list: `annotator` and `ranking`, see `parse_order`. Other
+            columns are passed over.
         layout: how the file is laid out.
 
     Raises:
@@ -32,13 +34,15 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
         if {"left", "right"} <= {*header} and "rank" not in header:
             unused = Setting("rankings")
             raise DataError(f"{name}: holds pairs (left, right), not lists in order (task, rank): leave out {unused}.")
-        check_has(name, header, ("annotator", "task", "rank"))
+        check_has(name, header, ("annotator", "ranking") if "ranking" in header else ("annotator", "task", "rank"))
 
     table = read_table(path, COLUMNS, check, layout, ("annotator", "task"))
 
     def complain(places: Sequence[int], column: str, reason: str | Callable[[Any], str]) -> None:
         table.complain(places, column, table.names(column), reason, what="rows")
 
+    if "ranking" in table.columns:
+        return _of_cells(table, complain)
     key = "list" if "list" in table.columns else "annotator"
     columns = {name: table.names(name) for name in ("task", "annotator", key)}
     for name, values in columns.items():
@@ -50,3 +54,19 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
     for row, column, reason in find_problems(task_ids, annotator_ids, list_ids, ranks):
         complain([row], key if column == "list" else column, reason)
     return Rankings.from_arrays(columns["task"], columns["annotator"], ranks, columns[key])
+
+
+def _of_cells(table: Table, complain: Callable[..., None]) -> Rankings:
+    """The rankings of a table with a row for each list."""
+    rows = list[tuple[str, str, int, int]]()
+    for number, (annotator, text) in enumerate(zip(table.names("annotator"), table.names("ranking"), strict=True)):
+        try:
+            order = parse_order(text)
+        except DataError as error:
+            complain([number], "ranking", str(error))
+            raise
+        if max(map(len, order)) > 1:
+            complain([number], "ranking", f"has ties, which only pairs can have. Leave out {Setting('rankings')}.")
+        rows += [(task, annotator, rank, number) for rank, (task,) in enumerate(order)]
+    complain(np.flatnonzero(table.names("annotator") == "").tolist(), "annotator", "is empty. Write a name.")
+    return Rankings.from_arrays(*(np.array(column) for column in zip(*rows, strict=True)))

@@ -8,6 +8,8 @@ https://docs.v1.argilla.io/en/latest/practical_guides/export_dataset.html.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from crowdzoo.data.orders import order_pairs
+from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text
@@ -48,27 +50,58 @@ def _sort(value: Any) -> str:
 
 
 def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
-    task = next((entry[key] for key in ("id", "external_id", "_server_id") if entry.get(key) is not None), None)
-    record = Record(id_text("id", task, "is missing. Give records an external_id."), _data(entry))
-    tokens = entry.get("tokens")
-    if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
-        record.tokens = [token for token in tokens if token.strip()]
-    for own, key, (who, status, value) in _responses(entry):
-        if own != question:
-            continue
-        if status not in _COUNTED:
-            record.left_out.append(f"{str(status).lower()} responses")
-            continue
-        annotator = id_text(f"{key} (user)", who, _NO_USER)
+    record = _record(entry)
+    for key, annotator, value in _answers(entry, question, record):
         if spans:
             record.answers.append((annotator, _spans(key, value)))
-            continue
-        if value is not None:
+        elif value is not None:
             labels = [text for item in _listed(value) if (text := label_text(key, item)) is not None]
             record.add(annotator, labels, "responses without a label")
     if not record.answers and not record.left_out:
         record.left_out.append(f"records without a response to '{question}'")
     return record
+
+
+def _pairs(entry: Mapping[str, Any], question: str, columns: Mapping[str, str]) -> Record:
+    """What annotators preferred: each option of a ranking to all that follow it."""
+    record = _record(entry)
+    if columns.get("task", "value") != "value":
+        known = Setting("columns", {"task": "value"})
+        raise ConfigError(f"{Setting('columns', columns)}: options of a ranking have no such name. Write {known}.")
+    before = "" if "task" in columns else f"{record.task}/"
+    for key, annotator, value in _answers(entry, question, record):
+        order = [[f"{before}{name}" for name in tier] for tier in _tiers(key, value)]
+        record.add(annotator, [*order_pairs(order)], "responses without a ranking")
+    return record
+
+
+def _tiers(key: str, value: Any) -> list[list[str]]:
+    """The options of a ranking, the best first; those of one rank together."""
+    tiers: dict[Any, list[str]] = {}
+    for place, option in enumerate(_listed(value)):
+        name, rank = (option.get("value"), option.get("rank")) if isinstance(option, dict) else (option, place)
+        if not isinstance(value, list) or not isinstance(name, str) or type(rank) is not int:
+            raise BadValue(key, value, "is not a ranking. Choose a question that is answered with one.")
+        tiers.setdefault(rank, []).append(name)
+    return [tiers[rank] for rank in sorted(tiers)]
+
+
+def _record(entry: Mapping[str, Any]) -> Record:
+    task = next((entry[key] for key in ("id", "external_id", "_server_id") if entry.get(key) is not None), None)
+    record = Record(id_text("id", task, "is missing. Give records an external_id."), _data(entry))
+    tokens = entry.get("tokens")
+    if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
+        record.tokens = [token for token in tokens if token.strip()]
+    return record
+
+
+def _answers(entry: Mapping[str, Any], question: str, record: Record) -> Iterator[tuple[str, str, Any]]:
+    """Key, annotator and value of each response that counts; the record gets what is left out."""
+    for own, key, (who, status, value) in _responses(entry):
+        if own == question and status in _COUNTED:
+            yield key, id_text(f"{key} (user)", who, _NO_USER), value
+        elif own == question:
+            record.left_out.append(f"{str(status).lower()} responses")
 
 
 def _responses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, _Response]]:
@@ -173,4 +206,5 @@ ARGILLA = Platform(
     is_own=_is_own,
     questions=_questions,
     read=_read,
+    pairs=_pairs,
 )

@@ -27,6 +27,7 @@ from crowdzoo.reading.platforms.image_entry import is_image_entry
 from crowdzoo.reading.platforms.label_studio import LABEL_STUDIO
 from crowdzoo.reading.platforms.labelbox import LABELBOX
 from crowdzoo.reading.platforms.mturk import MTURK
+from crowdzoo.reading.platforms.panoptes import PANOPTES
 from crowdzoo.reading.platforms.platform import Platform, joined_sorts
 from crowdzoo.reading.platforms.png_masks import PNG_MASKS
 from crowdzoo.reading.platforms.potato import POTATO
@@ -39,7 +40,7 @@ from crowdzoo.reading.platforms.webanno import WEBANNO
 
 _OWN = (
     LABEL_STUDIO, MTURK, SAGEMAKER, TOLOKA, PRODIGY, DOCCANO, ARGILLA, LABELBOX, POTATO, CVAT, COCO, BRAT, WEBANNO,
-    PNG_MASKS,
+    PNG_MASKS, PANOPTES,
 )  # fmt: skip
 # one of a package that is no `Platform` has no suffixes, and is refused
 PLATFORMS = Table("platform", {one.name: one for one in _OWN}, lambda one: one if one.suffixes else None)
@@ -69,7 +70,8 @@ class Export:
         kind: of the labels.
         field: name of the question that is meant; None where the export has only one of this kind. A `*` stands for the
             number of an item where an entry has several: `X*` with X1, X2 of a task each, whose columns of data such as
-            url1, url2 become url.
+            url1, url2 become url. Where an export has the answers of several groups, as of Zooniverse's workflows, the
+            group, and perhaps its version, precede the name: `10/T0`, `10.16/T0`.
         image: name a task after the file of its image, without its ending: the column of the image, or True to find
             it. None keeps the platform's own names.
         encoding: of its text, see `FileOptions`.
@@ -111,13 +113,15 @@ class Export:
             fix = "Write them as a table with the columns left, right, annotator, label (docs/platforms.md has code)."
             raise ConfigError(f"crowdzoo does not read preferences of {self.platform.title}. {fix}")
         # the preferred one first
-        sorts = ("number", "class") if labels.has_numbers else ("class", "pair", "number")
+        sorts: tuple[str, ...] = ("number", "class") if labels.has_numbers else ("class", "pair", "number")
         if labels.values or self.pairs:
             sorts = ("pair", "ranking", "class") if self.pairs else ("text", "class", "number")
         self._images: dict[str, set[str]] = {}  # name of an image -> ids of what the platform has under it
         self._items: dict[str, str] = {}  # of an entry with several: number -> question
-        self._sorts, self._field, self._image = ("spans",) if self.spans else sorts, field, image
+        self._sorts = ("spans",) if self.spans else ("regions",) if self.regions else sorts
+        self._field, self._image = field, image
         self._columns = columns or {}
+        self._kept: set[str] = set()  # groups of entries that count
         is_csv, is_text = self.platform.records is csv_records, self.platform.suffixes[0] not in _ENDINGS
         for name, value, fits in (("encoding", encoding, is_text), ("separator", separator, is_csv)):
             if value is not None and not fits:
@@ -138,7 +142,7 @@ class Export:
             ConfigError: the export does not have the field, or has several questions and no field was given.
             DataError: the export has no entries, is of another platform, or has no question of this kind.
         """
-        sorts: dict[str, str] = {}
+        of_groups: dict[str, dict[str, str]] = {}  # group of entries -> question -> sort
         bad: list[BadRow] = []
         first: Mapping[str, Any] | None = None
         for file in self.files:
@@ -154,6 +158,7 @@ class Export:
                 is_first, first = False, entry if first is None else first
                 if is_image_entry(entry) and entry["of"]:
                     self._images.setdefault(str(entry["image"]), set()).add(entry["of"])
+                sorts = of_groups.setdefault(self._group(entry), {})
                 try:
                     for name, sort in self.platform.questions(entry):
                         sorts[name] = joined_sorts(sorts.get(name, sort), sort)
@@ -166,18 +171,65 @@ class Export:
             named = Setting("image", "image")
             advice = f"Tasks are named after both. If they are one image, name tasks after its file: {named}."
             warnings.warn(f"{self.name}: {text}. {advice}", UserWarning, stacklevel=2)
+        sorts = self._of_one_group(of_groups)
         if bad and not sorts:
             raise DataError(f"{self.name}: no entry can be read.", bad)
         if first is None:
             raise DataError(f"{self.name}: holds no entries of {self.platform.title}. {self._other(self.files[0])}")
         if not sorts and (lacking := self.platform.lacking(first, "label")):
             raise DataError(f"{self.name}: has no answers{lacking}. {self.platform.menu}")
-        return self._chosen({name: sort.partition("\n")[0].replace("order", "class") for name, sort in sorts.items()})
+        sorts = {name: sort.partition("\n")[0].replace("order", "class") for name, sort in sorts.items()}
+        question = self._chosen(sorts)
+        self._warn_of_versions(question, of_groups)
+        return question
+
+    def _group(self, entry: Mapping[str, Any]) -> str:
+        return "" if self.platform.group is None else self.platform.group(entry)
+
+    def _of_one_group(self, of_groups: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+        """The questions of the group that is meant, in all its versions or in one, and their sorts.
+
+        Raises:
+            ConfigError: several groups may be meant.
+        """
+        if self.platform.group is None:
+            return dict(of_groups.get("", {}))
+        head, slash, field = (self._field or "").partition("/")
+        names = {group: group.partition(".")[0] for group in of_groups}
+        if slash and head in (*names, *names.values()):
+            self._field = field
+            kept = [group for group, name in names.items() if head in (group, name)]
+        else:
+            fits = {group: [*filter(partial(self._fits, sorts), sorts)] for group, sorts in of_groups.items()}
+            kept = [group for group in names if fits[group]] or [*names]
+            if len(several := list(dict.fromkeys(names[group] for group in kept))) > 1:
+                question = f"{several[0]}/{min(fits[kept[0]], default=self._field or 'QUESTION')}"
+                listed = f"the {self.platform.groups}s {' and '.join(several[:SHOWN])}"
+                fix = Setting("field", question)
+                raise ConfigError(f"{self.name}: has the answers of {listed}. Choose one, such as {fix}.", fix=fix)
+        self._kept = {*kept}
+        merged: dict[str, str] = {}
+        for group in kept:
+            for name, sort in of_groups[group].items():
+                merged[name] = joined_sorts(merged.get(name, sort), sort)
+        return merged
+
+    def _fits(self, sorts: Mapping[str, str], name: str) -> bool:
+        sort = sorts[name].partition("\n")[0]
+        return sort in self._sorts if self._field is None else name == self._field and self._reads(sort)
+
+    def _warn_of_versions(self, question: str, of_groups: Mapping[str, Mapping[str, str]]) -> None:
+        asked = [group for group in of_groups if group in self._kept and question in of_groups[group]]
+        if len(asked) > 1:
+            versions = f"{len(asked)} versions of its {self.platform.groups}: {', '.join(asked[:SHOWN])}"
+            advice = f"If its answers changed, choose one, such as {Setting('field', f'{asked[-1]}/{question}')}."
+            text = f"{self.name}: {question!r} was asked in {versions}. {advice}"
+            warnings.warn(text, UserWarning, stacklevel=3)
 
     def _chosen(self, sorts: Mapping[str, str]) -> str:
-        if self.regions and self._field is None:
+        if self.regions and self._field is None and self.platform.group is None:
             return ""
-        listed = ", ".join(f"'{name}'" for name in sorts) or "none"
+        listed = ", ".join([f"'{name}'" for name in sorts][:20] + ["..."] * (len(sorts) > 20)) or "none"
         if self._field is not None and "*" in self._field:
             before, _, after = self._field.partition("*")
             ends = {
@@ -188,9 +240,8 @@ class Export:
                 return self._field
         chosen = {sorts.get(name, "") for name in ([*sorts] if self._field is None else [self._field])}
         if chosen == {"ranking"} and not self.pairs:
-            rows = "" if self.platform.pairs else " Write a row for each pair of a ranking (docs/platforms.md)."
             kind = Setting("kind", "preference")
-            raise DataError(f"{self.name}: the answers are rankings.{rows} Read them with {kind}.")
+            raise DataError(f"{self.name}: the answers are rankings. Read them with {kind}.")
         if self._field is not None and self._field in sorts:
             if self._reads(sort := sorts[self._field]):
                 return self._field
@@ -208,13 +259,14 @@ class Export:
             if names:
                 shown_names = ", ".join(f"'{name}'" for name in names)
                 pattern = re.sub(r"\d+$", "*", names[0])
-                items = f" If they are items of a task: {Setting('field', pattern)}." if "*" in pattern else ""
+                is_pattern = "*" in pattern and self.platform.group is None
+                items = f" If they are items of a task: {Setting('field', pattern)}." if is_pattern else ""
                 raise ConfigError(
                     f"{self.name}: answers several questions: {shown_names}. Choose one, such as "
                     f"{Setting('field', names[0])}.{items}"
                 )
         hints = [f"'{name}'" + (f" ({_answers(sort)})" if sort in _ANSWERS else "") for name, sort in sorts.items()]
-        listed = ", ".join(hints) or "none"
+        listed = ", ".join(hints[:20] + ["..."] * (len(hints) > 20)) or "none"
         if self.platform.regions and not hints:
             listed += f". Its regions are read with {Setting('kind', 'region')}"
         what = f"has no question that is answered with {self._wanted}; the questions are: {listed}."
@@ -222,7 +274,8 @@ class Export:
 
     @property
     def _wanted(self) -> str:
-        return "spans of a text" if self.spans else "preferences" if self.pairs else "classes or numbers"
+        wanted = {self.spans: "spans of a text", self.pairs: "preferences", self.regions: "regions"}
+        return wanted.get(True, "classes or numbers")
 
     def _reads(self, sort: str) -> bool:
         """Whether a question of a sort can be read, if it is named."""
@@ -313,6 +366,9 @@ class Export:
             for number, entry in self.platform.records(file):
                 if isinstance(entry, BadRow):
                     yield entry
+                    continue
+                if self._kept and self._group(entry) not in self._kept:
+                    self.left_out[f"answers of other {self.platform.groups}s or versions"] += 1
                     continue
                 if is_image_entry(entry) and entry["of"] and len(self._images.get(str(entry["image"]), ())) > 1:
                     entry["task"] = f"{entry['of']}/{entry['image']}"

@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from html.parser import HTMLParser
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from crowdzoo.data.orders import order_pairs
 from crowdzoo.errors import BadRow, DataError, Setting
 from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.json_records import json_records
@@ -135,7 +135,7 @@ def _side(record: Record, side: str, columns: Mapping[str, str]) -> str:
 
 
 def _of_list(key: str, ranker: Any, record: Record, named: str | None) -> Iterator[tuple[str, str, str]]:
-    """Pairs of a list, best first, each on the sides that the order of the names gives, as good or bad as they are."""
+    """Pairs of a list, best first."""
     lists = [*ranker.values()] if isinstance(ranker, dict) else []
     if len(lists) != 1 or not isinstance(lists[0], list):
         raise BadValue(key, ranker, "is not one list in order. Buckets are not read as preferences.")
@@ -145,11 +145,7 @@ def _of_list(key: str, ranker: Any, record: Record, named: str | None) -> Iterat
         names = [id_text(f"{key} {name}.{named}", items.get(name, {}).get(named), "is missing.") for name in names]
     else:
         names = [f"{record.task}/{name}" for name in names]
-    places = {name: place for place, name in enumerate(sorted(names))}
-    for better, worse in combinations(names, 2):
-        low, high = sorted((better, worse))
-        left, right = (high, low) if (places[low] + places[high]) % 2 else (low, high)
-        yield left, right, "left" if left == better else "right"
+    return order_pairs([[name] for name in names])
 
 
 def _answers(

@@ -33,6 +33,9 @@ class Platform:
         regions: the regions of an entry, given the question ("": all); see `region_record`. None: it has none.
         pairs: as `read`, given the question and the columns that name what is compared ("left" and "right", of lists in
             order "task"), with answers that are `(left, right, label)`. None: its preferences are not read.
+        group: the group of an entry and its version, such as "10.16", where one file may hold the answers of several
+            projects whose questions have the same names. None: there are no groups.
+        groups: what a group is called in messages, such as "workflow".
     """
 
     name: str
@@ -46,6 +49,8 @@ class Platform:
     columns: Mapping[str, str] = field(default_factory=dict)
     regions: Callable[[Mapping[str, Any], str], Marked] | None = None
     pairs: Callable[[Mapping[str, Any], str, Mapping[str, str]], Record] | None = None
+    group: Callable[[Mapping[str, Any]], str] | None = None
+    groups: str = "group"
 
     def column(self, what: str, name: str = "") -> str:
         """How a column is called in the export: `Input.url` for "data" and "url"."""

@@ -57,6 +57,9 @@ def answer_rows(
     arrays = {ours: one_array(each) if isinstance(each, pa.ChunkedArray) else each for ours, each in columns.items()}
     rows = None
     lists = {ours for ours, each in arrays.items() if pa.types.is_list(each.type) or pa.types.is_large_list(each.type)}
+    if "ranking" in lists:  # as text, which `parse_order` reads
+        cells = arrays["ranking"].to_pylist()
+        arrays["ranking"] = pa.array(["" if cell is None else str(cell) for cell in cells], pa.large_string())
     if lists.issuperset(LISTS):
         annotators, labels = (pc.fill_null(pc.list_value_length(arrays[ours]), 0).to_numpy() for ours in LISTS)
         for row in np.flatnonzero(annotators != labels)[:1]:

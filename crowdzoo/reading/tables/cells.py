@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.data.numbers import parse_numbers, without_zeros
+from crowdzoo.data.orders import order_pairs, parse_order
 from crowdzoo.errors import BadRow, DataError, DataWarning, Setting, short_repr, unknown
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.tables.options import Rules
@@ -128,6 +129,8 @@ class CellSource(Source):
             self.void = self.inner.void
             if self.inner.by_winner:
                 self._mix_sides(batch)
+            if self.inner.by_ranking:
+                batch = self._compared(batch)
             batch = self._named(batch)
             if self.layout.annotator_separator:
                 batch = self._one_person(batch)
@@ -192,6 +195,28 @@ class CellSource(Source):
         assert names is not None
         batch.columns["left"], batch.columns["right"] = pc.if_else(left, better, worse), pc.if_else(left, worse, better)
         batch.columns["label"] = pc.if_else(left, *(pa.scalar(str(name), pa.large_string()) for name in names[:2]))
+
+    def _compared(self, batch: Batch) -> Batch:
+        """One row for each two tasks of a list in order."""
+        row, pairs, wrong = list[int](), list[tuple[str, str, str]](), dict[int, tuple[str, str, str]]()
+        for place, text in enumerate(_texts(batch.columns["ranking"]).to_pylist()):
+            try:
+                of_list = [*order_pairs(parse_order(text))]
+            except DataError as error:
+                wrong[place] = self.found["ranking"], text, str(error)
+                continue
+            row += [place] * len(of_list)
+            pairs += of_list
+        self._refuse(batch, wrong)
+        rest = {name: values for name, values in batch.columns.items() if name != "ranking"}
+        kept = _taken(replace(batch, columns=rest), np.array(row, np.int64))
+        left, right, label = zip(*pairs, strict=True) if pairs else ((), (), ())
+        classes = self.rules.names["label"]
+        assert classes is not None
+        names = dict(zip(("left", "right", "equal"), map(str, classes), strict=False))
+        columns = {"left": left, "right": right, "label": [names.get(answer, answer) for answer in label]}
+        kept.columns |= {name: pa.array(values, pa.large_string()) for name, values in columns.items()}
+        return kept
 
     def _long(self, batch: Batch) -> Batch:
         """One row a cell that is not empty."""

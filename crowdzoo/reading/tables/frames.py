@@ -137,8 +137,12 @@ def frame_source(
         columns, rows = answer_rows(columns, chosen, matched.code_names, name)
     if matched.by_winner:  # it is written anew when the sides are mixed
         columns["label"] = np.zeros(len(columns["left"]), np.int64)
+    if matched.by_ranking:  # whose pairs are made when the lists are taken apart
+        orders = pa.array([str(order) for order in columns["ranking"]], pa.large_string())
+        columns |= {"ranking": orders} | dict.fromkeys((*SIDES, "label"), np.zeros(len(orders), np.int64))
     source = array_source(columns, kind, passed, name)
-    source.by_winner, source.names, source.rows = matched.by_winner, matched.names, rows
+    source.by_winner, source.by_ranking = matched.by_winner, matched.by_ranking
+    source.names, source.rows = matched.names, rows
     source.layout, source.found, source.guessed = matched.layout, chosen, matched.guessed
     return source
 

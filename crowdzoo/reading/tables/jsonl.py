@@ -58,7 +58,7 @@ class JsonlSource(TextSource):
                 self.types[name] = whole if isinstance(value, str) else pa.float64()
             else:
                 self.expected[column] = "an integer" if column == "position" else "a string or an integer", (int, str)
-                if isinstance(value, list) and column in LISTS:  # as text, to be split or refused
+                if isinstance(value, list) and column in (*LISTS, "ranking"):  # as text, to be split or refused
                     self.expected[column] = "a list, as in the first line", (int, str, list)
                 self.types[name] = whole
 

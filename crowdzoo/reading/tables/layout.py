@@ -16,7 +16,18 @@ from crowdzoo.files.workbooks import WORKBOOK
 
 OPTIONAL = ("confidence", "timestamp", "seconds")  # columns that there need not be; one named "" is not read
 NUMBERED = ("task", *OPTIONAL)  # columns that may be named ""; a task is then named after its row
-_FIRST = ("task", "left", "right", "winner", "loser", "annotator", "label", "position", *OPTIONAL)  # of annotations
+_FIRST = (
+    "task",
+    "left",
+    "right",
+    "winner",
+    "loser",
+    "ranking",
+    "annotator",
+    "label",
+    "position",
+    *OPTIONAL,
+)  # of annotations
 _SECOND = ("task", "gold", "split", "text", "image", "features")  # columns of instances and gold
 # codecs of Python that are no encodings of files
 _NO_ENCODINGS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})

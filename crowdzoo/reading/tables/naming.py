@@ -23,6 +23,7 @@ _ALIASES = {
     "right": "right rightid righttask rightitem rightitemid itemright taskb itemb modelb optionb responseb textb",
     "winner": "winner winnerid chosen chosenid better",
     "loser": "loser loserid rejected rejectedid worse",
+    "ranking": "ranking rankings ranked order ordering orderedlist preferenceorder",
     "position": "position tokenposition tokenindex tokenid",
     "gold": "gold goldlabel goldstandard truth groundtruth true truelabel trueclass",
 }

@@ -57,7 +57,8 @@ class FrameOptions(ReadingOptions, total=False):
 
     Attributes:
         columns: our name of a column (task, annotator, label, position, confidence, timestamp, seconds; of pairs
-            left and right, or winner and loser) -> the table's name, or text such as "task=HITId,annotator=WorkerId";
+            left and right, or winner and loser, or ranking, of lists in order such as a>b=c) -> the table's name, or
+            text such as "task=HITId,annotator=WorkerId";
             "" leaves an optional column out. A column that is not given is found by our name, else by a usual name
             (`worker_id`, `item`, `answer`, ...), where that is one column alone; a `DataWarning` says so. In a file
             "task=" names tasks after the numbers of their rows, "task=topic,document" after two columns, and with

@@ -102,6 +102,7 @@ class Source:
             where `columns` names one column of the annotator, and none or several of the task; known once it is open.
         by_winner: of preferences, whether the columns found for left and right are the better task and the worse one,
             and there is none of labels; known once it is open.
+        by_ranking: of preferences, whether a row is a list of tasks in order; known once it is open.
         names: column -> names in code order that the source brings itself.
         objects: column -> what its integers stand for, where names are neither strings nor integers.
         code_names: the source's column -> names behind its codes, as `code_names` finds them.
@@ -131,7 +132,7 @@ class Source:
         self.path: Path | None = None
         self.found: dict[str, str] = {}
         self.guessed: dict[str, str] = {}
-        self.by_winner = False
+        self.by_winner = self.by_ranking = False
         self.names: dict[str, np.ndarray] = {}
         self.objects: dict[str, np.ndarray] = {}
         self.code_names: dict[str, list[str]] = {}
@@ -184,7 +185,11 @@ class Source:
         chosen = dict(self.layout.columns) | {ours: "" for ours, columns in several.items() if columns}
         parts = {ours: name for columns in several.values() for ours, name in columns.items()}
         rest = [name for name in header if name not in parts.values()]
-        theirs, self.guessed = find_columns(self.name, rest, wanted, replace(self.layout, columns=chosen), more)
+        try:
+            theirs, self.guessed = find_columns(self.name, rest, wanted, replace(self.layout, columns=chosen), more)
+        except DataError as error:
+            hint = "" if self.layout.columns else self._platform_hint(header)
+            raise DataError(f"{error} {hint}".strip()) from None
         theirs |= parts
         if self.layout.wide and (parts or of_row in theirs or chosen.get("task") == ""):
             return theirs | self._of_columns(header, [*theirs.values()])
@@ -196,6 +201,10 @@ class Source:
                     text = f"{self.name}: column '{theirs['label']}' is not read, as '{both['winner']}' is better."
                     warnings.warn(text, DataWarning, stacklevel=2)
                 return {"left": both.pop("winner"), "right": both.pop("loser"), **both}
+            lists, guessed = find_columns(self.name, header, ("ranking", "annotator", *OPTIONAL), self.layout)
+            if {"ranking", "annotator"} <= lists.keys():
+                self.by_ranking, self.guessed = True, guessed
+                return lists
         needed = wanted if self.layout.wide else self.required
         missing = [column for column in needed if column not in theirs and chosen.get(column) != ""]
         if missing:
@@ -254,6 +263,14 @@ class Source:
             f"{Setting(self.layout.option, {**row, what: rest})}; a * stands for any letters."
         )
 
+    def _platform_hint(self, header: Sequence[str]) -> str:
+        """Which platform's export a header looks like, as a sentence; "" where it is none."""
+        suffix = ".json" if self.path is not None and self.path.suffix == ".json" else ".csv"
+        for platform in PLATFORMS.values():
+            if suffix in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
+                return f"It looks like an export of {platform.title}: write {Setting('platform', platform.name)}."
+        return ""
+
     def _missing(self, missing: Sequence[str], header: Sequence[str], columns: Mapping[str, str]) -> str:
         column, used = missing[0], set(columns.values())
         message = f"{self.name}: column '{column}' is missing."
@@ -267,11 +284,8 @@ class Source:
             kind = Setting("kind", "sequence")
             return f"{message} It looks like sentences with marked spans, which are read with {kind}."
         sets = self.layout.no_label is not None  # of several labels, which wide tables have not
-        suffix = ".json" if self.path is not None and self.path.suffix == ".json" else ".csv"
-        for platform in PLATFORMS.values():
-            if suffix in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
-                named = Setting("platform", platform.name)
-                return f"{message} It looks like an export of {platform.title}: write {named}."
+        if hint := self._platform_hint(header):
+            return f"{message} {hint}"
         near = {ours: did_you_mean(ours, free, LIKENESS) for ours in missing}
         if len(missing) == 1 and near[column]:
             return f"{message}{near[column]} Rename that column to '{column}'."
@@ -316,6 +330,9 @@ class Source:
         inside = [name for name, value in getattr(self, "first", {}).items() if isinstance(value, (list, dict))]
         if inside:
             no_header = f" Answers inside {inside[0]!r} are not read: write a line for each answer."
+        if self.label_kind.has_pairs and "left" in missing:
+            lists = Setting(self.layout.option, {"ranking": "NAME", "annotator": "NAME"})
+            no_header += f" If a column holds lists in order, such as a>b=c: {lists}."
         names = Setting(self.layout.option, dict.fromkeys(missing, "NAME"))
         return f"{message} The columns are {listed}. Say which {which}: {names}.{no_header}"
 

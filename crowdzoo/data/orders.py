@@ -1,0 +1,61 @@
+"""Lists in order as text, such as a>b=c: a is better than b, and b as good as c."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from crowdzoo.errors import DataError
+
+Order = list[list[str]]  # the best first; those of one inner list are equally good
+
+
+def parse_order(text: str) -> Order:
+    """The tasks of a list in order.
+
+    Args:
+        text: "a>b=c", or a list of JSON or Python, `["a", ["b", "c"]]`, where a name holds one of these marks.
+
+    Raises:
+        DataError: it is not such a list, has fewer than two tasks, an empty name, or a task twice.
+
+    Example:
+        >>> from crowdzoo.data.orders import parse_order
+        >>> parse_order("a > b=c")
+        [['a'], ['b', 'c']]
+    """
+    tiers: list[object] = [tier.split("=") for tier in text.split(">")]
+    if text.lstrip()[:1] in ("[", "("):
+        try:
+            tiers = [*ast.literal_eval(text.strip())]
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            raise DataError('is not a list in order. Write a>b=c, or ["a", ["b", "c"]].') from None
+    order = [[*map(_name, tier)] if isinstance(tier, (list, tuple)) else [_name(tier)] for tier in tiers]
+    names = [name for tier in order for name in tier]
+    if "" in names:
+        raise DataError("has an empty name. Write the best first, as in a>b=c.")
+    if len(names) < 2:
+        raise DataError("is a list of one task: there is nothing to compare. Remove the row.")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DataError(f"has {twice[0]!r} twice. Keep one.")
+    return order
+
+
+def _name(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise DataError('holds something else than names. Write a>b=c, or ["a", ["b", "c"]].')
+    return str(value).strip()
+
+
+def order_pairs(order: Sequence[Sequence[str]]) -> Iterator[tuple[str, str, str]]:
+    """Each two tasks of a list, as left, right, and which is better ("left", "right" or "equal").
+
+    Which side a task stands on depends on the names alone, so that it says nothing of how good the task is.
+    """
+    tiers = {name: tier for tier, names in enumerate(order) for name in names}
+    names = sorted(tiers)
+    for place, first in enumerate(names):
+        for other, second in enumerate(names[place + 1 :], start=place + 1):
+            left, right = (second, first) if (place + other) % 2 else (first, second)
+            gap = tiers[left] - tiers[right]
+            yield left, right, "equal" if gap == 0 else "left" if gap < 0 else "right"

@@ -1,0 +1,212 @@
+"""Zooniverse: the CSV file of a project's or a workflow's classifications, as its server Panoptes writes it.
+
+Its columns: https://help.zooniverse.org/next-steps/data-exports. How it writes the answers to each sort of task:
+`lib/formatter/csv` of https://github.com/zooniverse/panoptes. What a mark of a drawing holds: `drawing-tools` of
+https://github.com/zooniverse/Panoptes-Front-End and, of classifiers from 2.0 on, `drawingTools` of
+https://github.com/zooniverse/front-end-monorepo.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.data.numbers import parse_number
+from crowdzoo.errors import DataError
+from crowdzoo.files.json import JsonError, parse_json
+from crowdzoo.reading.platforms import shapes
+from crowdzoo.reading.platforms.csv_records import csv_records
+from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.record import BadValue, Marked, Record, id_text, label_text
+
+_ANONYMOUS = "not-logged-in"  # name of volunteers without an account, before "-" and their hashed address
+_NO_LABEL = (None, "", "unknown answer label")  # the last where the workflow has no such answer (any longer)
+_EXPORT = "Request a new classification export."
+_FRAME = ".frame"  # between a drawing task and the number of a frame after the first
+_PLACES = ("x", "y", "x_center", "x1", "points", "pathX")  # keys of a mark, one of which each mark has
+# What a mark is -> keys that it has; the first that fits. A point has none of the last ones, which other tools have
+_FORMS = {
+    "points": {"points"}, "path": {"pathX", "pathY"}, "rectangle": {"x", "y", "width", "height"},
+    "ellipse": {"x", "y", "rx", "ry"}, "circle": {"x", "y", "r"}, "point": {"x", "y"},
+}  # fmt: skip
+_NO_POINT = {"width", "height", "radius", "spread", "rotation", "angle"}
+_point_of = getattr(shapes, "point_of", None)
+
+
+def _is_own(entry: Mapping[str, Any]) -> bool:
+    return {"user_name", "workflow_id", "annotations", "subject_ids"} <= entry.keys()
+
+
+def _group(entry: Mapping[str, Any]) -> str:
+    """Workflow and its version; that after the point says only that words changed."""
+    return f"{entry.get('workflow_id', '')}.{entry.get('workflow_version', '').partition('.')[0]}"
+
+
+def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    return ((question, sort) for question, sort, values in _answers(entry) if values)
+
+
+def _answers(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
+    """Question, sort and values of each task of a row; those of marks are passed over."""
+    tasks = _parsed(entry, "annotations")
+    if not isinstance(tasks, list):
+        raise BadValue("annotations", entry["annotations"], f"is not a list of tasks. {_EXPORT}")
+    for place, task in enumerate(tasks):
+        if not isinstance(task, dict) or not isinstance(task.get("task"), str):
+            raise BadValue(f"annotations[{place}]", task, f"is not an object with a task. {_EXPORT}")
+        if "markIndex" not in task:
+            yield from _of_task(task["task"], task.get("value"))
+
+
+def _of_task(name: str, value: Any) -> Iterator[tuple[str, str, list[Any]]]:
+    values = value if isinstance(value, list) else [] if value is None else [value]
+    objects = [each for each in values if isinstance(each, dict)]
+    if len(objects) < len(values) or not values:
+        is_number = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
+        yield name, "number" if is_number else "class", values
+    elif all("task" in each for each in objects):  # of a combination
+        for each in objects:
+            yield from _of_task(str(each["task"]), each.get("value"))
+    elif all("choice" in each for each in objects):  # of a survey
+        yield name, "class", [each["choice"] for each in objects]
+        for each in objects:
+            answers = each.get("answers")
+            for question, answer in answers.items() if isinstance(answers, dict) else ():
+                more = answer if isinstance(answer, list) else [answer]
+                yield f"{name}.{each['choice']}.{question}", "other", more
+    elif any({"select_label", "option"} & each.keys() for each in objects):  # of menus
+        for place, each in enumerate(objects):
+            menu = name if len(objects) == 1 else f"{name}.{each.get('select_label') or place}"
+            yield menu, "class", [each.get("label", each.get("value"))]
+    elif any(key in each for each in objects for key in _PLACES):
+        frames = dict[int, list[Any]]()
+        for each in objects:
+            frames.setdefault(each["frame"] if type(each.get("frame")) is int else 0, []).append(each)
+        for frame, marks in frames.items():
+            yield f"{name}{_FRAME}{frame}" if frame else name, "regions", marks
+    else:
+        yield name, "other", values
+
+
+def _parsed(entry: Mapping[str, Any], column: str) -> Any:
+    try:
+        return parse_json(entry.get(column) or "{}", constants=True)
+    except JsonError as error:
+        raise BadValue(column, entry[column], f"{error}. {_EXPORT}") from None
+
+
+def _record(entry: Mapping[str, Any]) -> Record:
+    """The subject, with what its uploader said of it; of several, later ones have their number behind the columns."""
+    subjects = _parsed(entry, "subject_data")
+    if not isinstance(subjects, dict) or not all(isinstance(about, dict) for about in subjects.values()):
+        raise BadValue("subject_data", entry["subject_data"], f"is not an object for each subject. {_EXPORT}")
+    data = {
+        f"{name}{number}" if number > 1 else name: value
+        for number, about in enumerate(subjects.values(), start=1)
+        for name, value in about.items()
+        if name != "retired"
+    }
+    return Record(id_text("subject_ids", entry.get("subject_ids"), f"is missing. {_EXPORT}"), data)
+
+
+def _about(entry: Mapping[str, Any]) -> tuple[str | None, float | None, str | None, Sequence[Any]]:
+    """Who classified (None: as gold), the seconds that it took, when, and the sizes of the images."""
+    who, address, about = entry.get("user_name"), entry.get("user_ip"), _parsed(entry, "metadata")
+    if who in (None, "", _ANONYMOUS):
+        who = f"{_ANONYMOUS}-{address}" if address else None
+    annotator = id_text("user_name", who, "is missing, and so is user_ip. Keep one of these columns.")
+    about = about if isinstance(about, dict) else {}
+    start, end = (parse_number("timestamp", str(about.get(key))) for key in ("started_at", "finished_at"))
+    seconds = end - start if start is not None and end is not None and end >= start else None
+    sizes = about.get("subject_dimensions")
+    is_gold = entry.get("gold_standard", "").casefold() in ("true", "t")
+    return (None if is_gold else annotator), seconds, entry.get("created_at"), sizes if isinstance(sizes, list) else ()
+
+
+def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
+    record, (who, seconds, time, _) = _record(entry), _about(entry)
+    answers = [values for name, _, values in _answers(entry) if name == question]
+    if not answers:
+        record.left_out.append(f"classifications that were not asked '{question}'")
+        return record
+    values = [value for values in answers for value in values if value not in _NO_LABEL]
+    labels = [text for value in values if (text := label_text(f"annotations.{question}", value)) is not None]
+    record.add(who, labels, f"classifications without an answer to '{question}'", seconds, time)
+    return record
+
+
+def _regions(entry: Mapping[str, Any], question: str) -> Marked:
+    """What a volunteer drew on one frame of a subject; nothing, where the task was asked and has no marks."""
+    record, (who, seconds, time, sizes) = _record(entry), _about(entry)
+    task, _, frame = question.partition(_FRAME)
+    answers = [(name, values) for name, _, values in _answers(entry) if name.partition(_FRAME)[0] == task]
+    marks = [mark for name, values in answers if name == question for mark in values]
+    size = sizes[int(frame or 0)] if int(frame or 0) < len(sizes) else None
+    if not answers:
+        record.left_out.append(f"classifications that were not asked '{task}'")
+        return record, (), ()
+    if not isinstance(size, dict) or not all(size.get(key) for key in ("naturalHeight", "naturalWidth")):
+        record.left_out.append("drawings on images whose size the export does not say")
+        return record, (), ()
+    if not all(isinstance(mark, dict) for mark in marks):
+        raise BadValue(f"annotations.{question}", marks, "is not a drawing. Choose a drawing task.")
+    pixels = [size["naturalHeight"], size["naturalWidth"]]
+    drawn = [mark for mark in marks if _form(mark)]
+    record.left_out += ["lines and other marks that are not regions"] * (len(marks) - len(drawn))
+    record.left_out += ["answers about marks"] * sum(bool(mark.get("details")) for mark in drawn)
+    return record, pixels, [(who, map(partial(_region, pixels), drawn), seconds, time)]
+
+
+def _form(mark: Mapping[str, Any]) -> str:
+    """What a mark is, a key of `_FORMS`; "" for one that is not a region."""
+    keys = {key.removesuffix("_center") for key in mark}
+    if "displayTime" in mark or mark.get("closed") is False:
+        return ""
+    form = next((form for form, needed in _FORMS.items() if needed <= keys), "")
+    return "" if form == "point" and (_point_of is None or keys & _NO_POINT) else form
+
+
+def _region(size: Sequence[int], mark: Mapping[str, Any]) -> dict[str, Any]:
+    """A region in pixels, of which what lies outside of the image is cut off."""
+    form, is_new = _form(mark), "toolIndex" in mark  # of classifiers from 2.0 on
+    label = str(mark.get("tool_label") or f"tool {mark.get('toolIndex', mark.get('tool'))}")
+    if form == "point" and _point_of is not None:
+        return dict(_point_of(mark["x"], mark["y"], label))
+    with shapes.named(label, mark):
+        drawn: dict[str, Any]
+        if form in ("points", "path"):
+            points = [(point["x"], point["y"]) for point in mark.get("points", ())]
+            path = np.array(points or [*zip(mark["pathX"], mark["pathY"], strict=True)], np.float64)
+            if len(path) < 3:
+                raise DataError("has fewer than three points. Leave it out.")
+            return {"category": label, **shapes._turned(path, path[0], 0.0, size)}
+        place = np.array([mark[f"{key}_center"] if f"{key}_center" in mark else mark[key] for key in "xy"], np.float64)
+        angle = float(mark.get("angle") or 0)
+        if form == "rectangle":
+            sides = np.array([mark["width"], mark["height"]], np.float64)
+            place -= sides / 2 if "x_center" in mark else 0
+            if angle % 360 == 0:
+                place, last = np.clip([place, place + sides], 0, size[::-1])
+                sides = last - place
+            drawn = shapes.box(place, sides, size, angle, (0.5, 0.5))
+        else:
+            radii = [mark["rx"], mark["ry"]] if form == "ellipse" else [mark["r"]] * 2
+            drawn = shapes.ellipse(place, radii, size, angle if is_new else -angle)  # the old one: against the clock
+    return {"category": label, **drawn}
+
+
+PANOPTES = Platform(
+    name="panoptes",
+    title="Zooniverse",
+    suffixes=(".csv",),
+    menu="On the page Data Exports of the project's Lab request a classification or workflow export.",
+    records=csv_records,
+    is_own=_is_own,
+    questions=_questions,
+    read=_read,
+    columns={"task": "subject_ids", "annotator": "user_name"},
+    regions=_regions,
+    group=_group,
+    groups="workflow",
+)
