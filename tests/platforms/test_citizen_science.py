@@ -19,7 +19,6 @@ from scipy.stats import spearmanr
 from crowdzoo import Annotations
 from crowdzoo.aggregation import create
 from crowdzoo.commands.main import main
-from crowdzoo.reading.platforms import shapes
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 SUBJECTS, VOLUNTEERS, ANONYMOUS, EACH = 3000, 200, 60, 6
@@ -157,8 +156,6 @@ def found_of(marked, centres):
 @pytest.mark.parametrize("field", ["T2", "T3"])
 def test_drawings_come_to_the_true_places(project, field):
     pytest.importorskip("pycocotools")
-    if field == "T3" and not hasattr(shapes, "point_of"):
-        pytest.skip("regions cannot be points")
     crowd = Annotations.read(project.path, platform="panoptes", kind="region", field=field)
     result = create("objects", kind="region").fit(crowd)
     consensus = dict(zip((np.asarray(result.tasks).astype(int) - 9000).tolist(), result.marked, strict=True))

@@ -11,7 +11,6 @@ from csv_files import read_csv
 from crowdzoo import Annotations
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.reading.platforms import shapes
 
 # of Formatter::Csv::Classification in lib/formatter/csv/classification.rb of Panoptes
 HEAD = ["classification_id", "user_name", "user_id", "user_ip", "workflow_id", "workflow_name", "workflow_version",
@@ -319,10 +318,6 @@ def test_a_mark_that_is_no_region_is_named_with_its_place(classifications):
         drawn(path)
 
 
-def test_points_are_read_once_regions_can_be_points(classifications):
+def test_points_are_read(classifications):
     path = classifications(row(1, "ann", task("T0", [mark(x=3, y=4), mark(x=1, y=1, width=2, height=2)])))
-    if hasattr(shapes, "point_of"):
-        assert [region.shape for region in drawn(path)[1, "ann"].regions] == [(3, 4), (1, 1, 2, 2)]
-        return
-    with pytest.warns(UserWarning, match="lines and other marks that are not regions: 1"):
-        assert [region.shape for region in drawn(path)[1, "ann"].regions] == [(1, 1, 2, 2)]
+    assert [region.shape for region in drawn(path)[1, "ann"].regions] == [(3, 4), (1, 1, 2, 2)]

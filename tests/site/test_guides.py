@@ -260,7 +260,7 @@ def test_the_python_lines_of_quality_run():
     python = [
         block for block in indented(text_of("quality.md")) if "quality." in block and "crowdzoo quality" not in block
     ]
-    assert len(python) == 3
+    assert len(python) == 4
     for block in python:
         exec(block, names)
     assert names["redo"].shape == (30,)

@@ -31,7 +31,6 @@ _FORMS = {
     "ellipse": {"x", "y", "rx", "ry"}, "circle": {"x", "y", "r"}, "point": {"x", "y"},
 }  # fmt: skip
 _NO_POINT = {"width", "height", "radius", "spread", "rotation", "angle"}
-_point_of = getattr(shapes, "point_of", None)
 
 
 def _is_own(entry: Mapping[str, Any]) -> bool:
@@ -164,15 +163,15 @@ def _form(mark: Mapping[str, Any]) -> str:
     if "displayTime" in mark or mark.get("closed") is False:
         return ""
     form = next((form for form, needed in _FORMS.items() if needed <= keys), "")
-    return "" if form == "point" and (_point_of is None or keys & _NO_POINT) else form
+    return "" if form == "point" and keys & _NO_POINT else form
 
 
 def _region(size: Sequence[int], mark: Mapping[str, Any]) -> dict[str, Any]:
     """A region in pixels, of which what lies outside of the image is cut off."""
     form, is_new = _form(mark), "toolIndex" in mark  # of classifiers from 2.0 on
     label = str(mark.get("tool_label") or f"tool {mark.get('toolIndex', mark.get('tool'))}")
-    if form == "point" and _point_of is not None:
-        return dict(_point_of(mark["x"], mark["y"], label))
+    if form == "point":
+        return dict(shapes.point_of(mark["x"], mark["y"], label))
     with shapes.named(label, mark):
         drawn: dict[str, Any]
         if form in ("points", "path"):
