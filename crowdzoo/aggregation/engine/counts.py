@@ -81,6 +81,11 @@ class Counts(Additive):
         return self.table.transpose(0, 2, 1)
 
     @property
+    def facts(self) -> dict[str, NDArray[np.float64]]:
+        """What a result keeps of them, by the names of its attributes."""
+        return {"counts": self.confusions, "class_counts": self.classes}
+
+    @property
     def num_annotators(self) -> int:
         """R."""
         return len(self.table)
