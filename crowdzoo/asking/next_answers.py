@@ -90,7 +90,8 @@ def next_answers(
     if questions is None:
         raise DataError(f"next_answers does not know what to ask about {kind.title}.")
     if result is None:
-        result = kind.aggregation.create(seed=seed).fit(annotations)
+        aggregator: Any = kind.aggregation.create(seed=seed)
+        result = aggregator.fit(annotations)
     skills = questions.skills(result, slice(None))
     if skills is None:
         raise DataError(f"next_answers: {result.method} does not know the annotators. Use {questions.methods}.")

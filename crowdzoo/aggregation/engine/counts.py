@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import iadd
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +82,7 @@ class Counts(Additive):
         return self.table.transpose(0, 2, 1)
 
     @property
-    def facts(self) -> dict[str, NDArray[np.float64]]:
+    def facts(self) -> dict[str, Any]:
         """What a result keeps of them, by the names of its attributes."""
         return {"counts": self.confusions, "class_counts": self.classes}
 

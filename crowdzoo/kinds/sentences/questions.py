@@ -52,8 +52,9 @@ class SpanQuestions(Questions[SequenceAggregation]):
     def answers(self, crowd: Annotations) -> tuple[Codes, Codes, Codes]:
         """See `Questions.answers`; an answer is all tags of a sentence."""
         table = annotations_of(crowd)
-        order = np.lexsort((table.positions, table.annotator_ids, table.task_ids))
-        begins = np.flatnonzero(np.asarray(table.positions)[order] == 0)
+        positions = np.asarray(table.positions)
+        order = np.lexsort((positions, table.annotator_ids, table.task_ids))
+        begins = np.flatnonzero(positions[order] == 0)
         codes: dict[bytes, int] = {}
         tags = np.split(table.labels[order], begins[1:])
         answers = np.array([codes.setdefault(each.tobytes(), len(codes)) for each in tags], np.int64)
