@@ -20,6 +20,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind
+from crowdzoo.kinds.kind import EXPORT_OPTIONS
 from crowdzoo.kinds.questions import annotations_of, pooled
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.counted_once import counted_once
@@ -27,6 +28,7 @@ from crowdzoo.quality.first_round import PER_TASK, first_annotations, first_pair
 from crowdzoo.quality.model_agreement import codes_of
 from crowdzoo.quality.next_annotation import ALTERNATIVES, SURE, class_gains, next_questions
 from crowdzoo.quality.settled import WORTH, can_be_settled, settlement, with_range, worth_asking
+from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -44,9 +46,8 @@ NEVER_STOPS = "not known here: some tasks are never sure; stop when a batch adds
 ENDINGS = (".csv", ".json")
 Asked = tuple[tuple[Any, ...], Any, float, float]  # names of the task or of both sides, of the annotator; gain, cost
 BUDGET = 100.0
-BATCH = (
-    r'^(task|left,right),annotator,gain,cost$|^\[\s+{\s+"data": {.*"annotators": \['  # how a file of questions begins
-)
+# how a file of questions begins
+BATCH = r'^(task|left,right),annotator,gain,cost$|^\[\s+{\s+"data": {.*"annotators": \['
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -75,7 +76,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--sure P": "classes: do not ask about tasks whose label is settled with this probability, either. Other "
         "kinds, people and models: do not ask about tasks with two answers or more that are this sure "
         f"(default {SURE:g}): sentences by each tag; ratings by the share of the estimates' variance without error; "
-        "regions also by the mean Dice coefficient of two answers; preferences: pairs whose order is",
+        "regions also by the mean Dice coefficient of two answers; preferences: tasks whose rank is",
     }
     add_options(command, sure, type=number(0, 1))
     questions = group(command, "number and cost of questions")
@@ -190,11 +191,8 @@ def run(arguments: argparse.Namespace) -> None:
         )
     from crowdzoo.quality import camps_of, data_notes
 
-    skills = pooled(
-        skills,
-        questions.weights(result),
-        None if arguments.prior is None else _earlier(arguments.prior, result, questions),
-    )
+    earlier = None if arguments.prior is None else _earlier(arguments.prior, result, questions)
+    skills = pooled(skills, questions.weights(result), earlier)
     cells = skills[0].size
     if mixed is not None:
         skills = replace(mixed, aggregation=replace(result, confusions=skills)).next_confusions
@@ -258,23 +256,24 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         tasks = [(_plain(table.tasks[task]),) for task in found.tasks]
     asked = list(zip(tasks, map(_plain, table.annotators[found.annotators]), found.gains, found.costs, strict=True))
-    if arguments.out is not None:
-        _write(arguments.out, asked, kind, instances)
-        rows.append(("questions written to", str(arguments.out)))
     noted: tuple[str, ...] = ()
     if kind.labels.one_class:
         noted = data_notes(everybody, result.method, models_named=known is not None and known.sources is not None)
         if mixed is None and camps_of(everybody, seed=arguments.seed) is not None:
             noted = (CAMPS, *noted)
     rows += [("note", note) for note in dict.fromkeys((*result.notes, *noted))]
-    print_table(f"next, by {result.method}", ("", ""), rows)
-    if arguments.out is None:
-        _show(asked, kind)
+    _hand_out(arguments, kind, asked, instances, f"next, by {result.method}", rows)
 
 
-def _show(asked: list[Asked], kind: Kind) -> None:
-    """Prints the first questions."""
-    if not asked:
+def _hand_out(
+    arguments: argparse.Namespace, kind: Kind, asked: list[Asked], instances: Instances | None, title: str, rows: Any
+) -> None:
+    """Writes the questions to --out, or prints the first ones, after a table of facts."""
+    if arguments.out is not None:
+        _write(arguments.out, asked, kind, instances)
+        rows = [*rows, ("questions written to", str(arguments.out))]
+    print_table(title, ("", ""), rows)
+    if arguments.out is not None or not asked:
         return
     print()
     shown = [(*map(str, task), str(who), f"{gain:.4f}", f"{cost:g}") for task, who, gain, cost in asked[:10]]
@@ -306,7 +305,6 @@ def _plan(arguments: argparse.Namespace, kind: Kind, instances: Instances) -> No
     rows = [
         ("pairs of tasks" if kind.labels.has_pairs else "tasks", f"{len(names):,}"),
         ("of them asked about", f"{len(np.unique(found.tasks)):,}"),
-        ("annotators", f"{len(people):,}"),
         ("questions", f"{len(found.tasks):,}"),
         ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
         ("questions per annotator", f"{loads.min():g} to {loads.max():g}"),
@@ -316,16 +314,8 @@ def _plan(arguments: argparse.Namespace, kind: Kind, instances: Instances) -> No
     if len(shared) and not shared.min():
         note = "some annotators share no task: raise --budget or --per-task, or ask fewer annotators first"
         rows.append(("note", note))
-    asked = [
-        (names[task], people[who], 0.0, cost)
-        for task, who, cost in zip(found.tasks, found.annotators, found.costs, strict=True)
-    ]
-    if arguments.out is not None:
-        _write(arguments.out, asked, kind, instances)
-        rows.append(("questions written to", str(arguments.out)))
-    print_table("a first round", ("", ""), rows)
-    if arguments.out is None:
-        _show(asked, kind)
+    columns = [names[task] for task in found.tasks], [people[who] for who in found.annotators], found.gains, found.costs
+    _hand_out(arguments, kind, list(zip(*columns, strict=True)), instances, "a first round", rows)
 
 
 def _has_gold(arguments: argparse.Namespace, crowd: Annotations) -> np.ndarray:
@@ -454,7 +444,8 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
         options.refuse(arguments, ("annotator_table", "accepted", "worth", "target"), f"--kind {kind.name}")
     of_labels = ("method", "settings", "prior", "sure", "accepted", "worth", "target")
     if arguments.first:
-        options.refuse(arguments, (*of_labels, "instances", "new", "annotator_table", "gold_sample"), "--first")
+        of_answers = (*ROW_OPTIONS, *EXPORT_OPTIONS, *("only", "exclude", "rename", "columns", "instances", "new"))
+        options.refuse(arguments, (*of_labels, *of_answers, "annotator_table", "gold_sample"), "--first", "error")
         if arguments.annotators is None:
             raise ConfigError("--first: add --annotators A,B,…, who answers.")
         if kind.labels.has_pairs:
