@@ -79,11 +79,14 @@ def next_answers(
     people = np.arange(table.num_annotators) if annotators is None else np.asarray(annotators, np.int64)
     limits: dict[str, Any] = {"per_annotator": per_annotator, "costs": costs, "budget": budget}
     if not len(table):
-        pairs = first_pairs(table.num_tasks, number, seed) if kind.labels.has_pairs else None
-        tasks = table.num_tasks if pairs is None else len(pairs)
+        pairs, each = None, per_task or PER_TASK
         if costs is not None:
             limits["costs"] = np.asarray(costs)[people]
-        plan = first_annotations(tasks, len(people), number, per_task=per_task or PER_TASK, seed=seed, **limits)
+        if kind.labels.has_pairs:  # as many as can be answered, so that they link the tasks
+            most = number if budget is None else min(number, budget / np.mean(1 if costs is None else limits["costs"]))
+            pairs = first_pairs(table.num_tasks, max(1, int(most / min(each, len(people)))), seed)
+        tasks = table.num_tasks if pairs is None else len(pairs)
+        plan = first_annotations(tasks, len(people), number, per_task=each, seed=seed, **limits)
         plan = replace(plan, annotators=people[plan.annotators])
         return plan if pairs is None else replace(plan, tasks=pairs[plan.tasks, 0], rights=pairs[plan.tasks, 1])
     questions = kind.questions

@@ -299,6 +299,8 @@ def _plan(arguments: argparse.Namespace, kind: Kind, instances: Instances) -> No
         len(names), len(people), per_task=per_task, per_annotator=arguments.per_annotator, gold=gold, costs=costs,
         budget=arguments.budget, seed=arguments.seed,
     )  # fmt: skip
+    if not len(found.tasks):
+        raise ConfigError(f"--budget {arguments.budget:g}: is less than the answers to one task cost (--per-task).")
     answers = np.zeros((len(names), len(people)))
     answers[found.tasks, found.annotators] = 1
     loads, shared = answers.sum(axis=0), (answers.T @ answers)[np.triu_indices(len(people), 1)]

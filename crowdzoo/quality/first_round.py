@@ -67,7 +67,7 @@ def first_annotations(
     load, together = np.zeros(num_annotators), np.zeros((num_annotators, num_annotators))
     who_by_task: dict[int, list[int]] = {}
     gold_tasks, others = rng.permutation(np.flatnonzero(known)), rng.permutation(np.flatnonzero(~known))
-    share = min(most, left / price.mean(), num_annotators * limit, answers * len(others) or np.inf) / num_annotators
+    share = min(most, left / price.mean(), num_annotators * limit, answers * len(others)) / num_annotators
     each = min(len(gold_tasks), max(1, round(GOLD_SHARE * share)))
     for turn, annotator in np.ndindex(each, num_annotators):
         if load.sum() >= most or load[annotator] >= limit or price[annotator] > left:

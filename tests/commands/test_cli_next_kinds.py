@@ -104,6 +104,8 @@ def test_the_first_round_gives_equal_loads_and_shares_tasks(capsys):
     ("words", "message"),
     [
         (("texts.csv", "--first"), "--first: add --annotators"),
+        (("texts.csv", "--first", "--annotators", "a,b", "--budget", 1), "--budget 1: is less than the answers to one"),
+        (("texts.csv", "--first", "--annotators", "a,b", "--columns", "task=x"), "--columns does not go with --first"),
         (("texts.csv", "--first", "--annotators", "a,b", "--sure", 0.5), "--sure does not go with --first"),
         (("texts.csv", "--first", "--annotators", "a", "--prior", "x"), "--prior does not go with --first"),
         (("texts.csv", "--first", "--annotators", "a", "--kind", "preference", "--gold", "texts.csv"), "--gold"),

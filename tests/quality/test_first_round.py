@@ -82,5 +82,11 @@ def test_without_answers_next_answers_is_a_plan():
     assert len(found.tasks) == 30
     pairs = Annotations.from_arrays([], [], [], right=[], tasks=range(8), annotators=["ann", "bob"], kind="preference")
     found = next_answers(pairs, 16)
-    assert (found.tasks != found.rights).all()
     assert len(found.tasks) == 16
+    linked = {0}
+    for _ in range(8):  # two answers to each of the eight pairs of a cycle
+        linked |= {task for pair in zip(found.tasks.tolist(), found.rights.tolist(), strict=True) for task in pair
+                   if linked & {*pair}}  # fmt: skip
+    assert linked == {*range(8)}
+    assert len(next_answers(pairs, 99, budget=7, costs=[1, 1]).tasks) == 6  # whole pairs
+    assert len(first_annotations(5, 2, gold=[True] * 5).tasks) == 2
