@@ -46,8 +46,8 @@ class Aggregation(Result):
     """One answer per task out of many annotators' answers, and what was learnt about the annotators.
 
     `to_parquet` writes `tasks.parquet` (task, label, probability, annotations, posteriors as a list in the order of the
-    classes), `annotators.parquet` (annotator, annotations, accuracy, confusion and counts as lists of rows `[true][said]`) and
-    `summary.json`. `annotator_frame` has `accuracy` where there are confusions and a class prior.
+    classes), `annotators.parquet` (annotator, annotations, accuracy, confusion and counts as lists of rows
+    `[true][said]`) and `summary.json`. `annotator_frame` has `accuracy` where there are confusions and a class prior.
 
     With N tasks, R annotators, K classes:
 

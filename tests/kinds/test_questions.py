@@ -108,6 +108,15 @@ def test_a_pair_that_everybody_has_compared_is_not_asked_again():
     assert found.annotators.tolist() == [1]
 
 
+def test_groups_that_no_comparison_links_stay_apart_and_new_tasks_join():
+    left, right = [0, 1, 0, 3, 4, 3], [1, 2, 2, 4, 5, 5]
+    crowd = Annotations.from_arrays(left, [0] * 6, ["left"] * 6, right=right, kind="preference", annotators=[0, 1, 2],
+                                    tasks=range(7))  # fmt: skip
+    found = next_answers(crowd, 30, result=BradleyTerry().fit(crowd), sure=1.0)
+    pairs = {tuple(sorted(pair)) for pair in zip(found.tasks.tolist(), found.rights.tolist(), strict=True)}
+    assert pairs == {*zip(left, right, strict=True)} | {(task, 6) for task in range(6)}
+
+
 def test_who_compares_at_random_is_not_asked():
     crowd = preferences()
     result = AnnotatorBradleyTerry().fit(crowd)

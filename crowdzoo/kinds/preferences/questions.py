@@ -34,7 +34,8 @@ class PreferenceQuestions(Questions[PreferenceAggregation]):
         Pairs are chosen one after the other: each is the one that reduces the sum of the standard errors of all scores
         most, given those before it, where a usual annotator answers. An answer with information w on the difference
         d = s_i - s_j takes w u u' / (1 + w d'u) off the covariance C, with u = C d (a rank-one update); the sum of
-        standard errors falls by half of what each variance loses over its standard error, to first order.
+        standard errors falls by half of what each variance loses over its standard error, to first order. Two groups of
+        tasks that no comparison links are not compared with each other.
         """
         size, tasks = crowd.num_tasks, np.sort(np.argsort(result.annotations_per_task, kind="stable")[:MOST_TASKS])
         covariance, gap = (
@@ -46,7 +47,9 @@ class PreferenceQuestions(Questions[PreferenceAggregation]):
         answers = np.unique(np.stack([low * size + high, crowd.annotator_ids]), axis=1)
         pairs, counts = np.unique(answers[0], return_counts=True)
         everybody = np.isin(tasks[:, None] * size + tasks, pairs[counts >= crowd.num_annotators])
-        possible = np.triu(~(everybody | (sure[tasks][:, None] & sure[tasks])), 1)
+        groups, compared = result.groups[tasks], result.annotations_per_task[tasks] > 0
+        apart = (groups[:, None] != groups) & compared[:, None] & compared  # such as arguments on two topics
+        possible = np.triu(~(everybody | apart | (sure[tasks][:, None] & sure[tasks])), 1)
         chosen = np.zeros((min(SPARE * number + FEW, MOST_PAIRS, int(possible.sum())), 2), np.int64)
         facts = np.zeros((len(chosen), 3))  # gap of a pair, variance of it, half of all variances' slopes
         for row in range(len(chosen)):
