@@ -444,6 +444,8 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
         raise ConfigError(f"--kind {kind.name}: crowdzoo next does not know what to ask about {kind.title}.")
     if not kind.labels.one_class:
         options.refuse(arguments, ("annotator_table", "accepted", "worth", "target"), f"--kind {kind.name}")
+    if kind.labels.has_positions and arguments.instances is not None:
+        raise ConfigError(f"{arguments.instances}: sentences are in the file of annotations; leave this file out.")
     of_labels = ("method", "settings", "prior", "sure", "accepted", "worth", "target")
     if arguments.first:
         of_answers = (*ROW_OPTIONS, *EXPORT_OPTIONS, *("only", "exclude", "rename", "columns", "instances", "new"))

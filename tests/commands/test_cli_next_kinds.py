@@ -78,6 +78,10 @@ def test_the_sentence_that_annotators_contradict_each_other_on_is_asked_about(ca
     assert run(*words, "--new", "zoe", "--annotators", "zoe") == 0
     assert {row["annotator"] for row in read_csv("b.csv")} == {"zoe"}
     capsys.readouterr()
+    with open("spans.jsonl", "a") as file:
+        file.write(json.dumps({"task": "y", "text": TEXT}) + "\n")  # a sentence that nobody has answered
+    assert run(*words, "--annotators", "a", "--force") == 0
+    assert read_csv("b.csv")[0]["task"] == "y"
     assert run(*words, "--method", "span-majority-vote") == 4
     assert "take bsc-seq, hmm-crowd or dawid-skene" in capsys.readouterr().err
 
@@ -118,6 +122,7 @@ def test_the_first_round_gives_equal_loads_and_shares_tasks(capsys):
             "leave it out with --kind sequence",
         ),
         (("ratings.csv", "--gold", "texts.csv"), "or --first"),
+        (("spans.jsonl", "texts.csv", "--kind", "sequence"), "texts.csv: sentences are in the file of annotations"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words, message, capsys):
