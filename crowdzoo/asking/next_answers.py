@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
@@ -79,11 +79,16 @@ def next_answers(
     people = np.arange(table.num_annotators) if annotators is None else np.asarray(annotators, np.int64)
     limits: dict[str, Any] = {"per_annotator": per_annotator, "costs": costs, "budget": budget}
     if not len(table):
-        pairs, each = None, per_task or PER_TASK
+        pairs: NDArray[np.int64] | None = None
+        each = per_task or PER_TASK
         if costs is not None:
             limits["costs"] = np.asarray(costs)[people]
         if kind.labels.has_pairs:  # as many as can be answered, so that they link the tasks
-            most = number if budget is None else min(number, budget / np.mean(1 if costs is None else limits["costs"]))
+            most = (
+                number
+                if budget is None
+                else min(number, budget / float(np.mean(1 if costs is None else limits["costs"])))
+            )
             pairs = first_pairs(table.num_tasks, max(1, int(most / min(each, len(people)))), seed)
         tasks = table.num_tasks if pairs is None else len(pairs)
         plan = first_annotations(tasks, len(people), number, per_task=each, seed=seed, **limits)

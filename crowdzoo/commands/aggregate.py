@@ -97,7 +97,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "and classes, by their names, and its tasks are not aggregated again (robust, dawid-skene, "
         "hierarchical-dawid-skene, ibcc)",
     }
-    add_options(group(command, options.CLASSES), prior, type=path)
+    add_options(group(command, options.CLASSES), prior, type=path, dest="earlier")
     rankings = {
         "--rankings": "with --kind preference: the file holds lists in order, columns annotator, task, rank (1 is the "
         "best; empty: below all ranks), and list where an annotator has several (method plackett-luce; others compare "
@@ -106,11 +106,11 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_options(group(command, "preference"), rankings, action="store_true", default=None)
     endings = tuple(f".{ending}" for ending in TABLE_FORMATS)
     outputs = Output("out", "--out", is_result, folder=True, unless=endings), options.REJECTS
-    options.add_outputs(command, ("annotations", "gold", "annotator_table", "prior"), *outputs)
+    options.add_outputs(command, ("annotations", "gold", "annotator_table", "earlier"), *outputs)
 
 
 # Options that several labels per task do not go with
-NOT_MULTI_LABEL = ("classes", "wide", "accept_error", "ordered", "prior")
+NOT_MULTI_LABEL = ("classes", "wide", "accept_error", "ordered", "earlier")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -136,7 +136,7 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--accept-error is for classes; leave it out with --kind {kind.name}.")
         reason = "--accept-error, which tests labels that were made without the gold"
         options.refuse(arguments, ("use_gold", "calibrate"), reason)
-    if arguments.prior is not None and not kind.labels.one_class:
+    if arguments.earlier is not None and not kind.labels.one_class:
         raise ConfigError(f"--prior is for classes; leave it out with --kind {kind.name}.")
     settings = options.given(arguments, (*kind.options.scale, "max_iter", "tol")) | options.settings_of(
         arguments.settings
@@ -149,10 +149,10 @@ def run(arguments: argparse.Namespace) -> None:
         return
     aggregator = kind.aggregation.create(arguments.method, seed=arguments.seed, **settings)
     known: dict[str, Any] = {}
-    if arguments.prior is not None:
+    if arguments.earlier is not None:
         from crowdzoo.aggregation import Aggregation
 
-        known["prior"] = Aggregation.from_parquet(arguments.prior)
+        known["prior"] = Aggregation.from_parquet(arguments.earlier)
     crowd, gold = _read(arguments, kind, known.get("prior"))
     known |= kind.aggregation.fit_options(gold, bool(arguments.use_gold), bool(arguments.calibrate))
     result = fitted(aggregator, crowd, **known)
@@ -235,7 +235,7 @@ def _others(arguments: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 # Options that a table of annotators does not go with
-NOT_MIXED = ("multi_label", "rankings", "use_gold", "prior")
+NOT_MIXED = ("multi_label", "rankings", "use_gold", "earlier")
 
 
 def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:

@@ -71,7 +71,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--prior DIR": "an earlier result of crowdzoo aggregate with the same classes: what it knows of annotators "
         "counts in addition to their annotations here",
     }
-    add_options(command, prior, type=path)
+    add_options(command, prior, type=path, dest="earlier")
     sure = {
         "--sure P": "classes: do not ask about tasks whose label is settled with this probability, either. Other "
         "kinds, people and models: do not ask about tasks with two answers or more that are this sure "
@@ -132,7 +132,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_options(group(command, options.CLASSES), accepted, type=path)
     options.add_worth(command, "asked about", ": with it, no further question is asked")
     options.add_multi_label(command, ", as in `crowdzoo aggregate`")
-    inputs = ("annotations", "instances", "annotator_table", "prior", "accepted", "gold")
+    inputs = ("annotations", "instances", "annotator_table", "earlier", "accepted", "gold")
     options.add_outputs(command, inputs, Output("out", "--out", marked(BATCH)), options.REJECTS)
 
 
@@ -191,7 +191,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
     from crowdzoo.quality import camps_of, data_notes
 
-    earlier = None if arguments.prior is None else _earlier(arguments.prior, result, questions)
+    earlier = None if arguments.earlier is None else _earlier(arguments.earlier, result, questions)
     skills = pooled(skills, questions.weights(result), earlier)
     cells = skills[0].size
     if mixed is not None:
@@ -208,7 +208,7 @@ def run(arguments: argparse.Namespace) -> None:
             done |= labels.settled >= arguments.sure
         done |= accepted
         consensus, per_task = labels.consensus, np.minimum(arguments.per_task or 1, labels.further)  # as promised
-        answers = (consensus if arguments.prior is None else replace(consensus, confusions=skills)).answers
+        answers = (consensus if arguments.earlier is None else replace(consensus, confusions=skills)).answers
         gains = class_gains(consensus.posteriors, answers)
         state = [
             ("settled labels (estimated)", f"{labels.settled[answered].mean():.1%}"),
@@ -446,7 +446,7 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
         options.refuse(arguments, ("annotator_table", "accepted", "worth", "target"), f"--kind {kind.name}")
     if kind.labels.has_positions and arguments.instances is not None:
         raise ConfigError(f"{arguments.instances}: sentences are in the file of annotations; leave this file out.")
-    of_labels = ("method", "settings", "prior", "sure", "accepted", "worth", "target")
+    of_labels = ("method", "settings", "earlier", "sure", "accepted", "worth", "target")
     if arguments.first:
         of_answers = (*ROW_OPTIONS, *EXPORT_OPTIONS, *("only", "exclude", "rename", "columns", "instances", "new"))
         options.refuse(arguments, (*of_labels, *of_answers, "annotator_table", "gold_sample"), "--first", "error")

@@ -57,3 +57,10 @@ def test_what_cannot_use_a_prior_is_refused(capsys, here):
         assert run(*words, *more) == code
         assert text in capsys.readouterr().err
     assert not (here / "o.csv").exists()
+
+
+@pytest.mark.parametrize("command", ["aggregate", "next"])
+def test_the_setting_of_the_same_name_is_not_called_an_option(command, capsys):
+    out = ("--out", "o.csv") if command == "aggregate" else ()
+    assert run(command, "first.csv", "--method", "dawid-skene", "--set", "prior=many", *out) == 4
+    assert "DawidSkene: prior must be a number from 0" in capsys.readouterr().err
