@@ -84,11 +84,8 @@ def next_answers(
         if costs is not None:
             limits["costs"] = np.asarray(costs)[people]
         if kind.labels.has_pairs:  # as many as can be answered, so that they link the tasks
-            most = (
-                number
-                if budget is None
-                else min(number, budget / float(np.mean(1 if costs is None else limits["costs"])))
-            )
+            price = 1.0 if costs is None else float(np.mean(limits["costs"]))
+            most = number if budget is None else min(number, budget / price)
             pairs = first_pairs(table.num_tasks, max(1, int(most / min(each, len(people)))), seed)
         tasks = table.num_tasks if pairs is None else len(pairs)
         plan = first_annotations(tasks, len(people), number, per_task=each, seed=seed, **limits)
