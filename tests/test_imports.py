@@ -24,7 +24,7 @@ ROOMS = [
     ["datasets", "export"],
     ["records"],
     ["kinds", "testing"],
-    ["report"],
+    ["asking", "report"],
     ["comparison"],
     ["label_studio"],
     ["components", "serving"],

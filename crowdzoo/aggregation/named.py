@@ -56,8 +56,12 @@ def result_of(aggregator: Any, *data: Any, **known: Any) -> Any:
     """What the `fit` of an aggregator gives, which may be somebody's own.
 
     Raises:
-        ConfigError: that is no result.
+        ConfigError: that is no result; or a `prior`, which the aggregator cannot use.
     """
+    if known.get("prior") is not None and "prior" not in signature(aggregator.fit).parameters:
+        able = ", ".join(name for name, method in FOR_CLASSES.items() if "prior" in signature(method.fit).parameters)
+        title = getattr(aggregator, "title", type(aggregator).__name__)
+        raise ConfigError(f"prior: {title} cannot use an earlier result. Methods that can: {able}.")
     result = aggregator.fit(*data, **known)
     if not isinstance(result, Result):
         own, got = type(aggregator).__name__, type(result).__name__

@@ -46,8 +46,8 @@ class Aggregation(Result):
     """One answer per task out of many annotators' answers, and what was learnt about the annotators.
 
     `to_parquet` writes `tasks.parquet` (task, label, probability, annotations, posteriors as a list in the order of the
-    classes), `annotators.parquet` (annotator, annotations, accuracy, confusion as a list of rows `[true][said]`) and
-    `summary.json`. `annotator_frame` has `accuracy` where there are confusions and a class prior.
+    classes), `annotators.parquet` (annotator, annotations, accuracy, confusion and counts as lists of rows
+    `[true][said]`) and `summary.json`. `annotator_frame` has `accuracy` where there are confusions and a class prior.
 
     With N tasks, R annotators, K classes:
 
@@ -76,6 +76,10 @@ class Aggregation(Result):
             `crowdzoo.quality.with_settled` (or a command or a page) has added it.
         answers_to_settle: about how many answers more settle each label, int64 [N], also where that is not worth its
             price (see `crowdzoo.quality.worth_asking`); -1 where answers tell nothing; None likewise.
+        counts: expected number of times that annotator r said l where the truth is k, `[annotator, true, said]`,
+            [R, K, K], with those of a prior; what a later fit takes from this result as its prior. None where the
+            method does not keep them.
+        class_counts: expected number of tasks of each class, [K], likewise.
         confidence: whether annotations counted by their confidence; those of other tasks then do, too.
         accuracy_interval: estimate of the accuracy of the labels of tasks without gold, and ends of its interval; None
             unless the result comes from `calibrate`.
@@ -109,6 +113,8 @@ class Aggregation(Result):
     effective_votes: NDArray[np.float64] | None = None
     settled: NDArray[np.float64] | None = None
     answers_to_settle: NDArray[np.int64] | None = None
+    counts: NDArray[np.float64] | None = None
+    class_counts: NDArray[np.float64] | None = None
     confidence: bool = False
     accuracy_interval: tuple[float, float, float] | None = None
     accepted: NDArray[np.bool_] | None = None
@@ -255,6 +261,8 @@ class Aggregation(Result):
                 if stored.has(tasks, "answers_to_settle")
                 else None
             ),
+            "counts": stored.optional(annotators, "counts", size, size),
+            "class_counts": (stored.optional_list("class_counts", size) if "class_counts" in stored.summary else None),
             "confidence": stored.value("confidence", bool) if "confidence" in stored.summary else False,
             "accuracy_interval": None if interval is None else (interval[0], interval[1], interval[2]),
             "accepted": stored.flags(tasks, "accepted") if stored.has(tasks, "accepted") else None,
@@ -277,13 +285,19 @@ class Aggregation(Result):
         }
 
     def _of_annotators(self) -> Columns:
-        return {"accuracy": self.annotator_accuracy(), "skill": self.skills, "confusion": self.confusions}
+        return {
+            "accuracy": self.annotator_accuracy(),
+            "skill": self.skills,
+            "confusion": self.confusions,
+            "counts": self.counts,
+        }
 
     def _more(self) -> dict[str, Any]:
         return {
             "classes": self.classes.tolist(),
             "class_prior": None if self.class_prior is None else self.class_prior.tolist(),
             "log_likelihood": self.log_likelihood,
+            **({} if self.class_counts is None else {"class_counts": self.class_counts.tolist()}),
             **({"confidence": True} if self.confidence else {}),
             **({} if self.accuracy_interval is None else {"accuracy_interval": list(self.accuracy_interval)}),
             **({} if self.error_bound is None else {"error_bound": list(self.error_bound)}),

@@ -160,7 +160,10 @@ class ReadResult:
             raise self._error(self.file, f"has the kind {short_repr(own)}, which is none of {', '.join(_HELD)}")
         if own != kind:
             title, reader = _HELD[own]
-            raise DataError(f"{self.folder} holds an aggregation of {title}: read it with {reader}.from_parquet.")
+            wanted = _HELD[kind][0]
+            raise DataError(
+                f"{self.folder} holds an aggregation of {title}, not of {wanted} ({reader}.from_parquet reads it)."
+            )
         if missing:
             raise self._missing(missing[0], kind)
         self.tables = {name: read_parquet(self.folder / name) for name in files[:-1]}

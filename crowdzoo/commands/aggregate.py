@@ -92,6 +92,12 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_multi_label(command, f"{options.ONE_ANSWER}a probability for each label")
     which = "which annotators are models: people's labels then decide what a model's are worth (people-and-models, in "
     options.add_annotator_table(command, f"{which}place of --method)")
+    prior = {
+        "--prior RESULT": "an earlier result of crowdzoo aggregate (the folder): its annotations count for annotators "
+        "and classes, by their names, and its tasks are not aggregated again (robust, dawid-skene, "
+        "hierarchical-dawid-skene, ibcc)",
+    }
+    add_options(group(command, options.CLASSES), prior, type=path, dest="earlier")
     rankings = {
         "--rankings": "with --kind preference: the file holds lists in order, columns annotator, task, rank (1 is the "
         "best; empty: below all ranks), and list where an annotator has several; or annotator and ranking (a>b>c). "
@@ -100,11 +106,11 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_options(group(command, "preference"), rankings, action="store_true", default=None)
     endings = tuple(f".{ending}" for ending in TABLE_FORMATS)
     outputs = Output("out", "--out", is_result, folder=True, unless=endings), options.REJECTS
-    options.add_outputs(command, ("annotations", "gold", "annotator_table"), *outputs)
+    options.add_outputs(command, ("annotations", "gold", "annotator_table", "earlier"), *outputs)
 
 
 # Options that several labels per task do not go with
-NOT_MULTI_LABEL = ("classes", "wide", "accept_error", "ordered")
+NOT_MULTI_LABEL = ("classes", "wide", "accept_error", "ordered", "earlier")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -130,6 +136,8 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--accept-error is for classes; leave it out with --kind {kind.name}.")
         reason = "--accept-error, which tests labels that were made without the gold"
         options.refuse(arguments, ("use_gold", "calibrate"), reason)
+    if arguments.earlier is not None and not kind.labels.one_class:
+        raise ConfigError(f"--prior is for classes; leave it out with --kind {kind.name}.")
     settings = options.given(arguments, (*kind.options.scale, "max_iter", "tol")) | options.settings_of(
         arguments.settings
     )
@@ -140,15 +148,24 @@ def run(arguments: argparse.Namespace) -> None:
         _run_rankings(arguments, kind, settings)
         return
     aggregator = kind.aggregation.create(arguments.method, seed=arguments.seed, **settings)
-    crowd, gold = _read(arguments, kind)
-    known = kind.aggregation.fit_options(gold, bool(arguments.use_gold), bool(arguments.calibrate))
+    known: dict[str, Any] = {}
+    if arguments.earlier is not None:
+        from crowdzoo.aggregation import Aggregation
+
+        known["prior"] = Aggregation.from_parquet(arguments.earlier)
+    crowd, gold = _read(arguments, kind, known.get("prior"))
+    known |= kind.aggregation.fit_options(gold, bool(arguments.use_gold), bool(arguments.calibrate))
     result = fitted(aggregator, crowd, **known)
     _write(arguments, kind, result, crowd, gold)
 
 
-def _read(arguments: argparse.Namespace, kind: Kind) -> tuple[Any, Any]:
-    """The annotations, and what is known of their tasks."""
+def _read(arguments: argparse.Namespace, kind: Kind, prior: Aggregation | None = None) -> tuple[Any, Any]:
+    """The annotations, with the annotators and classes of an earlier result, and what is known of their tasks."""
     crowd = kind.reading.read(arguments.annotations, **options.reading_options(arguments, kind))
+    if prior is not None:
+        from crowdzoo.aggregation.classes.history import with_prior
+
+        crowd, _ = with_prior(crowd, prior, "--prior")
     return crowd, options.gold_of(arguments, kind, crowd)
 
 
@@ -218,7 +235,7 @@ def _others(arguments: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 # Options that a table of annotators does not go with
-NOT_MIXED = ("multi_label", "rankings", "use_gold")
+NOT_MIXED = ("multi_label", "rankings", "use_gold", "earlier")
 
 
 def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:

@@ -16,19 +16,22 @@ from crowdzoo.commands import options
 from crowdzoo.commands.options import add_options, group
 from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.commands.progress import fitted
-from crowdzoo.data.label_kinds import LABEL_KINDS
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind
+from crowdzoo.kinds.kind import EXPORT_OPTIONS
+from crowdzoo.kinds.questions import annotations_of, pooled
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.counted_once import counted_once
+from crowdzoo.quality.first_round import PER_TASK, first_annotations, first_pairs
 from crowdzoo.quality.model_agreement import codes_of
 from crowdzoo.quality.next_annotation import ALTERNATIVES, SURE, class_gains, next_questions
 from crowdzoo.quality.settled import WORTH, can_be_settled, settlement, with_range, worth_asking
+from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
-    from crowdzoo.data.annotations import Annotations
     from crowdzoo.kinds.questions import Questions
     from crowdzoo.quality import NextAnnotations, PeopleAndModels
     from crowdzoo.reading.instances.annotator_table import AnnotatorTable
@@ -41,8 +44,10 @@ CAMPS = (
 )
 NEVER_STOPS = "not known here: some tasks are never sure; stop when a batch adds few sure tasks"
 ENDINGS = (".csv", ".json")
+Asked = tuple[tuple[Any, ...], Any, float, float]  # names of the task or of both sides, of the annotator; gain, cost
 BUDGET = 100.0
-BATCH = r'^task,annotator,gain,cost$|^\[\s+{\s+"data": {.*"annotators": \['  # how a file of questions begins
+# how a file of questions begins
+BATCH = r'^(task|left,right),annotator,gain,cost$|^\[\s+{\s+"data": {.*"annotators": \['
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -66,11 +71,12 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--prior DIR": "an earlier result of crowdzoo aggregate with the same classes: what it knows of annotators "
         "counts in addition to their annotations here",
     }
-    add_options(command, prior, type=path)
+    add_options(command, prior, type=path, dest="earlier")
     sure = {
-        "--sure P": "classes: do not ask about tasks whose label is settled with this probability, either. Several "
-        "labels, free texts, regions, people and models: do not ask about tasks with two answers or more that are this "
-        f"sure (default {SURE:g}); for regions that is also the mean Dice coefficient of two answers",
+        "--sure P": "classes: do not ask about tasks whose label is settled with this probability, either. Other "
+        "kinds, people and models: do not ask about tasks with two answers or more that are this sure "
+        f"(default {SURE:g}): sentences by each tag; ratings by the share of the estimates' variance without error; "
+        "regions also by the mean Dice coefficient of two answers; preferences: tasks whose rank is",
     }
     add_options(command, sure, type=number(0, 1))
     questions = group(command, "number and cost of questions")
@@ -86,15 +92,21 @@ def describe(command: argparse.ArgumentParser) -> None:
         "knows them",
     }
     add_options(questions, people)
-    answers = {"--per-task N": "at most so many answers for a task (default 1)"}
-    add_options(questions, answers, type=integer(1, options.MOST), default=1)
+    answers = {"--per-task N": f"at most so many answers for a task (default 1; in the first round {PER_TASK})"}
+    add_options(questions, answers, type=integer(1, options.MOST))
     per_annotator = {
         "--per-annotator N": "at most so many questions for an annotator (default: twice an even share of those who "
         "can answer more, or among 64 of them)",
     }
     add_options(questions, per_annotator, type=integer(1, options.MOST))
+    first = {
+        "--first": "nobody has answered yet: the only file is that of the tasks, and --annotators says who answers. "
+        "They get equal loads, every pair of them shares tasks, and a tenth of the questions is tasks of --gold",
+    }
+    add_options(questions, first, action="store_true")
     out = {
-        "--out FILE": "file for the questions: .csv (task, annotator, gain, cost), or .json, an object per task",
+        "--out FILE": "file for the questions: .csv (task, annotator, gain, cost; for preferences left and right in "
+        "place of task), or .json, an object per task",
     }
     add_options(group(command, options.OUTPUT), out, type=path)
     options.add_spreadsheet(command)
@@ -104,7 +116,10 @@ def describe(command: argparse.ArgumentParser) -> None:
         "Filled in, the .csv is what --gold of crowdzoo aggregate reads",
     }
     add_options(group(command, options.INSTANCES), sample, type=integer(1, options.MOST))
-    gold = {"--gold FILE": "with --gold-sample: tasks that have gold in this file are not drawn again (.csv, .parquet)"}
+    gold = {
+        "--gold FILE": "with --gold-sample: tasks that have gold in this file are not drawn again; with --first: they "
+        "are asked of all annotators in turn (.csv, .parquet)"
+    }
     add_options(group(command, options.INSTANCES), gold, type=path)
     options.add_reading(command)
     options.add_image(command)
@@ -117,7 +132,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_options(group(command, options.CLASSES), accepted, type=path)
     options.add_worth(command, "asked about", ": with it, no further question is asked")
     options.add_multi_label(command, ", as in `crowdzoo aggregate`")
-    inputs = ("annotations", "instances", "annotator_table", "prior", "accepted", "gold")
+    inputs = ("annotations", "instances", "annotator_table", "earlier", "accepted", "gold")
     options.add_outputs(command, inputs, Output("out", "--out", marked(BATCH)), options.REJECTS)
 
 
@@ -129,52 +144,62 @@ def run(arguments: argparse.Namespace) -> None:
 
     anywhere = Layout(outside_images=True)  # no image is shown or copied
     kind, questions = _check(arguments)
+    if arguments.first:
+        _plan(arguments, kind, read_instances(arguments.annotations, layout=anywhere))
+        return
     settings = options.given(arguments, kind.options.scale) | options.settings_of(arguments.settings)
     aggregator = kind.aggregation.create(arguments.method, seed=arguments.seed, **settings)
     instances = None if arguments.instances is None else read_instances(arguments.instances, layout=anywhere)
     reading = options.reading_options(arguments, kind)
     if instances is not None:
         reading = {**named_by_image(reading, arguments.instances), "tasks": instances.tasks}
-    elif arguments.platform is not None and not kind.labels.has_positions:
+    elif arguments.platform is not None and not (kind.labels.has_positions or kind.labels.has_pairs):
         reading["all_tasks"] = True
     crowd = _with_new(kind.reading.read(arguments.annotations, **reading), arguments.new)
+    table = annotations_of(crowd)
     if arguments.gold_sample is not None:
-        _sample_gold(arguments, crowd, instances)
+        _sample_gold(arguments, table, instances)
         return
+    if not len(table):
+        raise DataError(
+            "there are no annotations: crowdzoo next TASKS --first --annotators A,B,… plans the first round."
+        )
     known = None
     if arguments.annotator_table is not None:
-        known = options.annotator_table(arguments, crowd)
+        known = options.annotator_table(arguments, table)
         if known.costs is not None:
             options.refuse(arguments, ["pay"], "costs in --annotator-table", usual=1)
-    costs = _costs(arguments.costs, arguments.pay, crowd) if known is None or known.costs is None else known.costs
-    who = _asked(arguments.annotators, arguments.new, crowd)
-    mixed = _mixed(arguments, crowd, known)
-    everybody, stands = crowd, np.arange(crowd.num_annotators)
+    costs = _costs(arguments.costs, arguments.pay, table) if known is None or known.costs is None else known.costs
+    who = _asked(arguments.annotators, arguments.new, table)
+    mixed = _mixed(arguments, table, known)
+    everybody, stands = crowd, np.arange(table.num_annotators)
     settles = kind.labels.one_class and not arguments.multi_label and mixed is None and can_be_settled(crowd)
     if mixed is None:
-        stands = _stand_for_copies(crowd, who, costs, questions)
-        crowd, who = counted_once(crowd, stands), who[stands[who] == who]
-    # of all, as in `crowdzoo quality`, where `settlement` counts copies once
-    result = fitted(aggregator, everybody if settles else crowd) if mixed is None else mixed.aggregation
+        stands = _stand_for_copies(len(costs), *questions.answers(crowd), who=who, costs=costs)
+        who = who[stands[who] == who]
+        # of all, as in `crowdzoo quality`, where `settlement` counts copies once; sentences and pairs are kept whole
+        if not (settles or kind.labels.has_positions or kind.labels.has_pairs):
+            crowd = counted_once(crowd, stands)
+    result = fitted(aggregator, crowd) if mixed is None else mixed.aggregation
     skills = questions.skills(result, slice(None))
     if skills is None and arguments.method is None:
         skills = fitted(kind.aggregation.create(MATRICES, seed=arguments.seed), crowd).confusions
     if skills is None:
         raise ConfigError(
             f"--method {arguments.method}: has no confusion matrices, so it does not say which annotator to ask; "
-            f"take {MATRICES}, dawid-skene, one-coin or ibcc."
+            f"take {questions.methods}."
         )
     from crowdzoo.quality import camps_of, data_notes
 
-    skills = _pooled(skills, result, None if arguments.prior is None else _earlier(arguments.prior, result, questions))
+    earlier = None if arguments.earlier is None else _earlier(arguments.earlier, result, questions)
+    skills = pooled(skills, questions.weights(result), earlier)
     cells = skills[0].size
     if mixed is not None:
         skills = replace(mixed, aggregation=replace(result, confusions=skills)).next_confusions
     most = min(options.MOST, math.floor(arguments.budget / costs[who].min() + 1e-9))
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
-    answered = result.annotations_per_task > 0
-    accepted, per_task = _accepted(arguments.accepted, crowd), np.full(crowd.num_tasks, arguments.per_task)
+    answered, accepted = table.redundancy > 0, _accepted(arguments.accepted, table)
     if settles:
         labels = settlement(everybody, result)
         worth = WORTH if arguments.worth is None else arguments.worth / float(costs[who].mean())
@@ -182,35 +207,39 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.sure is not None:
             done |= labels.settled >= arguments.sure
         done |= accepted
-        consensus, per_task = labels.consensus, np.minimum(per_task, labels.further)  # no more than is promised
-        answers = (consensus if arguments.prior is None else replace(consensus, confusions=skills)).answers
+        consensus, per_task = labels.consensus, np.minimum(arguments.per_task or 1, labels.further)  # as promised
+        answers = (consensus if arguments.earlier is None else replace(consensus, confusions=skills)).answers
         gains = class_gains(consensus.posteriors, answers)
         state = [
             ("settled labels (estimated)", f"{labels.settled[answered].mean():.1%}"),
-            ("tasks worth further answers", f"{(~done).sum():,} of {crowd.num_tasks:,}"),
+            ("tasks worth further answers", f"{(~done).sum():,} of {table.num_tasks:,}"),
             ("answers to settle them, about", with_range(labels.further[~done].sum())),
         ]
     else:
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, models, or so many tasks")
         sure = arguments.sure or SURE
-        done, gains = questions.find_sure(result, sure, crowd) | accepted, questions.gains(result, skills, crowd)
+        done = questions.find_sure(result, sure, crowd) | accepted
         state = [
             (f"sure tasks ({sure:g} or more)", f"{(done & answered).sum():,} of {answered.sum():,}"),
             ("when to stop", NEVER_STOPS),
         ]
-    pairs = np.unique(crowd.annotator_ids.astype(np.int64) * crowd.num_tasks + crowd.task_ids)
-    pairs = pairs[~done[pairs % crowd.num_tasks]]  # an annotator may have given a task several labels
-    answers_to_open = np.bincount(pairs // crowd.num_tasks, minlength=crowd.num_annotators)[who]
+        table, gains, done = questions.opened(result, skills, crowd, done, most)
+        per_task = np.full(table.num_tasks, arguments.per_task or 1)
+    if mixed is None:
+        table = counted_once(table, stands)
+    pairs = np.unique(table.annotator_ids.astype(np.int64) * table.num_tasks + table.task_ids)
+    pairs = pairs[~done[pairs % table.num_tasks]]  # an annotator may have given a task several labels
+    answers_to_open = np.bincount(pairs // table.num_tasks, minlength=table.num_annotators)[who]
     able = int((answers_to_open < (~done).sum()).sum())  # who have not answered all that is open
     share = arguments.per_annotator or 2 * math.ceil(most / min(max(able, 1), ALTERNATIVES))
     found = next_questions(
-        gains, crowd.num_tasks, most, annotators=who, cells=cells,
-        annotations=crowd, per_task=per_task, per_annotator=share, costs=costs, budget=arguments.budget,
+        gains, table.num_tasks, most, annotators=who, cells=cells,
+        annotations=table, per_task=per_task, per_annotator=share, costs=costs, budget=arguments.budget,
         sure=done,
     )  # fmt: skip
     rows = [
         *kind.reading.size_rows(everybody),
-        *[("copies, asked as one", names) for names in dict.fromkeys(family_names(crowd.annotators, stands)) if names],
+        *[("copies, asked as one", names) for names in dict.fromkeys(family_names(table.annotators, stands)) if names],
         *([] if mixed is None else [("correlation of models' errors", str(mixed.correlation))]),
         *state,
         *([("accepted tasks", f"{accepted.sum():,}")] if accepted.any() else []),
@@ -221,29 +250,90 @@ def run(arguments: argparse.Namespace) -> None:
         ("expected gain", f"{found.gains.sum():.4g} {questions.unit}"),
         *_why_stopped(found, costs[who], per_task[~done], share, arguments),
     ]
-    if arguments.out is not None:
-        _write(arguments.out, found, crowd, instances)
-        rows.append(("questions written to", str(arguments.out)))
+    if kind.labels.has_pairs:
+        names = annotations_of(crowd).tasks
+        tasks = [tuple(names[list(divmod(int(pair), len(names)))].tolist()) for pair in table.tasks[found.tasks]]
+    else:
+        tasks = [(_plain(table.tasks[task]),) for task in found.tasks]
+    asked = list(zip(tasks, map(_plain, table.annotators[found.annotators]), found.gains, found.costs, strict=True))
     noted: tuple[str, ...] = ()
     if kind.labels.one_class:
         noted = data_notes(everybody, result.method, models_named=known is not None and known.sources is not None)
         if mixed is None and camps_of(everybody, seed=arguments.seed) is not None:
             noted = (CAMPS, *noted)
     rows += [("note", note) for note in dict.fromkeys((*result.notes, *noted))]
-    print_table(f"next, by {result.method}", ("", ""), rows)
-    if arguments.out is None and len(found.tasks):
-        print()
-        shown = zip(found.tasks[:10], found.annotators[:10], found.gains[:10], found.costs[:10], strict=True)
-        table = [
-            (str(crowd.tasks[task]), str(crowd.annotators[one]), f"{gain:.4f}", f"{cost:g}")
-            for task, one, gain, cost in shown
-        ]
-        print_table("the first questions (--out FILE writes all)", ("task", "annotator", "gain", "cost"), table)
+    _hand_out(arguments, kind, asked, instances, f"next, by {result.method}", rows)
 
 
-def _stand_for_copies(crowd: Annotations, who: np.ndarray, costs: np.ndarray, questions: Questions) -> np.ndarray:
+def _hand_out(
+    arguments: argparse.Namespace, kind: Kind, asked: list[Asked], instances: Instances | None, title: str, rows: Any
+) -> None:
+    """Writes the questions to --out, or prints the first ones, after a table of facts."""
+    if arguments.out is not None:
+        _write(arguments.out, asked, kind, instances)
+        rows = [*rows, ("questions written to", str(arguments.out))]
+    print_table(title, ("", ""), rows)
+    if arguments.out is not None or not asked:
+        return
+    print()
+    shown = [(*map(str, task), str(who), f"{gain:.4f}", f"{cost:g}") for task, who, gain, cost in asked[:10]]
+    print_table("the first questions (--out FILE writes all)", _columns(kind), shown)
+
+
+def _columns(kind: Kind) -> tuple[str, ...]:
+    """Columns of a file of questions."""
+    return (*(("left", "right") if kind.labels.has_pairs else ("task",)), "annotator", "gain", "cost")
+
+
+def _plan(arguments: argparse.Namespace, kind: Kind, instances: Instances) -> None:
+    """Writes the questions of the first round, and prints how balanced they are."""
+    people, tasks = options.names_of(arguments.annotators, "annotators"), np.asarray(instances.tasks)
+    crowd = Annotations.from_arrays([], [], [], annotators=people, tasks=tasks, classes=["any"])
+    costs, per_task = _costs(arguments.costs, arguments.pay, crowd), arguments.per_task or PER_TASK
+    names: list[tuple[Any, ...]] = [(_plain(task),) for task in tasks]
+    if kind.labels.has_pairs:
+        affordable = max(1, int(arguments.budget / costs.mean() / min(per_task, len(people))))
+        names = [tuple(map(_plain, tasks[pair])) for pair in first_pairs(len(tasks), affordable, arguments.seed)]
+    gold = np.zeros(len(names), bool) if arguments.gold is None else _has_gold(arguments, crowd)
+    found = first_annotations(
+        len(names), len(people), per_task=per_task, per_annotator=arguments.per_annotator, gold=gold, costs=costs,
+        budget=arguments.budget, seed=arguments.seed,
+    )  # fmt: skip
+    if not len(found.tasks):
+        raise ConfigError(f"--budget {arguments.budget:g}: is less than the answers to one task cost (--per-task).")
+    answers = np.zeros((len(names), len(people)))
+    answers[found.tasks, found.annotators] = 1
+    loads, shared = answers.sum(axis=0), (answers.T @ answers)[np.triu_indices(len(people), 1)]
+    rows = [
+        ("pairs of tasks" if kind.labels.has_pairs else "tasks", f"{len(names):,}"),
+        ("of them asked about", f"{len(np.unique(found.tasks)):,}"),
+        ("questions", f"{len(found.tasks):,}"),
+        ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
+        ("questions per annotator", f"{loads.min():g} to {loads.max():g}"),
+        *([("gold questions", f"{gold[found.tasks].sum():,}")] if gold.any() else []),
+        *([("tasks that two annotators share", f"{shared.min():g} to {shared.max():g}")] if len(shared) else []),
+    ]
+    if len(shared) and not shared.min():
+        note = "some annotators share no task: raise --budget or --per-task, or ask fewer annotators first"
+        rows.append(("note", note))
+    columns = [names[task] for task in found.tasks], [people[who] for who in found.annotators], found.gains, found.costs
+    _hand_out(arguments, kind, list(zip(*columns, strict=True)), instances, "a first round", rows)
+
+
+def _has_gold(arguments: argparse.Namespace, crowd: Annotations) -> np.ndarray:
+    """Which tasks have gold in --gold, bool [N]."""
+    from crowdzoo.reading.instances.gold import check_shared, gold_by_task
+    from crowdzoo.reading.tables.layout import Layout
+
+    texts = gold_by_task(arguments.gold, Layout.of_second(None, vars(arguments)))
+    known = {task for task, text in texts.items() if text}
+    check_shared(arguments.gold, known, crowd.tasks)
+    return np.array([str(task) in known for task in crowd.tasks.tolist()], bool)
+
+
+def _stand_for_copies(number: int, *answers: np.ndarray, who: np.ndarray, costs: np.ndarray) -> np.ndarray:
     """Of each annotator whoever is asked of those who copy each other: the cheapest of those who can be, codes [R]."""
-    families = copy_families(crowd.num_annotators, *questions.answers(crowd))
+    families = copy_families(number, *answers)
     order = np.lexsort((costs, ~np.isin(np.arange(len(costs)), who)))
     found, first = np.unique(families[order], return_index=True)
     return order[first][np.searchsorted(found, families)]
@@ -251,16 +341,9 @@ def _stand_for_copies(crowd: Annotations, who: np.ndarray, costs: np.ndarray, qu
 
 def _sample_gold(arguments: argparse.Namespace, crowd: Annotations, instances: Instances | None) -> None:
     """Writes answered tasks without gold in random order, each with the same probability, and prints how many."""
-    from crowdzoo.reading.instances.gold import check_shared, gold_by_task
-    from crowdzoo.reading.tables.layout import Layout
-
     answered = crowd.redundancy > 0
     if arguments.gold is not None:
-        known = {
-            task for task, text in gold_by_task(arguments.gold, Layout.of_second(None, vars(arguments))).items() if text
-        }
-        check_shared(arguments.gold, known, crowd.tasks)
-        answered &= np.array([str(task) not in known for task in crowd.tasks.tolist()], bool)
+        answered &= ~_has_gold(arguments, crowd)
     able = np.flatnonzero(answered)
     if not able.size:
         raise DataError(f"--gold-sample {arguments.gold_sample}: no answered task without gold is left to draw.")
@@ -318,15 +401,17 @@ def _accepted(file: Path | None, crowd: Annotations) -> np.ndarray:
     return read_gold(file, crowd.tasks, np.array(["false", "true"], object), layout) == 1
 
 
-def _with_new(crowd: Annotations, names: str | None) -> Annotations:
+def _with_new(crowd: Any, names: str | None) -> Any:
     """The crowd with annotators who have not answered yet."""
     if names is None:
         return crowd
-    there, new = crowd.annotators.tolist(), options.names_of(names, "new")
+    table = annotations_of(crowd)
+    there, new = table.annotators.tolist(), options.names_of(names, "new")
     for place, name in enumerate(new):
         if not name or name in [*map(str, there), *new[:place]]:
             raise ConfigError(f"--new {shorten(names)}: {name!r} is empty, named twice, or has answered: leave it out.")
-    return replace(crowd, annotators=np.array([*there, *new], object))
+    annotations = replace(table, annotators=np.array([*there, *new], object))
+    return annotations if crowd is table else replace(crowd, annotations=annotations)
 
 
 def _earlier(folder: Path, result: Any, questions: Questions) -> tuple[Any, np.ndarray]:
@@ -348,43 +433,39 @@ def _earlier(folder: Path, result: Any, questions: Questions) -> tuple[Any, np.n
         raise DataError(f"--prior {folder}: {earlier.method} has no confusion matrices; aggregate with {MATRICES}.")
     place_of = {str(name): place for place, name in enumerate(earlier.annotators.tolist())}
     rows = np.array([place_of.get(str(name), -1) for name in result.annotators.tolist()])
-    return skills[rows], np.where(rows < 0, 0, earlier.annotations_per_annotator[rows])
-
-
-def _pooled(skills: Any, result: Any, earlier: tuple[Any, np.ndarray] | None) -> np.ndarray:
-    """Means of what both results know, by their annotations; who has none is taken for a mean of all others."""
-    sums, weights = np.zeros_like(skills), np.zeros_like(skills)
-    for values, counts in ((skills, result.annotations_per_annotator), *([] if earlier is None else [earlier])):
-        own = np.where(np.isnan(values), 0.0, counts.reshape(-1, *[1] * (values.ndim - 1)))
-        sums, weights = sums + np.nan_to_num(values) * own, weights + own
-    total = weights.sum(axis=0)
-    usual = np.where(total > 0, sums.sum(axis=0) / np.maximum(total, 1), 0.5)
-    return np.where(weights > 0, skills if earlier is None else sums / np.maximum(weights, 1), usual)
+    return skills[rows], np.where(rows < 0, 0, questions.weights(earlier)[rows])
 
 
 def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
     """The kind and what is asked; refuses options that do not go together, before anything is read."""
     others = ("classes", "wide", "annotator_table", "accepted", "no_label", "worth", "target")
     kind = options.checked_kind(arguments, others)
-    questions = kind.questions
-    if questions is None:
-        asked = ", ".join(KINDS[name].title for name in LABEL_KINDS if KINDS[name].load_questions)
-        raise ConfigError(
-            f"--kind {kind.name}: crowdzoo next is for {asked}. Of {kind.title} crowdzoo report FILE "
-            f"--kind {kind.name} --out report.html lists the tasks on which answers differ most."
-        )
+    if kind.questions is None:
+        raise ConfigError(f"--kind {kind.name}: crowdzoo next does not know what to ask about {kind.title}.")
     if not kind.labels.one_class:
         options.refuse(arguments, ("annotator_table", "accepted", "worth", "target"), f"--kind {kind.name}")
-    if arguments.gold_sample is not None:
-        of_labels = ("method", "settings", "prior", "sure", "accepted", "worth", "target")
-        of_questions = ("annotators", "new", "costs", "per_annotator", "annotator_table")
+    if kind.labels.has_positions and arguments.instances is not None:
+        raise ConfigError(f"{arguments.instances}: sentences are in the file of annotations; leave this file out.")
+    of_labels = ("method", "settings", "earlier", "sure", "accepted", "worth", "target")
+    if arguments.first:
+        of_answers = (*ROW_OPTIONS, *EXPORT_OPTIONS, *("only", "exclude", "rename", "columns", "instances", "new"))
+        options.refuse(arguments, (*of_labels, *of_answers, "annotator_table", "gold_sample"), "--first", "error")
+        if arguments.annotators is None:
+            raise ConfigError("--first: add --annotators A,B,…, who answers.")
+        if kind.labels.has_pairs:
+            options.refuse(arguments, ["gold"], f"--first --kind {kind.name}")
+    elif arguments.gold_sample is not None:
+        if kind.labels.has_positions or kind.labels.has_pairs:
+            raise ConfigError(f"--gold-sample: draws tasks with one answer; leave it out with --kind {kind.name}.")
+        of_questions = ("annotators", "new", "costs", "per_annotator", "annotator_table", "per_task")
         options.refuse(arguments, (*of_labels, *of_questions), "--gold-sample")
-        for name, usual in (("budget", BUDGET), ("pay", 1), ("per_task", 1)):
+        for name, usual in (("budget", BUDGET), ("pay", 1)):
             options.refuse(arguments, [name], "--gold-sample", usual)
         if arguments.out is None:
             raise ConfigError(f"--gold-sample {arguments.gold_sample}: add --out FILE.csv, the tasks to label.")
     elif arguments.gold is not None:
-        raise ConfigError("--gold: add --gold-sample N, which draws N of the other tasks for you to label.")
+        reason = "which draws N of the other tasks for you to label, or --first, which asks annotators about them"
+        raise ConfigError(f"--gold: add --gold-sample N, {reason}.")
     if arguments.pay == 0:
         raise ConfigError("--pay 0: write what an answer costs, above 0, such as 0.04.")
     if arguments.costs and arguments.annotator_table is not None:
@@ -395,7 +476,7 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
         raise ConfigError("--since: earlier answers that are left out would be asked for again; leave the option out.")
     if arguments.sure == 0:
         raise ConfigError("--sure 0: every task would be sure; write a probability above 0, such as .95.")
-    return kind, questions
+    return kind, kind.questions
 
 
 def _why_stopped(
@@ -407,8 +488,9 @@ def _why_stopped(
     if not limits.size:
         reason = "no task is worth a further answer: stop here"
     elif len(found.tasks) == limits.sum():
-        each = "one question" if arguments.per_task == 1 else f"{arguments.per_task:,} questions"
-        fewer = ", or as many as are to settle it" if (limits < arguments.per_task).any() else ""
+        most = arguments.per_task or 1
+        each = "one question" if most == 1 else f"{most:,} questions"
+        fewer = ", or as many as are to settle it" if (limits < most).any() else ""
         reason = f"each task that is asked about has {each}{fewer} (--per-task)"
     elif (np.bincount(found.annotators) >= share).any():
         reason = f"who can answer the rest has {share:,} questions (--per-annotator), or costs more than is left"
@@ -442,20 +524,20 @@ def _asked(text: str | None, new: str | None, crowd: Annotations) -> np.ndarray:
     return np.unique(codes_of(crowd, names, "--annotators: "))
 
 
-def _write(place: Path, found: NextAnnotations, crowd: Annotations, instances: Instances | None) -> None:
+def _write(place: Path, asked: list[Asked], kind: Kind, instances: Instances | None) -> None:
     """The questions, best first; Label Studio's with one entry a task."""
-    rows = [
-        (_plain(crowd.tasks[task]), _plain(crowd.annotators[who]), round(float(gain), 6), float(cost))
-        for task, who, gain, cost in zip(found.tasks, found.annotators, found.gains, found.costs, strict=True)
-    ]
+    columns = _columns(kind)
+    rows = [(*task, who, round(float(gain), 6), float(cost)) for task, who, gain, cost in asked]
     if place.suffix == ".csv":
-        write_rows(place, ("task", "annotator", "gain", "cost"), rows)
+        write_rows(place, columns, rows)
         return
-    texts = _texts(instances)
+    texts, sides = _texts(instances), columns[:-3]
     entries: dict[Any, dict[str, Any]] = {}
-    for task, who, gain, _ in rows:
-        data = {"task": task, "annotators": [], **({"text": texts[task]} if task in texts else {})}
-        entry = entries.setdefault(task, {"data": data, "meta": {"gain": gain}})
+    for (task, who, _, _), row in zip(asked, rows, strict=True):
+        data = dict(zip(sides, task, strict=True)) | {"annotators": []}
+        for side, name in zip(sides, task, strict=True):
+            data |= {"text" if side == "task" else f"{side}_text": texts[name]} if name in texts else {}
+        entry = entries.setdefault(task, {"data": data, "meta": {"gain": row[-2]}})
         entry["data"]["annotators"].append(who)
     _write_entries(place, list(entries.values()))
 

@@ -43,8 +43,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     }
     add_options(command, pay, type=number(0))
     sure = {
-        "--sure P": "texts and regions: tasks less sure than that are to be done again, see next (default: those whose "
-        "answers differ far more than is usual)",
+        "--sure P": "tasks less sure than that are to be done again, see next; not for classes (default: of texts and "
+        "regions those whose answers differ far more than is usual)",
     }
     add_options(command, sure, type=number(0, 1))
     output = group(command, options.OUTPUT)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.kinds.aggregating import Result
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.next_annotation import FEWEST, Gains
@@ -19,16 +20,54 @@ if TYPE_CHECKING:
 AnswerResult = TypeVar("AnswerResult", bound="TextAggregation | RegionAggregation")
 
 
+def annotations_of(crowd: Annotations | CrowdSequences) -> Annotations:
+    """The table of what annotators said."""
+    return crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
+
+
+class Opened(NamedTuple):
+    """What can be asked about.
+
+    Attributes:
+        table: as tasks, [N], and who answered it.
+        gains: what an answer to them is expected to tell.
+        sure: those that need no further answer, bool [N].
+    """
+
+    table: Annotations
+    gains: Gains
+    sure: Flags
+
+
 class Questions(ABC, Generic[Result]):
     """What a further answer is expected to tell, and which tasks need none.
 
     Attributes:
         unit: of the gains.
         names: attribute of a result with the names that skills are about; empty: they are about none.
+        methods: those whose results know skills, for messages; empty: all of the kind.
     """
 
     unit: ClassVar[str]
     names: ClassVar[str] = ""
+    methods: ClassVar[str] = ""
+
+    def opened(self, result: Result, skills: Floats, crowd: Any, sure: Flags, number: int) -> Opened:
+        """What can be asked about.
+
+        Args:
+            result: of an aggregation.
+            skills: of the annotators.
+            crowd: what annotators said.
+            sure: tasks that need no further answer, bool [N].
+            number: of questions that are wanted.
+        """
+        return Opened(annotations_of(crowd), self.gains(result, skills, crowd), sure)
+
+    def weights(self, result: Any) -> Floats:
+        """From how many answers each annotator is known, those of a prior included, [R]."""
+        counts = getattr(result, "counts", None)
+        return np.asarray(result.annotations_per_annotator if counts is None else counts.sum(axis=(1, 2)), np.float64)
 
     @abstractmethod
     def skills(self, result: Result, places: list[int] | slice) -> Floats | None:
@@ -40,7 +79,7 @@ class Questions(ABC, Generic[Result]):
         """
 
     @abstractmethod
-    def gains(self, result: Result, skills: Floats, crowd: Annotations) -> Gains:
+    def gains(self, result: Result, skills: Floats, crowd: Any) -> Gains:
         """A function from tasks and annotators to what an answer is expected to tell.
 
         Args:
@@ -50,7 +89,7 @@ class Questions(ABC, Generic[Result]):
         """
 
     @abstractmethod
-    def find_sure(self, result: Result, least: float, crowd: Annotations) -> Flags:
+    def find_sure(self, result: Result, least: float, crowd: Any) -> Flags:
         """Tasks with two answers or more that are this sure, bool [N].
 
         Args:
@@ -59,7 +98,7 @@ class Questions(ABC, Generic[Result]):
             crowd: what annotators said.
         """
 
-    def answers(self, crowd: Annotations) -> tuple[Codes, Codes, Codes]:
+    def answers(self, crowd: Any) -> tuple[Codes, Codes, Codes]:
         """Task, annotator and a code of what was said, of each answer, [A] each."""
         return crowd.task_ids, crowd.annotator_ids, crowd.labels
 
@@ -76,3 +115,14 @@ class AnswerQuestions(Questions[AnswerResult]):
     def find_sure(self, result: AnswerResult, least: float, crowd: Annotations) -> Flags:
         """Tasks with two answers or more and this confidence."""
         return np.asarray((result.confidence >= least) & (result.annotations_per_task >= FEWEST))
+
+
+def pooled(skills: Any, known: Floats, earlier: tuple[Any, Floats] | None = None) -> Floats:
+    """Means of what both results know, by their annotations; who has none is taken for a mean of all others."""
+    sums, weights = np.zeros_like(skills), np.zeros_like(skills)
+    for values, counts in ((skills, known), *([] if earlier is None else [earlier])):
+        own = np.where(np.isnan(values), 0.0, counts.reshape(-1, *[1] * (values.ndim - 1)))
+        sums, weights = sums + np.nan_to_num(values) * own, weights + own
+    total = weights.sum(axis=0)
+    usual = np.where(total > 0, sums.sum(axis=0) / np.maximum(total, 1), 0.5)
+    return np.where(weights > 0, skills if earlier is None else sums / np.maximum(weights, 1), usual)

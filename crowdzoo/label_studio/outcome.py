@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.questions import Questions
+from crowdzoo.kinds.questions import Questions, annotations_of
 from crowdzoo.label_studio.result_form import answer_counts, consensus_results
 from crowdzoo.quality.copies import copy_families
 from crowdzoo.quality.counted_once import counted_once
@@ -115,8 +115,8 @@ class Outcome:
             gains = class_gains(consensus.posteriors, consensus.answers)
         else:
             assert self._questions is not None, "see has_questions"
-            skills = self._questions.skills(self.aggregation, slice(None))
-            gains = self._questions.gains(self.aggregation, cast(NDArray[np.float64], skills), crowd)
+            gains = self._questions.gains(self.aggregation, cast(NDArray[np.float64], self._skills), crowd)
+            crowd = annotations_of(crowd)
         most = max(1, min(self.number, int(self.ask_again.sum())))
         share = 2 * math.ceil(most / min(max(len(who), 1), ALTERNATIVES))
         return next_questions(
@@ -132,12 +132,20 @@ class Outcome:
 
     @property
     def has_questions(self) -> bool:
-        """Whether crowdzoo chooses questions for this kind of labels."""
-        return self._questions is not None
+        """Whether crowdzoo chooses questions for this kind of labels, and the method knows the annotators."""
+        return self._questions is not None and (self._settlement is not None or self._skills is not None)
+
+    @cached_property
+    def _skills(self) -> NDArray[np.float64] | None:
+        """What the method knows of the annotators."""
+        return None if self._questions is None else self._questions.skills(self.aggregation, slice(None))
 
     @property
     def _questions(self) -> Questions[Any] | None:
-        return kind_of(self.aggregation.kind).questions
+        kind = kind_of(self.aggregation.kind)
+        return (
+            None if kind.labels.has_pairs else kind.questions
+        )  # a task of the project is a pair: others need new ones
 
     def numbers(self, tasks: NDArray[np.bool_]) -> list[int]:
         """Numbers of some tasks in the project."""

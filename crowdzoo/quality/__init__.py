@@ -15,6 +15,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.compared_tasks": "CircularTriads circular_triads order_of_others",
         "crowdzoo.quality.dependence": "effective_votes effective_votes_interval",
         "crowdzoo.quality.error_correlation": "ErrorCorrelation",
+        "crowdzoo.quality.first_round": "first_annotations first_pairs",
         "crowdzoo.quality.comparable_crowds": "expected_accuracy",
         "crowdzoo.quality.kappa": "cohen_kappa cohen_kappas fleiss_kappa raw_agreement",
         "crowdzoo.quality.krippendorff": "Alpha coincidence_matrix krippendorff_alpha",

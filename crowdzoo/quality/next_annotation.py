@@ -42,12 +42,14 @@ class NextAnnotations:
         annotators: int64 [n], annotator codes.
         gains: float64 [n], what the answer is expected to tell: of classes in nats.
         costs: float64 [n], what the answer costs.
+        rights: int64 [n], for preferences codes of the tasks on the right, `tasks` being on the left; else None.
     """
 
     tasks: NDArray[np.int64]
     annotators: NDArray[np.int64]
     gains: NDArray[np.float64]
     costs: NDArray[np.float64]
+    rights: NDArray[np.int64] | None = None
 
     def __repr__(self) -> str:
         return f"<NextAnnotations: {len(self.tasks):,} questions, cost {self.costs.sum():,.6g}>"

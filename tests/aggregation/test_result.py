@@ -234,7 +234,9 @@ def test_a_folder_of_another_kind_of_labels_names_what_reads_it(kind, tmp_path):
         if reader is own:
             assert reader.from_parquet(tmp_path / "out").method == method
             continue
-        with pytest.raises(DataError, match=f"holds an aggregation of {title}: read it with {own.__name__}.from_par"):
+        with pytest.raises(
+            DataError, match=rf"holds an aggregation of {title}, not of {others} \({own.__name__}\.from_par"
+        ):
             reader.from_parquet(tmp_path / "out")
         with pytest.raises(DataError, match=f"is not the folder of an aggregation of {others}: it has no t"):
             reader.from_parquet(tmp_path)

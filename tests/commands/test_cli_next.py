@@ -316,12 +316,6 @@ def test_texts_that_annotators_disagree_on_are_asked_of_those_who_agree_with_oth
     assert float(read_csv("b.csv")[0]["gain"]) > 0.5  # w / (1 + w) with a weight above that of a usual annotator
     assert run("t.csv", *words, "--sure", 0.5) == 0
     assert "5 of 11" in capsys.readouterr().out
-    assert run("t.csv", "--kind", "regression") == 4
-    advice = capsys.readouterr().err
-    assert (
-        "is for classes, free texts, regions. Of ratings crowdzoo report FILE --kind regression --out report.html"
-        in advice
-    )
 
 
 @pytest.mark.parametrize("words", [(), ("--multi-label",)])

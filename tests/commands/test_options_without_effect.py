@@ -42,7 +42,6 @@ RATINGS = ("--kind", "regression")
         (*REPORT, "--multi-label", "--curve", 3),
         ("quality", "a.csv", "--gold-columns", "gold=x"),
         ("quality", "a.csv", "--sure", 0.5),
-        ("quality", "ratings.csv", *RATINGS, "--sure", 0.5),
         *[("quality", "ratings.csv", *RATINGS, f"--{name}", 0) for name in ("target", "worth")],
         ("compare", "a.csv", "--out", "c", "--gold-columns", "gold=x"),
         ("compare", "a.csv", "--out", "c", "--outside-images"),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import MultiLabel, Robust
+from crowdzoo.aggregation import MultiLabel, Robust, create
+from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.label_studio.outcome import Outcome
 from crowdzoo.label_studio.push import annotator_view, tasks_view
 from crowdzoo.quality.settled import settlement
@@ -12,6 +13,7 @@ from crowdzoo.reading.platforms.label_config import read_label_config
 
 CONFIG = """<View><Text name="text" value="$text"/><Choices name="kind" toName="text">
 <Choice value="cat"/><Choice value="dog"/><Choice value="cow"/></Choices></View>"""
+RATING = """<View><Text name="text" value="$text"/><Rating name="stars" toName="text"/></View>"""
 (CONTROL,) = read_label_config(CONFIG)
 
 
@@ -108,3 +110,33 @@ def test_views_use_filters_that_the_pages_of_label_studio_know():
         assert {item["operator"] for item in view["filters"]["items"]} <= known
         assert all(item["value"] not in ("", None) for item in view["filters"]["items"])
     assert [item["value"] for item in tasks_view(tasks)["filters"]["items"]] == ["7", 2]
+
+
+def test_ratings_and_sentences_have_questions_and_pairs_have_none():
+    rng = np.random.default_rng(0)
+    ratings = np.where(rng.random((20, 5)) < 0.6, rng.normal(size=(20, 1)) + rng.normal(0, 0.3, (20, 5)), np.nan)
+    crowd = Annotations.from_dense(ratings, kind="regression", annotators=list("abcde"))
+    (control,) = read_label_config(RATING)
+    outcome = Outcome(control=control, crowd=crowd, aggregation=create("rating-em", kind="regression").fit(crowd))
+    assert outcome.has_questions
+    asked = outcome.questions
+    assert len(asked.tasks) == outcome.ask_again.sum()
+    assert np.isnan(ratings[asked.tasks, asked.annotators]).all()
+
+    rows = [(task, who, place, int(place == task % 2)) for task in range(4) for who in range(3) for place in range(2)]
+    task, who, place, label = np.array([row for row in rows if row[0] < 3 or row[1] == 0]).T  # one answer to the last
+    table = Annotations("sequence", task, who, label, tasks=np.arange(4), annotators=np.arange(3), positions=place,
+                        classes=np.array(["O", "B-PER", "I-PER"], object))  # fmt: skip
+    crowd = CrowdSequences([["one", "two"]] * 4, table)
+    outcome = Outcome(control=control, crowd=crowd, aggregation=create("bsc-seq", kind="sequence").fit(crowd))
+    assert outcome.has_questions
+    assert outcome.sure[:3].all()
+    assert not outcome.sure[3]
+    asked = [*zip(outcome.questions.tasks.tolist(), outcome.questions.annotators.tolist(), strict=True)]
+    assert asked in ([(3, 1)], [(3, 2)])
+    by_votes = create("span-majority-vote", kind="sequence").fit(crowd)
+    assert not Outcome(control=control, crowd=crowd, aggregation=by_votes).has_questions
+
+    pairs = Annotations.from_arrays([0, 1], ["a", "b"], ["left"] * 2, right=[1, 2], kind="preference")
+    scores = create("bradley-terry", kind="preference").fit(pairs)
+    assert not Outcome(control=control, crowd=pairs, aggregation=scores).has_questions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.aggregator import ConvergenceWarning
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.history import Prior, with_prior
 from crowdzoo.aggregation.classes.initial import (
     Incremental,
     Initial,
@@ -154,7 +155,9 @@ class DawidSkene(Incremental, Iterative):
     confidence: bool = setting(False, FLAG)
     start: str = setting("votes", Choice(STARTS))
 
-    def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
+    def fit(
+        self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None, prior: Prior = None
+    ) -> Aggregation:
         """Finds truths and confusion matrices together.
 
         Memory beside the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
@@ -166,19 +169,23 @@ class DawidSkene(Incremental, Iterative):
                 likelihood counts it.
             initial: starting point of the first start instead of `start`: posteriors [N, K], confusions [R, K, K] (with
                 equal class prior), or an earlier `Aggregation` of the same annotators and classes.
+            prior: an earlier result for classes, whose annotations count for annotators and classes as if they were
+                fitted here with the posteriors that they had; annotators and classes are matched by name, and those
+                that only the prior has follow in the result. Its tasks are not aggregated again.
 
         Returns:
             Posteriors under the last parameters. `history` is the penalised log-likelihood (see `objective`) at the
             start and after each iteration. Ties are drawn, as in `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, `gold` or `initial` does not fit them, or with
-                `confidence` there is none, or one outside of 0 to 1.
+            DataError: annotations are not of kind classification, `gold`, `initial` or `prior` does not fit them, or
+                with `confidence` there is none, or one outside of 0 to 1.
 
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
         check_classification(annotations, self.title)
+        annotations, history = with_prior(annotations, prior, self.title)
         sizes = annotations.num_annotators, annotations.num_classes
         blocks = blocks_of(annotations, gold)
         soft = SoftVotes(annotations, blocks, self.title) if self.confidence else None
@@ -189,17 +196,19 @@ class DawidSkene(Incremental, Iterative):
                 begin = self._begin(annotations, gold, initial) if start == 0 else None
                 weights = start_weights(sizes[0], start, self.seed)
                 first = soft.first_counts(begin, weights) if soft else first_counts(blocks, *sizes, begin, weights)
-                run = Run(update(first, self.prior, self.diagonal))
+                run = Run(update(history.added(first), self.prior, self.diagonal))
             while not run.done:
-                run = self.step(run, soft.expected(run.params) if soft else Counts.expected(blocks, run.params))
+                counts = soft.expected(run.params) if soft else Counts.expected(blocks, run.params)
+                run = self.step(run, history.added(counts, run.params))
             runs.append(run)
         best = best_of(runs)
+        best = replace(best, log_likelihood=best.log_likelihood - history.evidence(best.params))
         self.warn_unless_converged(best, len(annotations))
         if soft:
             posteriors, labels = soft.answers(best.params, self.seed)
         else:
             posteriors, labels = bayes.answers(annotations, blocks, best.params, self.seed)
-        return self.result(annotations, best, posteriors, labels)
+        return history.noted(self.result(annotations, best, posteriors, labels))
 
     def _begin(self, annotations: Annotations, gold: ArrayLike | None, initial: Initial) -> NDArray[np.float64] | None:
         """Posteriors that the first start begins with, [N, K]; None for those of the votes."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.classes.history import Prior, with_prior
 from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, taken
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine import bayes
@@ -163,7 +164,9 @@ class HierarchicalDawidSkene(Incremental, Iterative):
     annotators: float = setting(100.0, Number(1e-6, 1e9))
     seed: int = setting(0, SEED)
 
-    def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
+    def fit(
+        self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None, prior: Prior = None
+    ) -> Aggregation:
         """Finds truths, annotators and the common matrix together.
 
         Memory beside the table of annotations: as `IBCC`.
@@ -174,6 +177,9 @@ class HierarchicalDawidSkene(Incremental, Iterative):
                 counts it.
             initial: starting point instead of vote shares: posteriors [N, K], or an earlier `Aggregation` of the
                 same tasks and classes, whose posteriors count.
+            prior: an earlier result for classes, whose annotations count for annotators and classes as if they were
+                fitted here with the posteriors that they had; annotators and classes are matched by name, and those
+                that only the prior has follow in the result. Its tasks are not aggregated again.
 
         Returns:
             Posteriors under the last beliefs; where there are no annotations, the class prior. `confusions` are
@@ -182,22 +188,23 @@ class HierarchicalDawidSkene(Incremental, Iterative):
             drawn, as in `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+            DataError: annotations are not of kind classification, or `gold`, `initial` or `prior` does not fit them.
 
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
+        annotations, history = with_prior(annotations, prior, self.title)
         blocks, first_posteriors = taken(annotations, self.title, gold, initial)
         num_idle = sum(int((~block.informed).sum()) for block in blocks)
         sizes = annotations.num_annotators, annotations.num_classes
-        run = Run(start(first_counts(blocks, *sizes, first_posteriors)))
+        run = Run(start(history.added(first_counts(blocks, *sizes, first_posteriors))))
         while not run.done:
-            run = self.step(run, Counts.expected(blocks, run.params.params), num_idle)
+            params = run.params.params
+            run = self.step(run, history.added(Counts.expected(blocks, params), params), num_idle)
         self.warn_unless_converged(run, len(annotations))
         posteriors, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
-        return self.result(
-            annotations, run, posteriors, labels, Counts.expected(blocks, run.params.means).log_likelihood
-        )
+        log_likelihood = Counts.expected(blocks, run.params.means).log_likelihood
+        return history.noted(self.result(annotations, run, posteriors, labels, log_likelihood))
 
     def step(self, run: Run[Crowd], counts: Counts, num_idle: int) -> Run[Crowd]:
         """One iteration, given the counts of all blocks under `run.params`, and tasks without information."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crowdzoo.aggregation.classes.history import Prior, with_prior
 from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, taken
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine import bayes
@@ -167,7 +168,9 @@ class IBCC(Incremental, Iterative):
         """The settings that `update` takes."""
         return Priors(*_cells(self.prior, self.diagonal, num_classes), self.class_prior)
 
-    def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
+    def fit(
+        self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None, prior: Prior = None
+    ) -> Aggregation:
         """Finds truths and annotators together.
 
         Memory beside the table of annotations: as `DawidSkene`, and 8 K**2 bytes an annotator more.
@@ -178,6 +181,9 @@ class IBCC(Incremental, Iterative):
                 counts it.
             initial: starting point instead of vote shares: posteriors [N, K], or an earlier `Aggregation` of the
                 same tasks and classes, whose posteriors count.
+            prior: an earlier result for classes, whose annotations count for annotators and classes as if they were
+                fitted here with the posteriors that they had; annotators and classes are matched by name, and those
+                that only the prior has follow in the result. Its tasks are not aggregated again.
 
         Returns:
             Posteriors under the last beliefs; where there are no annotations, the class prior. `confusions` and
@@ -186,24 +192,26 @@ class IBCC(Incremental, Iterative):
             Ties are drawn, as in `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+            DataError: annotations are not of kind classification, or `gold`, `initial` or `prior` does not fit them.
 
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
+        annotations, history = with_prior(annotations, prior, self.title)
         blocks, first_posteriors = taken(annotations, self.title, gold, initial)
         num_idle = sum(int((~block.informed).sum()) for block in blocks)
         first = first_counts(blocks, annotations.num_annotators, annotations.num_classes, first_posteriors)
-        run = Run(update(first, self.priors(annotations.num_classes)))
+        run = Run(update(history.added(first), self.priors(annotations.num_classes)))
         while not run.done:
-            run = self.step(run, Counts.expected(blocks, run.params.params), num_idle)
+            params = run.params.params
+            run = self.step(run, history.added(Counts.expected(blocks, params), params), num_idle)
         self.warn_unless_converged(run, len(annotations))
         posteriors, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
         means = run.params.means
         for block in blocks:
             posteriors[block.tasks[~block.informed]] = means.class_prior
         log_likelihood = Counts.expected(blocks, means).log_likelihood
-        return self.result(annotations, run, posteriors, labels, log_likelihood)
+        return history.noted(self.result(annotations, run, posteriors, labels, log_likelihood))
 
     def step(self, run: Run[Beliefs], counts: Counts, num_idle: int) -> Run[Beliefs]:
         """One iteration, given the counts of all blocks under `run.params`, and tasks without information."""

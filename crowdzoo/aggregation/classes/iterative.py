@@ -1,9 +1,11 @@
 """Iterative: a method that raises an objective until it stands still."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
+from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.run import Run, advance
 
@@ -36,7 +38,8 @@ class Iterative(Aggregator):
             m_step: gives the next parameters.
         """
         likelihood, number = counts.log_likelihood, counts.num_annotations
-        return advance(run, objective, likelihood, number, self.max_iter, self.tol, m_step)
+        later = advance(run, objective, likelihood, number, self.max_iter, self.tol, m_step)
+        return replace(later, counts=counts) if later.done and isinstance(counts, Counts) else later
 
     def warn_unless_converged(self, run: Run[Any], number: int, stacklevel: int = 3) -> None:
         """Says what to do about a run that is done without having converged.

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
+from crowdzoo.aggregation.classes.history import NO_HISTORY, History, Prior, with_prior
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.agreement import Agreement, total
 from crowdzoo.aggregation.engine.block import Block, blocks_of
@@ -34,6 +35,7 @@ REFINED = 5  # steps of HierarchicalDawidSkene from the network's counts, for co
 COMMON = 100.0  # its prior
 ONE_SIDED = 0.3  # share of the annotations from annotators who use one class, from which a note says so
 LEAST_ANSWERS = 5  # of an annotator who uses one class
+LEAST_SAID = 0.5  # how often an annotator gave a class; less is rounding in the counts of a prior
 BY_CHANCE = 0.01  # an annotator uses one class only by chance if that is more probable
 SIDED = (
     "{:.0%} of the annotations are from annotators who use one class only. Their answers say little of how good they "
@@ -81,7 +83,7 @@ def believe(step: int, counts: Counts, agreement: Agreement) -> Beliefs:
     """
     weights, num_classes = _weights(WEIGHTS), counts.num_classes
     table = np.zeros_like(counts.table)
-    who, labels = np.nonzero(agreement.said)
+    who, labels = np.nonzero(agreement.said >= LEAST_SAID)
     if not len(who):
         context = np.zeros(len(weights[f"{step}/context/bias"]))
         return Beliefs(Params(table, np.full(num_classes, -np.log(max(num_classes, 1)))), context)
@@ -156,13 +158,16 @@ class Robust(Aggregator):
 
     seed: int = setting(0, SEED)
 
-    def fit(self, annotations: Annotations, gold: ArrayLike | None = None) -> Aggregation:
+    def fit(self, annotations: Annotations, gold: ArrayLike | None = None, prior: Prior = None) -> Aggregation:
         """Runs the steps.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
             gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and tell what
                 annotators are like.
+            prior: an earlier result for classes, whose annotations count for annotators and classes as if they were
+                fitted here with the posteriors that they had; annotators and classes are matched by name, and those
+                that only the prior has follow in the result. Its tasks are not aggregated again.
 
         Returns:
             Posteriors; where there are no annotations, `class_prior`. `confusions` are those of
@@ -170,38 +175,48 @@ class Robust(Aggregator):
             follows from them. `history` is empty. Ties are drawn, as in `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, or `gold` does not fit them.
+            DataError: annotations are not of kind classification, or `gold` or `prior` does not fit them.
         """
         check_classification(annotations, self.title)
+        annotations, history = with_prior(annotations, prior, self.title)
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
         blocks = blocks_of(annotations, gold)
         agreement = Agreement.zero(num_annotators, num_classes)
         for block in blocks:
             agreement.add(block)
-        counts = Counts.total(blocks, first_counts, num_annotators, num_classes)
+        if history.counts is not None:  # how others agreed is known of the new tasks alone
+            agreement.said += history.counts.table.sum(axis=2)
+            agreement.sizes *= 1 + history.counts.classes.sum() / max(agreement.sizes[0], 1)
+        counts = history.added(Counts.total(blocks, first_counts, num_annotators, num_classes))
         beliefs = believe(0, counts, agreement)
         for step in range(1, num_steps()):
-            counts = Counts.expected(blocks, beliefs.params)
+            counts = history.added(Counts.expected(blocks, beliefs.params))
             beliefs = believe(step, counts, agreement)
         parts = in_threads(lambda some: [posteriors_of(block, beliefs) for block in some], blocks, num_threads())
         posteriors = np.concatenate([part for some in parts for part in some] or [np.zeros((0, num_classes))])
-        return self.result(annotations, posteriors, counts)
+        return self.result(annotations, posteriors, counts, history)
 
-    def result(self, annotations: Annotations, posteriors: Array, counts: Counts) -> Aggregation:
+    def result(
+        self, annotations: Annotations, posteriors: Array, counts: Counts, history: History = NO_HISTORY
+    ) -> Aggregation:
         """What `fit` gives.
 
         Args:
             annotations: see `fit`.
             posteriors: [N, K], certain where the class is known; those of tasks that nobody annotated are set here.
-            counts: those of the last step.
+            counts: those of the last step, with those of the history.
+            history: what a prior adds.
         """
         certain = posteriors.max(axis=1, initial=0.0) == 1
         blocks = blocks_of(annotations, np.where(certain, posteriors.argmax(axis=1), -1))
         crowd = start(counts)
         for _ in range(REFINED):  # of the posteriors that follow from confusion matrices, which are not too cautious
-            crowd = update(Counts.expected(blocks, crowd.params), crowd, COMMON)
+            crowd = update(history.added(Counts.expected(blocks, crowd.params)), crowd, COMMON)
         unknown = (annotations.redundancy == 0) & ~certain
-        prior = crowd.means.class_prior if unknown.all() else posteriors[~unknown].mean(axis=0)
+        prior = crowd.means.class_prior
+        if not unknown.all():
+            earlier = np.zeros(len(prior)) if history.counts is None else history.counts.classes
+            prior = (posteriors[~unknown].sum(axis=0) + earlier) / ((~unknown).sum() + earlier.sum())
         posteriors[unknown] = prior
         confusions = crowd.means.confusions
         result = Aggregation.of(
@@ -213,8 +228,9 @@ class Robust(Aggregator):
             class_prior=prior,
             skills=np.einsum("rkk,k->r", confusions, prior),
             num_iterations=num_steps(),
+            **counts.facts,
         )
-        return replace(result, notes=(*result.notes, *_notes(counts)))
+        return history.noted(replace(result, notes=(*result.notes, *_notes(counts))))
 
 
 def _notes(counts: Counts) -> Sequence[str]:

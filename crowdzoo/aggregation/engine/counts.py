@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import iadd
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,11 @@ class Counts(Additive):
     def confusions(self) -> NDArray[np.float64]:
         """`table` in the order `[annotator, true, said]`, [R, K, K]."""
         return self.table.transpose(0, 2, 1)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a result keeps of them, by the names of its attributes."""
+        return {"counts": self.confusions, "class_counts": self.classes}
 
     @property
     def num_annotators(self) -> int:

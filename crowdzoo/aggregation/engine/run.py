@@ -14,6 +14,7 @@ from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
 if TYPE_CHECKING:
+    from crowdzoo.aggregation.engine.counts import Counts
     from crowdzoo.data.annotations import Annotations
 
 P = TypeVar("P")
@@ -29,6 +30,7 @@ class Run(Generic[P]):
         log_likelihood: of the last E-step, without prior, nats.
         converged: the objective stands still.
         done: converged, or out of iterations.
+        counts: once `done`, of all blocks under `params`; None where the method has others than `Counts`.
     """
 
     params: P
@@ -36,6 +38,7 @@ class Run(Generic[P]):
     log_likelihood: float = 0.0
     converged: bool = False
     done: bool = False
+    counts: Counts | None = None
 
     @property
     def num_iterations(self) -> int:
@@ -50,6 +53,7 @@ class Run(Generic[P]):
             "history": self.history,
             "converged": self.converged,
             "num_iterations": self.num_iterations,
+            **({} if self.counts is None else self.counts.facts),
         }
 
     def last_rise(self, num_annotations: int) -> float:

@@ -14,6 +14,7 @@ class ClassQuestions(Questions[Aggregation]):
 
     unit = "nats"
     names = "classes"
+    methods = "hierarchical-dawid-skene, dawid-skene, one-coin or ibcc"
 
     def skills(self, result: Aggregation, places: list[int] | slice) -> Floats | None:
         """Confusion matrices with the classes in this order, [R, K, K]; None where the method has none."""

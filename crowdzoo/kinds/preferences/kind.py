@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
     from crowdzoo.kinds.preferences.measure import PreferenceMeasure
     from crowdzoo.kinds.preferences.page import PreferencePage
+    from crowdzoo.kinds.preferences.questions import PreferenceQuestions
     from crowdzoo.kinds.preferences.records import PreferenceRecords
     from crowdzoo.training.crowd_model import CrowdModel
 
@@ -152,6 +153,12 @@ def _measure() -> type[PreferenceMeasure]:
     return PreferenceMeasure
 
 
+def _questions() -> PreferenceQuestions:
+    from crowdzoo.kinds.preferences.questions import PreferenceQuestions
+
+    return PreferenceQuestions()
+
+
 def _records() -> PreferenceRecords:
     from crowdzoo.kinds.preferences.records import PreferenceRecords
 
@@ -181,5 +188,6 @@ PREFERENCES = Kind(
     prediction=Prediction("score", ("task", "score")),
     load_page=_page,
     load_measure=_measure,
+    load_questions=_questions,
     load_records=_records,
 )

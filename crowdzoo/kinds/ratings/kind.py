@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
     from crowdzoo.kinds.ratings.measure import RatingMeasure
     from crowdzoo.kinds.ratings.page import RatingPage
+    from crowdzoo.kinds.ratings.questions import RatingQuestions
     from crowdzoo.kinds.ratings.records import RatingRecords
 
 NO_SCALE = "an end of a scale of ratings belongs to --kind regression."
@@ -70,6 +71,12 @@ def _measure() -> type[RatingMeasure]:
     return RatingMeasure
 
 
+def _questions() -> RatingQuestions:
+    from crowdzoo.kinds.ratings.questions import RatingQuestions
+
+    return RatingQuestions()
+
+
 def _records() -> RatingRecords:
     from crowdzoo.kinds.ratings.records import RatingRecords
 
@@ -107,5 +114,6 @@ RATINGS = Kind(
     prediction=Prediction("value", ("task", "value")),
     load_page=_page,
     load_measure=_measure,
+    load_questions=_questions,
     load_records=_records,
 )

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
     from crowdzoo.kinds.sentences.measure import SpanMeasure
     from crowdzoo.kinds.sentences.page import SpanPage
+    from crowdzoo.kinds.sentences.questions import SpanQuestions
     from crowdzoo.kinds.sentences.records import SpanRecords
     from crowdzoo.networks.token_encoder import TokenEncoder
     from crowdzoo.training.crowd_model import CrowdModel
@@ -241,6 +242,12 @@ def _measure() -> type[SpanMeasure]:
     return SpanMeasure
 
 
+def _questions() -> SpanQuestions:
+    from crowdzoo.kinds.sentences.questions import SpanQuestions
+
+    return SpanQuestions()
+
+
 def _records() -> SpanRecords:
     from crowdzoo.kinds.sentences.records import SpanRecords
 
@@ -289,5 +296,6 @@ SENTENCES = Kind(
     prediction=SpanPrediction("types", ("task", "start", "end", "type", "text", "score"), "spans"),
     load_page=_page,
     load_measure=_measure,
+    load_questions=_questions,
     load_records=_records,
 )

@@ -1,0 +1,1 @@
+"""What to ask annotators next, for labels of every kind."""

@@ -1,0 +1,112 @@
+"""next_answers: which annotator to ask about which task next, for labels of every kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.checks.constraints import SEED, Number, checked
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.errors import DataError
+from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.questions import annotations_of, pooled
+from crowdzoo.quality.first_round import PER_TASK, first_annotations, first_pairs
+from crowdzoo.quality.next_annotation import SURE, NextAnnotations, next_questions
+
+
+@checked(
+    number=Number(1, whole=True),
+    sure=Number(0, 1),
+    per_task=Number(1, whole=True, optional=True),
+    per_annotator=Number(1, whole=True, optional=True),
+    budget=Number(0, above=True, optional=True),
+    seed=SEED,
+)
+def next_answers(
+    annotations: Annotations | CrowdSequences,
+    number: int = 10,
+    *,
+    result: Any = None,
+    sure: float = SURE,
+    annotators: ArrayLike | None = None,
+    per_task: int | None = None,
+    per_annotator: int | None = None,
+    costs: ArrayLike | None = None,
+    budget: float | None = None,
+    seed: int = 0,
+) -> NextAnnotations:
+    """The questions whose answers are expected to tell most; without any answers, a balanced plan.
+
+    Answers count by the nats that they tell of classes, several labels and tags; by how far they reduce the standard
+    errors of ratings and of the scores of preferences; and by how much nearer they bring texts and regions. See
+    `crowdzoo.quality.first_annotations` for the plan. `crowdzoo next` also counts annotators who copy each other once,
+    and asks about classes by `crowdzoo.quality.settlement`.
+
+    Args:
+        annotations: of N tasks by R annotators; tasks and annotators without any count.
+        number: n, how many questions.
+        result: of an aggregation of the annotations; None fits the default method of their kind. One of several labels
+            per task has the questions be about these.
+        sure: tasks with two answers or more that are this sure are not asked about, see `crowdzoo next --sure`.
+        annotators: codes of who can be asked; None is everybody.
+        per_task: at most so many annotators for a task, or pair; None is 1, and 3 in a plan.
+        per_annotator: at most so many questions for an annotator; None sets no limit.
+        costs: what an answer of each annotator costs, `[R]`, above 0; None is 1.
+        budget: the questions together cost no more than this; None sets no limit.
+        seed: of the method, and of the plan.
+
+    Returns:
+        At most n questions, the most telling first; for preferences with `rights`.
+
+    Raises:
+        ConfigError: a number out of its range.
+        DataError: a result whose method does not know the annotators, or shapes that do not fit.
+
+    Example:
+        >>> from crowdzoo import Annotations, next_answers
+        >>> task, annotator = [1, 1, 2, 2, 3], ["ann", "bob", "ann", "bob", "ann"]
+        >>> ratings = Annotations.from_arrays(task, annotator, [3.0, 4.0, 1.0, 2.0, 5.0], kind="regression")
+        >>> found = next_answers(ratings, 1)
+        >>> int(ratings.tasks[found.tasks[0]]), str(ratings.annotators[found.annotators[0]])
+        (3, 'bob')
+    """
+    table = annotations_of(annotations)
+    kind = kind_of(table.kind if result is None else result.kind)
+    people = np.arange(table.num_annotators) if annotators is None else np.asarray(annotators, np.int64)
+    limits: dict[str, Any] = {"per_annotator": per_annotator, "costs": costs, "budget": budget}
+    if not len(table):
+        pairs: NDArray[np.int64] | None = None
+        each = per_task or PER_TASK
+        if costs is not None:
+            limits["costs"] = np.asarray(costs)[people]
+        if kind.labels.has_pairs:  # as many as can be answered, so that they link the tasks
+            price = 1.0 if costs is None else float(np.mean(limits["costs"]))
+            most = number if budget is None else min(number, budget / price)
+            pairs = first_pairs(table.num_tasks, max(1, int(most / min(each, len(people)))), seed)
+        tasks = table.num_tasks if pairs is None else len(pairs)
+        plan = first_annotations(tasks, len(people), number, per_task=each, seed=seed, **limits)
+        plan = replace(plan, annotators=people[plan.annotators])
+        return plan if pairs is None else replace(plan, tasks=pairs[plan.tasks, 0], rights=pairs[plan.tasks, 1])
+    questions = kind.questions
+    if questions is None:
+        raise DataError(f"next_answers does not know what to ask about {kind.title}.")
+    if result is None:
+        aggregator: Any = kind.aggregation.create(seed=seed)
+        result = aggregator.fit(annotations)
+    skills = questions.skills(result, slice(None))
+    if skills is None:
+        raise DataError(f"next_answers: {result.method} does not know the annotators. Use {questions.methods}.")
+    skills, done = pooled(skills, questions.weights(result)), questions.find_sure(result, sure, annotations)
+    opened = questions.opened(result, skills, annotations, done, number)
+    found = next_questions(
+        opened.gains, opened.table.num_tasks, number, annotators=people, annotations=opened.table,
+        per_task=per_task or 1, sure=opened.sure, cells=skills[0].size, **limits,
+    )  # fmt: skip
+    if not kind.labels.has_pairs:
+        return found
+    left, right = np.divmod(opened.table.tasks[found.tasks], table.num_tasks)
+    return replace(found, tasks=left, rights=right)

@@ -1,0 +1,62 @@
+"""What `crowdzoo next` asks about sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.questions import Questions, annotations_of
+from crowdzoo.kinds.scoring import Codes, Flags, Floats
+from crowdzoo.quality.next_annotation import FEWEST, Gains, information_gain
+
+CERTAIN = 1e-3  # what the tag of a token may lack that no answer is expected to change
+
+
+class SpanQuestions(Questions[SequenceAggregation]):
+    """By the posteriors of tokens and the confusion matrices of annotators."""
+
+    unit = "nats"
+    names = "classes"
+    methods = "bsc-seq, hmm-crowd or dawid-skene"
+
+    def skills(self, result: SequenceAggregation, places: list[int] | slice) -> Floats | None:
+        """Confusion matrices with the tags in this order, [R, K, K]; None where the method has none."""
+        return None if result.confusions is None else result.confusions[:, places][:, :, places]
+
+    def weights(self, result: SequenceAggregation) -> Floats:
+        """Sentences of each annotator, [R]."""
+        return result.tasks_per_annotator.astype(np.float64)
+
+    def gains(self, result: SequenceAggregation, skills: Floats, crowd: Annotations) -> Gains:
+        """What an answer is expected to tell of the tags of a sentence, nats, one by one."""
+        open_tokens = result.posteriors.max(axis=1, initial=0) < 1 - CERTAIN
+
+        def gain(tasks: Codes, annotators: Codes) -> Floats:
+            total = np.zeros(annotators.shape)
+            for place, task in enumerate(tasks.tolist()):
+                rows = slice(result.starts[task], result.starts[task + 1])
+                for posterior in result.posteriors[rows][open_tokens[rows]]:
+                    total[place] += information_gain(posterior, skills[annotators[place]])
+            return total
+
+        return gain
+
+    def find_sure(self, result: SequenceAggregation, least: float, crowd: Annotations) -> Flags:
+        """Sentences with two answers or more of which each token has a tag of this probability."""
+        tokens = np.append(result.posteriors.max(axis=1, initial=0), 1.0)
+        sizes = np.diff(result.starts)
+        lowest = np.where(sizes > 0, np.minimum.reduceat(tokens, result.starts[:-1]) if len(sizes) else 0.0, 0.0)
+        return np.asarray((lowest >= least) & (result.annotators_per_task >= FEWEST))
+
+    def answers(self, crowd: Annotations) -> tuple[Codes, Codes, Codes]:
+        """See `Questions.answers`; an answer is all tags of a sentence."""
+        table = annotations_of(crowd)
+        positions = np.asarray(table.positions)
+        order = np.lexsort((positions, table.annotator_ids, table.task_ids))
+        begins = np.flatnonzero(positions[order] == 0)
+        codes: dict[bytes, int] = {}
+        tags = np.split(table.labels[order], begins[1:])
+        answers = np.array([codes.setdefault(each.tobytes(), len(codes)) for each in tags], np.int64)
+        first = order[begins]
+        return table.task_ids[first], table.annotator_ids[first], answers[: len(first)]
