@@ -12,19 +12,12 @@ import pandas as pd
 import tensorflow_data_validation as tfdv
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
+from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, DriftAnomalies
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.remote_files import fetch, is_remote, remote_files
 from crowdzoo.components.remote_serving import remote_versions
-from crowdzoo.components.tfx_internals import (
-    InputArtifact,
-    OutputArtifact,
-    Parameter,
-    component,
-    standard_artifacts,
-    with_computed_defaults,
-)
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import PipelineError
 from crowdzoo.files.served_model import DRIFT_FOLDER
@@ -42,15 +35,15 @@ _NOT_COMPARED = ("task", "annotator_ids", "annotator_labels", "gold")
 
 
 # No `from __future__ import annotations` in files of components: TFX reads them at run time.
-@component
+@tfx.component
 def DriftValidator(  # noqa: N802, the function's name is the component's
-    statistics: InputArtifact[standard_artifacts.ExampleStatistics],
-    schema: InputArtifact[standard_artifacts.Schema],
-    annotations: InputArtifact[AnnotationsArtifact],
-    drift: OutputArtifact[DriftAnomalies],
-    settings: Parameter[str],
-    code_version: Parameter[str],
-    baseline: Parameter[str] = "",
+    statistics: tfx.InputArtifact[tfx.standard_artifacts.ExampleStatistics],
+    schema: tfx.InputArtifact[tfx.standard_artifacts.Schema],
+    annotations: tfx.InputArtifact[AnnotationsArtifact],
+    drift: tfx.OutputArtifact[DriftAnomalies],
+    settings: tfx.Parameter[str],
+    code_version: tfx.Parameter[str],
+    baseline: tfx.Parameter[str] = "",
 ) -> None:
     """Says what differs from the data that the served model was trained on; of a first run, nothing does.
 
@@ -240,4 +233,4 @@ def fetch_baseline(serving: str, source: str, place: str) -> Path | None:
     return None
 
 
-DriftValidator = with_computed_defaults(DriftValidator, code_version=lambda _: code_version(__name__))
+DriftValidator = tfx.with_computed_defaults(DriftValidator, code_version=lambda _: code_version(__name__))

@@ -117,11 +117,7 @@ def remove(uris: Sequence[str]) -> None:
 
 def _fetch_file(uri: str, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        _asking(uri),
-        _file_systems().open(uri, compression_type=_AS_IT_IS) as source,
-        open(place, "wb") as sink,
-    ):
+    with _asking(uri), _file_systems().open(uri, compression_type=_AS_IT_IS) as source, open(place, "wb") as sink:
         shutil.copyfileobj(source, sink)
 
 

@@ -157,11 +157,7 @@ def with_computed_defaults(component: Any, **parameters: Callable[[Mapping[str, 
     return type(
         component.__name__,
         (component,),
-        {
-            "__init__": initialise,
-            "__module__": component.__module__,
-            "__doc__": component.__doc__,
-        },
+        {"__init__": initialise, "__module__": component.__module__, "__doc__": component.__doc__},
     )
 
 
@@ -184,9 +180,7 @@ def mark_blessing(blessing: Artifact, model: Artifact | None, blessed: bool, bas
         blessing.set_string_custom_property("baseline_model", baseline)
 
 
-def single_nodes(
-    pipeline: CompiledPipeline,
-) -> Iterator[tuple[str, CompiledNode, CompiledPipeline]]:
+def single_nodes(pipeline: CompiledPipeline) -> Iterator[tuple[str, CompiledNode, CompiledPipeline]]:
     """Cuts a compiled pipeline into pipelines of one component each, which are parts of one run.
 
     Args:
@@ -277,8 +271,6 @@ def run_kubeflow_executor(executor: str, call: str, inputs: str, beam_arguments:
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
     arguments = argparse.Namespace(
-        executor_class_path=executor,
-        json_serialized_invocation_args=call,
-        json_serialized_inputs_spec_args=inputs,
+        executor_class_path=executor, json_serialized_invocation_args=call, json_serialized_inputs_spec_args=inputs
     )
     kubeflow_v2_run_executor.main((arguments, beam_arguments))

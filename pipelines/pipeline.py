@@ -110,11 +110,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
     evaluator = Evaluator(
         examples=aggregator.outputs["aggregated_examples"],
         model=trainer.outputs["model"],
-        settings=_json(
-            **config.evaluation.model_dump(include=_EVALUATION),
-            minimum=config.minimum,
-            serving=serving,
-        ),
+        settings=_json(**config.evaluation.model_dump(include=_EVALUATION), minimum=config.minimum, serving=serving),
         code_version=code_version("crowdzoo.components.evaluator"),
         drift=drift_validator.outputs["drift"],
         **({"baseline": ""} if kubeflow else {}),

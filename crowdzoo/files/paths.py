@@ -94,11 +94,7 @@ def check_output_file(
 
 
 def check_output_folder(
-    path: str | os.PathLike[str],
-    what: str,
-    *,
-    is_own: Callable[[Path], bool] | None = None,
-    force: bool = False,
+    path: str | os.PathLike[str], what: str, *, is_own: Callable[[Path], bool] | None = None, force: bool = False
 ) -> Path:
     """Refuses a place where a folder cannot be made, or that holds something already.
 

@@ -12,26 +12,14 @@ from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import Kind, kind_of
+from crowdzoo.pipelines.config import sections
 from crowdzoo.pipelines.config.kubeflow import KubeflowConfig
-from crowdzoo.pipelines.config.sections import (
-    AggregationConfig,
-    BeamConfig,
-    DataConfig,
-    DriftConfig,
-    EvaluationConfig,
-    MethodConfig,
-    ModelConfig,
-    OutputConfig,
-    ReportConfig,
-    Section,
-    TrainingConfig,
-)
 from crowdzoo.pipelines.config.values import Seed
 from crowdzoo.reading.instances.readers import recognised
 from crowdzoo.training.bases import is_own
 
 
-class PipelineConfig(Section):
+class PipelineConfig(sections.Section):
     """Everything that a run of the pipeline depends on. Paths are absolute once loaded.
 
     Attributes:
@@ -46,16 +34,16 @@ class PipelineConfig(Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")]
     kind: Literal[tuple(LABEL_KINDS)] = "classification"  # type: ignore[valid-type]
     seed: Seed = 0
-    data: DataConfig
-    aggregation: AggregationConfig
-    model: ModelConfig = ModelConfig()
-    method: MethodConfig
-    training: TrainingConfig = TrainingConfig()
-    evaluation: EvaluationConfig = EvaluationConfig()
-    drift: DriftConfig = DriftConfig()
-    report: ReportConfig = ReportConfig()
-    output: OutputConfig
-    beam: BeamConfig = BeamConfig()
+    data: sections.DataConfig
+    aggregation: sections.AggregationConfig
+    model: sections.ModelConfig = sections.ModelConfig()
+    method: sections.MethodConfig
+    training: sections.TrainingConfig = sections.TrainingConfig()
+    evaluation: sections.EvaluationConfig = sections.EvaluationConfig()
+    drift: sections.DriftConfig = sections.DriftConfig()
+    report: sections.ReportConfig = sections.ReportConfig()
+    output: sections.OutputConfig
+    beam: sections.BeamConfig = sections.BeamConfig()
     kubeflow: KubeflowConfig = KubeflowConfig()
 
     @model_validator(mode="before")
@@ -94,9 +82,8 @@ class PipelineConfig(Section):
             if self.base == kind.training.bases[0]
             else f"base {self.base}"
         )
-        reading = (
-            key for key in (*kind.options.inputs, *kind.options.reading, *second) if key in DataConfig.model_fields
-        )
+        keys = (*kind.options.inputs, *kind.options.reading, *second)
+        reading = (key for key in keys if key in sections.DataConfig.model_fields)
         by_annotations = ("compare", "annotation_tolerance") if kind.labels.one_class else ()
         for section, allowed in {
             "data": dict.fromkeys(("dataset", *reading, "eval_fraction")),
@@ -158,7 +145,7 @@ class PipelineConfig(Section):
             return ["arguments", "encoder", "inputs"]
         known = {field.name for field in fields(self.label_kind.training.settings_class(self.base))}
         known -= {"arguments"}  # of the method
-        return [name for name in ModelConfig.model_fields if name in known]
+        return [name for name in sections.ModelConfig.model_fields if name in known]
 
     @property
     def settings(self) -> Any:
