@@ -225,24 +225,13 @@ def _strings(name: str, cells: np.ndarray) -> np.ndarray:
         if not (isinstance(cell, str) or is_base64(cell)):
             hint = '; a missing category is ""' if cell is None else ""
             raise _wrong_type(name, cells, place, f"a string{hint}")
-        array[place] = as_bytes(f"input {name!r}", cell, f" at {list(place)}")
+        try:
+            array[place] = cell.encode() if isinstance(cell, str) else base64.b64decode(cell["b64"], validate=True)
+        except UnicodeEncodeError as error:  # "\ud800" is JSON, but half a character
+            raise RequestError(f"input {name!r}: the text at {list(place)} is not valid Unicode") from error
+        except ValueError as error:
+            raise RequestError(f"input {name!r}: 'b64' at {list(place)} is not base64") from error
     return array
-
-
-def as_bytes(where: str, value: Any, place: str = "") -> bytes:
-    """The bytes of a text or of `{"b64": ...}`.
-
-    Raises:
-        RequestError: half a character, or no base64; names where it is.
-    """
-    try:
-        return value.encode() if isinstance(value, str) else base64.b64decode(value["b64"], validate=True)
-    except UnicodeEncodeError as error:  # "\ud800" is JSON, but half a character
-        raise RequestError(f"{where}: the text{place} is not valid Unicode") from error
-    except (KeyError, TypeError):
-        raise RequestError(f"{where}: a value{place} is an object, not a number or a string") from None
-    except ValueError as error:
-        raise RequestError(f"{where}: 'b64'{place} is not base64") from error
 
 
 def _wrong_type(name: str, cells: np.ndarray, place: tuple[int, ...], expected: str) -> RequestError:

@@ -116,7 +116,7 @@ class Server:
         }
         self._gate = Gate(self.limits)
         self._request_log = None if log_requests is None else RequestLog(log_requests, log_share)
-        shared = self._stores, self.limits, self._gate, Metrics(), self._request_log
+        shared = self._stores, self._gate, Metrics(), self._request_log
         self._ml_backend = MlBackend(self._stores, self.limits, label_studio_secret) if label_studio else None
         self._rest_service, self._grpc_service = RestService(*shared, self._ml_backend), GrpcService(*shared)
         self._rest: RestServer | None = None
