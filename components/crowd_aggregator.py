@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -13,8 +12,6 @@ import pyarrow.csv
 import tensorflow as tf
 from absl import logging
 
-from crowdzoo.aggregation import create
-from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.base import Result
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.components import tfx_internals as tfx
@@ -23,8 +20,6 @@ from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
 from crowdzoo.components.code_version import code_version
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import ConfigError
 from crowdzoo.files.arrow import read_parquet
 from crowdzoo.kinds import kind_of
 from crowdzoo.large.beam import aggregate, fits_one_block, runs_on_beam
@@ -72,7 +67,8 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     """
     del code_version
     options, info = json.loads(settings), example_files.read_dataset_info(examples.uri)
-    method = aggregation_method(options, info["kind"])
+    kind = kind_of(info["kind"])
+    method = kind.aggregation.create(options["method"], seed=options["seed"], **options["arguments"])
     truth = "gold" if info["num_gold"]["eval"] else "aggregated"
     example_files.prepare_examples(aggregated_examples)
     aggregation = {"method": options["method"], **options["arguments"]}
@@ -100,9 +96,8 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         return fitted
 
     crowds = _annotations(annotations.uri)
-    aggregated = kind_of(info["kind"]).records.aggregate(method, crowds, fit, examples.uri)
-    facts = label_kind(info["kind"])
-    labels = "bytes_list" if facts.values else "float_list" if facts.has_numbers else "int64_list"
+    aggregated = kind.records.aggregate(method, crowds, fit, examples.uri)
+    labels = "bytes_list" if kind.labels.values else "float_list" if kind.labels.has_numbers else "int64_list"
     for split, table in aggregated.tables.items():
         rows = {task: row for row, task in enumerate(table["task"].to_pylist())}
         enriched = partial(_enrich, answers=aggregated, table=table, rows=rows, truth=truth, kind=labels)
@@ -111,22 +106,6 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
 
 
 CrowdAggregator = tfx.with_computed_defaults(CrowdAggregator, code_version=lambda _: code_version(__name__))
-
-
-def aggregation_method(options: Mapping[str, Any], kind: str) -> Aggregator:
-    """The method of aggregation, with the run's seed where it draws at random.
-
-    Args:
-        options: `method`, `arguments` and `seed`.
-        kind: name of the kind of label.
-
-    Raises:
-        ConfigError: no such method, or an argument that it does not take.
-    """
-    try:
-        return create(options["method"], kind=kind, **{"seed": options["seed"], **options["arguments"]})
-    except ConfigError:
-        return create(options["method"], kind=kind, **options["arguments"])
 
 
 def _annotations(folder: str) -> dict[str, Annotations]:

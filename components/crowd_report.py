@@ -13,7 +13,6 @@ from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, CrowdPage
 from crowdzoo.components.code_version import code_version
-from crowdzoo.components.crowd_aggregator import aggregation_method
 from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConditionError, DataError
@@ -87,7 +86,8 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
         if model is not None:
             exported = os.path.join(model.uri, tfx.SERVING_MODEL)
             arguments["predictions"] = _predictions(exported, examples.uri, info, crowd)
-    fitted = aggregation_method(options, info["kind"]).fit(labelled)
+    method = kind.aggregation.create(options["method"], seed=options["seed"], **options["arguments"])
+    fitted = method.fit(labelled)
     report = None
     if before:
         try:

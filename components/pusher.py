@@ -9,11 +9,10 @@ from absl import logging
 from google.protobuf import json_format
 
 from crowdzoo.components import tfx_internals as tfx
-from crowdzoo.components.push_version import copy_model, push_version
 from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import push_remote_version
 from crowdzoo.components.rollback import veto_of
-from crowdzoo.components.serving_folder import fingerprint
+from crowdzoo.components.serving_folder import copy_model, fingerprint, push_version
 from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.served_model import BLESSING_FILE, DRIFT_FOLDER
 

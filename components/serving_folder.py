@@ -1,11 +1,25 @@
-"""Which of the pushed models a new one is compared with."""
+"""A serving folder: which pushed model a new one is compared with, copies of models, and adding a version.
 
+A version may be added while other processes add theirs.
+"""
+
+import contextlib
+import errno
+import fcntl
 import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from crowdzoo.errors import PipelineError
 from crowdzoo.files.served_model import BLESSING_FILE, DRIFT_FOLDER, ORIGIN_FILE
-from crowdzoo.files.version_folders import complete_versions
+from crowdzoo.files.version_folders import MAX_VERSION, complete_versions, next_version
 from crowdzoo.training.digest import digest_of
+
+_PREFIX = ".pushing"
 
 
 def fingerprint(model: str | Path) -> str:
@@ -34,3 +48,134 @@ def baseline_of(candidate: str | Path, folder: str | Path) -> Path | None:
     """
     digest = fingerprint(candidate)
     return next((path for path in reversed(complete_versions(folder)) if fingerprint(path) != digest), None)
+
+
+def push_version(model: str | Path, folder: str | Path) -> Path:
+    """Copies a model into a serving folder as its newest version, which appears at once and complete.
+
+    Each push copies into a hidden folder with a name of its own, which is then renamed; a rename never replaces
+    another version. Where the file system supports `flock`, the version's number is chosen while the serving folder is
+    locked, and hidden folders of pushes that were killed are removed. Elsewhere two pushes may choose the same number;
+    the later one then takes the next.
+
+    Args:
+        model: folder of a SavedModel.
+        folder: the serving folder; it is made where it does not exist.
+
+    Returns:
+        The version's folder. A model that is the newest version already is not copied again: that happens after a kill
+        between the push and its book-keeping.
+
+    Raises:
+        PipelineError: the folder cannot be written, a full disk for instance.
+    """
+    model, folder = Path(model), Path(folder)
+    with _copying(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        return _push(model, folder)
+
+
+def copy_model(model: str | Path, folder: str | Path) -> None:
+    """Copies a model into a folder, which may exist.
+
+    Raises:
+        PipelineError: the folder cannot be written, a full disk for instance.
+    """
+    with _copying(Path(folder)):
+        shutil.copytree(model, folder, dirs_exist_ok=True)
+
+
+@contextlib.contextmanager
+def _copying(folder: Path) -> Iterator[None]:
+    """Turns what the file system says into one line that names the folder and a file."""
+    try:
+        yield
+    except shutil.Error as error:  # holds (source, target, reason) for each file
+        problems = error.args[0]
+        _, target, reason = problems[0]
+        further = f" ({len(problems) - 1:,} more files likewise)" if len(problems) > 1 else ""
+        reason = str(reason).removesuffix(f": {target!r}")
+        raise PipelineError(f"{folder}: the model cannot be copied there: {target}: {reason}{further}") from error
+    except OSError as error:
+        name = error.filename2 or error.filename
+        raise PipelineError(f"{folder}: the model cannot be copied there: {name}: {error.strerror}") from error
+
+
+def _push(model: Path, folder: Path) -> Path:
+    digest = fingerprint(model)
+    newest = _newest(folder)
+    if newest is not None and fingerprint(newest) == digest:
+        return newest
+    with _hidden_folder(folder) as hidden:
+        copy = hidden / "model"  # the hidden folder itself is its owner's alone
+        shutil.copytree(model, copy)
+        with lock_folder(folder):
+            now = _newest(folder)
+            if now is not None and now != newest and fingerprint(now) == digest:
+                return now  # pushed by another process in the meantime
+            return _rename(copy, folder)
+
+
+def _newest(folder: Path) -> Path | None:
+    return next(reversed(complete_versions(folder)), None)
+
+
+def _rename(copy: Path, folder: Path) -> Path:
+    """Gives the copy a number above all others."""
+    # a clock that went back must not make the new model an old version
+    number = max(int(time.time()), next_version(folder))
+    while True:
+        if number > MAX_VERSION:
+            raise PipelineError(f"{folder}: no version number is left above {number - 1}. Remove that version.")
+        version = folder / str(number)
+        try:
+            if not os.path.lexists(version):
+                copy.rename(version)
+                return version
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
+        number += 1
+
+
+@contextlib.contextmanager
+def _hidden_folder(folder: Path) -> Iterator[Path]:
+    """A new folder, locked as long as it is in use; unlocked ones are what killed processes left, and are removed."""
+    with lock_folder(folder) as locks:
+        for path in folder.glob(f"{_PREFIX}*") if locks else ():
+            # one that vanishes meanwhile is one whose push has ended
+            with contextlib.suppress(OSError), _open(path) as descriptor:
+                if _flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                    shutil.rmtree(path, ignore_errors=True)
+        hidden = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}-", dir=folder))
+        descriptor = os.open(hidden, os.O_RDONLY)
+        _flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield hidden
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def lock_folder(folder: Path) -> Iterator[bool]:
+    """Locks a folder against other pushes; yields whether its file system can do that."""
+    with _open(folder) as descriptor:
+        yield _flock(descriptor, fcntl.LOCK_EX)
+
+
+@contextlib.contextmanager
+def _open(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)  # which also unlocks
+
+
+def _flock(descriptor: int, operation: int) -> bool:
+    try:
+        fcntl.flock(descriptor, operation)
+    except OSError:  # held by another process, or a network file system without locks
+        return False
+    return True

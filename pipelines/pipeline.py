@@ -57,7 +57,6 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
             **_versions(PLATFORMS, config.data.platform),
         ),
         fingerprint=hashes,
-        code_version=code_version("crowdzoo.components.annotation_example_gen"),
     )
     statistics_gen = tfx.StatisticsGen(examples=example_gen.outputs["examples"])
     schema_gen = tfx.SchemaGen(statistics=statistics_gen.outputs["statistics"], infer_feature_shape=True)
@@ -69,7 +68,6 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         schema=schema_gen.outputs["schema"],
         annotations=example_gen.outputs["annotations"],
         settings=_json(serving=serving, **config.drift.model_dump()),
-        code_version=code_version("crowdzoo.components.drift_validator"),
     )
     drift_validator.add_upstream_node(example_validator)
     aggregation = {"method": config.aggregation.method, "arguments": config.aggregation.arguments, "seed": config.seed}
@@ -78,7 +76,6 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         examples=example_gen.outputs["examples"],
         annotations=example_gen.outputs["annotations"],
         settings=_json(**aggregation),
-        code_version=code_version("crowdzoo.components.crowd_aggregator"),
     )
     aggregator.add_upstream_node(drift_validator)
     what_is_trained: dict[str, Any] = {
@@ -111,7 +108,6 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         examples=aggregator.outputs["aggregated_examples"],
         model=trainer.outputs["model"],
         settings=_json(**config.evaluation.model_dump(include=_EVALUATION), minimum=config.minimum, serving=serving),
-        code_version=code_version("crowdzoo.components.evaluator"),
         drift=drift_validator.outputs["drift"],
         **({"baseline": ""} if kubeflow else {}),
     )
@@ -124,7 +120,6 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
             model_run=trainer.outputs["model_run"],
             evaluated=evaluator.outputs["blessing"],
             settings=_json(title=config.name, fail_if=config.report.fail_if, **aggregation),
-            code_version=code_version("crowdzoo.components.crowd_report"),
         )
         reports = [last]
     pusher = Pusher(

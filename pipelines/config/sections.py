@@ -327,16 +327,8 @@ class OutputConfig(Section):
 
 
 # Beam's own names; Beam itself is slow to import, and a configuration is checked without it
-BEAM_RUNNERS = (
-    "DataflowRunner",
-    "DirectRunner",
-    "FlinkRunner",
-    "FnApiRunner",
-    "PortableRunner",
-    "PrismRunner",
-    "SparkRunner",
-    "SwitchingDirectRunner",
-)
+_RUNNERS = ("Dataflow", "Direct", "Flink", "FnApi", "Portable", "Prism", "Spark", "SwitchingDirect")
+BEAM_RUNNERS = tuple(f"{name}Runner" for name in _RUNNERS)
 
 
 LOCAL_RUNNER = "FnApiRunner"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from crowdzoo.components import push_version as module
-from crowdzoo.components.push_version import copy_model, push_version
+from crowdzoo.components import serving_folder as module
+from crowdzoo.components.serving_folder import copy_model, push_version
 from crowdzoo.errors import PipelineError
 from crowdzoo.files.version_folders import complete_versions
 
@@ -36,7 +36,7 @@ def whole(version):
 # pushes two models in turn: the newest version is hardly ever the one that is pushed
 PUSHES = """
 import sys
-from crowdzoo.components.push_version import push_version
+from crowdzoo.components.serving_folder import push_version
 for number in range(int(sys.argv[4])):
     print(push_version(sys.argv[1 + number % 2], sys.argv[3]).name, flush=True)
 """
@@ -68,7 +68,7 @@ def test_folders_of_killed_pushes_are_removed_by_the_next_but_not_those_in_use(t
     (serving / ".pushing" / "variables").mkdir(parents=True)
     code = """
 import os, shutil, signal, sys
-from crowdzoo.components.push_version import push_version
+from crowdzoo.components.serving_folder import push_version
 def half(source, target):
     os.mkdir(target)
     print(flush=True)
