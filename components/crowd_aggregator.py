@@ -68,7 +68,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     del code_version
     options, info = json.loads(settings), example_files.read_dataset_info(examples.uri)
     kind = kind_of(info["kind"])
-    method = kind.aggregation.create(options["method"], seed=options["seed"], **options["arguments"])
+    method: Any = kind.aggregation.create(options["method"], seed=options["seed"], **options["arguments"])
     truth = "gold" if info["num_gold"]["eval"] else "aggregated"
     example_files.prepare_examples(aggregated_examples)
     aggregation = {"method": options["method"], **options["arguments"]}
@@ -84,14 +84,8 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         # EM is a pipeline every few iterations: all with the options of the one that TFX gave
         folder, flags = os.path.join(report.uri, ".work"), beam_pipeline.options
         again = flags.view_as(RetryOptions)
-        fitted = aggregate(
-            crowd,
-            method,
-            make_pipeline=lambda: beam.Pipeline(options=flags),
-            folder=folder,
-            retries=again.crowdzoo_retries,
-            timeout=again.crowdzoo_timeout,
-        )
+        how: Any = {"retries": again.crowdzoo_retries, "timeout": again.crowdzoo_timeout}
+        fitted = aggregate(crowd, method, make_pipeline=lambda: beam.Pipeline(options=flags), folder=folder, **how)
         tf.io.gfile.rmtree(folder)
         return fitted
 

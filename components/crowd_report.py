@@ -86,7 +86,7 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
         if model is not None:
             exported = os.path.join(model.uri, tfx.SERVING_MODEL)
             arguments["predictions"] = _predictions(exported, examples.uri, info, crowd)
-    method = kind.aggregation.create(options["method"], seed=options["seed"], **options["arguments"])
+    method: Any = kind.aggregation.create(options["method"], seed=options["seed"], **options["arguments"])
     fitted = method.fit(labelled)
     report = None
     if before:

@@ -5,7 +5,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from crowdzoo.files.served_model import DRIFT_FOLDER
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.training.digest import digest_of
 
+Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
 ANOMALIES_FILE, SOURCE_FILE = "anomalies.json", "source.txt"
 STATISTICS_FILE, SCHEMA_FILE = "statistics.pb", "schema.pbtxt"
 KEEP, FAIL = "keep", "fail"
@@ -92,7 +93,7 @@ def said(anomalies: Sequence[str]) -> str:
     return f"the data differ from those of the served model: {'; '.join(anomalies)}"
 
 
-def crowd_statistics(annotations: Annotations) -> statistics_pb2.DatasetFeatureStatisticsList:
+def crowd_statistics(annotations: Annotations) -> Statistics:
     """Statistics of a crowd: `crowd.label` per annotation, `crowd.annotations` and `crowd.agreement` per task.
 
     Both of a task are categories: of numbers that are nearly all equal, divergences say nothing. Agreement is the share
@@ -113,9 +114,7 @@ def crowd_statistics(annotations: Annotations) -> statistics_pb2.DatasetFeatureS
     return tfdv.generate_statistics_from_dataframe(pd.DataFrame(columns))
 
 
-def find_drift(
-    current: statistics_pb2.DatasetFeatureStatisticsList, before: Path, limits: Mapping[str, float]
-) -> list[str]:
+def find_drift(current: Statistics, before: Path, limits: Mapping[str, float]) -> list[str]:
     """What Data Validation finds in statistics next to those of an earlier run, one sentence per feature.
 
     Args:
@@ -129,11 +128,10 @@ def find_drift(
 
 
 def compare(
-    current: statistics_pb2.DatasetFeatureStatisticsList,
+    current: Statistics,
     before: Path,
     limits: Mapping[str, float],
     is_left_out: Callable[[str], bool],
-    *,
     served: bool = False,
 ) -> Any:
     """As `find_drift`, with the distances as well.
@@ -149,7 +147,7 @@ def compare(
         Data Validation's `Anomalies`.
     """
     schema = tfdv.load_schema_text(str(before / SCHEMA_FILE))
-    earlier = statistics_pb2.DatasetFeatureStatisticsList.FromString((before / STATISTICS_FILE).read_bytes())
+    earlier = Statistics.FromString((before / STATISTICS_FILE).read_bytes())
     for features in (current.datasets[0].features, earlier.datasets[0].features):
         _remove(features, lambda feature: is_left_out(feature.path.step[0]))
     _remove(schema.feature, lambda feature: is_left_out(feature.name))
@@ -185,7 +183,7 @@ def _remove(features: Any, is_unwanted: Callable[[Any], bool]) -> None:
         del features[place]
 
 
-def _sizes(statistics: statistics_pb2.DatasetFeatureStatisticsList) -> dict[str, int]:
+def _sizes(statistics: Statistics) -> dict[str, int]:
     """How many examples have a value, by the name of the feature."""
     return {
         feature.path.step[0]: getattr(feature, feature.WhichOneof("stats")).common_stats.num_non_missing

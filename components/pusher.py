@@ -30,10 +30,7 @@ class PusherExecutor(tfx.pusher_executor.Executor):
     """
 
     def Do(  # noqa: N802, TFX's name
-        self,
-        input_dict: dict[str, list[tfx.Artifact]],
-        output_dict: dict[str, list[tfx.Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: tfx.Artifacts, output_dict: tfx.Artifacts, exec_properties: dict[str, Any]
     ) -> None:
         """Pushes the model where it is blessed; inputs and outputs are those of TFX's Pusher."""
         self._log_startup(input_dict, output_dict, exec_properties)

@@ -81,19 +81,18 @@ def _local_paths(component: dict[str, Any]) -> list[str]:
 def _add_parameter(spec: dict[str, Any], key: str, value: Any) -> None:
     """Makes a setting a parameter of the run, which the component's entry point puts into the component's settings."""
     section, setting = key.split(".")
-    component, settings = {
-        "data": ("AnnotationExampleGen", "settings"),
-        "training": ("Trainer", "custom_config"),
-        "evaluation": ("Evaluator", "settings"),
+    component, place = {
+        "data": ("AnnotationExampleGen", f"settings.{setting}"),
+        "training": ("Trainer", f"custom_config.{key}"),
+        "evaluation": ("Evaluator", f"settings.{setting.split('_')[0]}"),
     }[section]
-    inside = {"data": setting, "training": key, "evaluation": setting.split("_")[0]}[section]
     name, kind = key.replace(".", "_"), {"parameterType": _TYPES[type(value)]}
     parameters = spec["root"].setdefault("inputDefinitions", {}).setdefault("parameters", {})
     parameters[name] = {**kind, "defaultValue": value, "isOptional": True, "description": f"The setting {key}."}
     spec["components"][component]["inputDefinitions"]["parameters"][name] = kind
     spec["root"]["dag"]["tasks"][component]["inputs"]["parameters"][name] = {"componentInputParameter": name}
     executor = spec["deploymentSpec"]["executors"][spec["components"][component]["executorLabel"]]
-    executor["container"]["args"] += ["--setting", f"{name}={settings}.{inside}"]
+    executor["container"]["args"] += ["--setting", f"{name}={place}"]
 
 
 def _platform(config: PipelineConfig, executors: dict[str, str]) -> list[dict[str, Any]]:

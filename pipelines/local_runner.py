@@ -175,26 +175,25 @@ class LocalRunner(tfx.LocalDagRunner):
         evaluation = json.loads((self._folder("Evaluator", "evaluation") / "evaluation.json").read_text())
         properties = self._outputs["Pusher"]["pushed_model"].custom_properties
         pushed = Path(properties["pushed_destination"].string_value) if properties["pushed"].int_value else None
+        reason = _reason(evaluation, self._verdict["reason"].string_value, properties[VETO].string_value, self._undo)
+        found = read_json(self._folder("DriftValidator", "drift") / ANOMALIES_FILE)["anomalies"]
+        times: Any = {"seconds": dict(self._seconds), "cached": tuple(self._cached), "total_seconds": total_seconds}
+        output = self._config.output
         return RunResult(
             pushed=pushed,
-            reason=_reason(evaluation, self._verdict["reason"].string_value, properties[VETO].string_value, self._undo),
+            reason=reason,
             blessed=self._blessed(),
             evaluation=evaluation,
-            seconds=dict(self._seconds),
-            cached=tuple(self._cached),
-            total_seconds=total_seconds,
-            anomalies=(
-                *_anomalies(self._folder("ExampleValidator", "anomalies")),
-                *read_json(self._folder("DriftValidator", "drift") / ANOMALIES_FILE)["anomalies"],
-            ),
+            anomalies=(*_anomalies(self._folder("ExampleValidator", "anomalies")), *found),
             model=self._folder("Trainer", "model"),
             model_run=self._folder("Trainer", "model_run"),
             report=self._folder("CrowdAggregator", "report"),
             page=self._folder("CrowdReport", "page") / PAGE_FILE if "CrowdReport" in self._outputs else None,
             annotations=self._folder("AnnotationExampleGen", "annotations"),
-            serving=self._config.output.serving,
-            metadata=self._config.output.metadata,
+            serving=output.serving,
+            metadata=output.metadata,
             log=self._console.log,
+            **times,
         )
 
 

@@ -75,25 +75,15 @@ class PipelineConfig(sections.Section):
                 f"model.base '{self.base}' is not for kind {kind.name}; it is {' or '.join(kind.training.bases)}"
             )
         second = ("instance_columns", "outside_images") if "instances" in kind.options.inputs else ()
-        owner = (
-            "a base of your own"
-            if is_own(self.base)
-            else f"kind {kind.name}"
-            if self.base == kind.training.bases[0]
-            else f"base {self.base}"
-        )
+        owner = f"kind {kind.name}" if self.base == kind.training.bases[0] else f"base {self.base}"
+        owner = "a base of your own" if is_own(self.base) else owner
         keys = (*kind.options.inputs, *kind.options.reading, *second)
         reading = (key for key in keys if key in sections.DataConfig.model_fields)
+        minimum = f"minimum_{kind.scoring.metric}"
         by_annotations = ("compare", "annotation_tolerance") if kind.labels.one_class else ()
         for section, allowed in {
             "data": dict.fromkeys(("dataset", *reading, "eval_fraction")),
-            "evaluation": (
-                "tolerance",
-                "undecided",
-                *by_annotations,
-                f"minimum_{kind.scoring.metric}",
-                "new_signatures",
-            ),
+            "evaluation": ("tolerance", "undecided", *by_annotations, minimum, "new_signatures"),
             "model": ("base", *self._base_keys),
         }.items():
             strange = sorted(getattr(self, section).model_fields_set - set(allowed))
@@ -157,15 +147,9 @@ class PipelineConfig(sections.Section):
         model = self.model.model_dump(mode="json", include=set(self._base_keys), exclude_none=True)
         if is_own(self.base):
             model = _own_settings(self.instances, model)
-        return self.label_kind.training.settings(
-            self.base,
-            method=self.method.name,
-            arguments=self.method.arguments,
-            seed=self.seed,
-            **model,
-            **self.training_arguments,
-            **{key: getattr(self.data, key) for key in self.label_kind.options.scale},
-        )
+        model |= {key: getattr(self.data, key) for key in self.label_kind.options.scale}
+        method = {"method": self.method.name, "arguments": self.method.arguments, "seed": self.seed}
+        return self.label_kind.training.settings(self.base, **method, **model, **self.training_arguments)
 
     @property
     def training_arguments(self) -> dict[str, Any]:
