@@ -68,7 +68,7 @@ def read_request(body: bytes, signature_of: Callable[[str], Signature]) -> _Read
     return signature, read_columns(columns, signature), "instances" in request
 
 
-def read_columns(columns: Mapping[str, Any], signature: Signature) -> dict[str, np.ndarray]:
+def read_columns(columns: Mapping[str, object], signature: Signature) -> dict[str, np.ndarray]:
     """An array for each input of a signature, out of its values as JSON has them.
 
     Raises:
@@ -247,12 +247,12 @@ def _wrong_type(name: str, cells: np.ndarray, place: tuple[int, ...], expected: 
     return RequestError(f"input {name!r}: lists of different lengths below {list(place)} do not make a tensor")
 
 
-def is_base64(value: Any) -> bool:
+def is_base64(value: object) -> bool:
     """Whether a value is `{"b64": ...}`, TF Serving's way to write bytes."""
     return isinstance(value, dict) and list(value) == ["b64"] and isinstance(value["b64"], str)
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     """What a value of JSON is, for messages."""
     kinds = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return kinds.get(type(value), "a number")

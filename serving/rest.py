@@ -16,7 +16,7 @@ from crowdzoo.serving.json_tensors import check_memory, read_request, to_json
 from crowdzoo.serving.metrics import Metrics, RequestRecord, gauges
 from crowdzoo.serving.ml_backend import MlBackend
 from crowdzoo.serving.model_store import ModelStore, Stores, store_of
-from crowdzoo.serving.request_error import NO_EXAMPLES, RequestError
+from crowdzoo.serving.request_error import NO_EXAMPLES, RequestError, check_method
 from crowdzoo.serving.request_log import RequestLog
 from crowdzoo.serving.rest_protocol import GONE
 
@@ -147,14 +147,14 @@ class RestService:
             raise RequestError(NO_EXAMPLES, "UNIMPLEMENTED")
         if verb not in (None, "predict"):
             raise RequestError(f"unknown verb {short_repr(verb)}; use :predict", "NOT_FOUND")
-        _check_method(method, path, ("POST",) if verb else ("GET", "HEAD"))
+        check_method(method, path, ("POST",) if verb else ("GET", "HEAD"))
         record.api = verb or match["metadata"] or "status"
         return match, store, version if match["version"] else None
 
     def _looked_up(self, method: str, path: str, record: RequestRecord) -> bytes:
         """What is answered without the model."""
         if path in (_ALIVE, _READY, _METRICS):
-            _check_method(method, path, ("GET", "HEAD"))
+            check_method(method, path, ("GET", "HEAD"))
             if path == _METRICS:
                 folder = None if self._request_log is None else self._request_log.folder
                 return (self._metrics.page() + gauges(self._stores, folder)).encode()
@@ -179,7 +179,7 @@ class RestService:
             RequestError: the request is not valid; the message says why.
         """
         if path in (_ALIVE, _READY, _METRICS):
-            _check_method("POST", path, ("GET", "HEAD"))
+            check_method("POST", path, ("GET", "HEAD"))
         route = None if call else self._route("POST", path, record)
         if encoding.strip().lower() not in ("", "identity"):
             raise RequestError(f"the body is encoded as {short_repr(encoding)}; send it as plain JSON")
@@ -195,11 +195,6 @@ class RestService:
             if self._request_log is not None:
                 self._request_log.add(store.name, model, inputs)
             return content
-
-
-def _check_method(method: str, path: str, allowed: tuple[str, ...]) -> None:
-    if method not in allowed:
-        raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
 
 
 def _metadata(store: ModelStore, version: int | None, label: str | None) -> bytes:

@@ -34,8 +34,8 @@ class RestServer(uvicorn.Server):
         off: Any = {"log_config": None, "access_log": False, "lifespan": "off", "ws": "none", "proxy_headers": False}
         end = max(1, int(limits.drain_seconds) - 1)
         idle = int(limits.idle_seconds) + 2  # ours comes first
-        times = {"timeout_keep_alive": idle, "timeout_graceful_shutdown": end}
-        tls = {"ssl_certfile": certificate, "ssl_keyfile": key}
+        times: Any = {"timeout_keep_alive": idle, "timeout_graceful_shutdown": end}
+        tls: Any = {"ssl_certfile": certificate, "ssl_keyfile": key}
         super().__init__(uvicorn.Config(app, http=_Protocol, loop="uvloop", **off, **times, **tls))
         self.server_state.limits = limits  # type: ignore[attr-defined]
 

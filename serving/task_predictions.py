@@ -70,7 +70,7 @@ class TaskPredictions:
             raise RequestError("the model must take whole images: export it with ImagePixels(..., fit='stretch')")
         self._control = self._choose_control(label_config)
 
-    def results(self, tasks: Any, version: str) -> list[Any]:
+    def results(self, tasks: object, version: str) -> list[Any]:
         """A prediction per task, as Label Studio stores it; an empty list for a task without one.
 
         Args:

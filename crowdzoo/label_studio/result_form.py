@@ -18,7 +18,7 @@ from crowdzoo.reading.platforms.label_config import Control
 Item = dict[str, Any]
 
 
-def consensus_results(control: Control, result: Any, crowd: Any = None) -> Iterator[tuple[Any, list[Item], float]]:
+def consensus_results(control: Control, result: Any, crowd: Any = None) -> Iterator[tuple[object, list[Item], float]]:
     """The consensus on each answered task, as Label Studio stores the answer of an annotator.
 
     Args:

@@ -108,8 +108,9 @@ class SpanAggregating(Aggregating[CrowdSequences, "SequenceAggregation", Tags]):
     ) -> Iterable[tuple[list[DrawnText], float]]:
         """Spans in characters, with the mean probability of the sentence's tags."""
         drawn, sure = result.drawn(crowd), result.posteriors[np.arange(len(result.labels)), result.labels]
+        texts = cast(Sequence[str], crowd.texts)
         for task in tasks.tolist():
-            edges, text, spans = crowd.edges(task), crowd.texts[task], []
+            edges, text, spans = crowd.edges(task), texts[task], []
             for span in drawn[task]:
                 start, end = edges[span.start][0], edges[span.end - 1][1]
                 spans.append(DrawnText(span.label, {"start": start, "end": end, "text": text[start:end]}))
