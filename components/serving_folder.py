@@ -9,7 +9,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +16,8 @@ from pathlib import Path
 from crowdzoo.errors import PipelineError
 from crowdzoo.files.served_model import BLESSING_FILE, DRIFT_FOLDER, ORIGIN_FILE
 from crowdzoo.files.version_folders import MAX_VERSION, complete_versions, next_version
+from crowdzoo.files.writing import hidden_folder
 from crowdzoo.training.digest import digest_of
-
-_PREFIX = ".pushing"
 
 
 def fingerprint(model: str | Path) -> str:
@@ -106,14 +104,13 @@ def _push(model: Path, folder: Path) -> Path:
     newest = _newest(folder)
     if newest is not None and fingerprint(newest) == digest:
         return newest
-    with _hidden_folder(folder) as hidden:
-        copy = hidden / "model"  # the hidden folder itself is its owner's alone
-        shutil.copytree(model, copy)
+    with hidden_folder(folder / "model") as hidden:
+        shutil.copytree(model, hidden, dirs_exist_ok=True)
         with lock_folder(folder):
             now = _newest(folder)
             if now is not None and now != newest and fingerprint(now) == digest:
                 return now  # pushed by another process in the meantime
-            return _rename(copy, folder)
+            return _rename(hidden, folder)
 
 
 def _newest(folder: Path) -> Path | None:
@@ -139,43 +136,12 @@ def _rename(copy: Path, folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _hidden_folder(folder: Path) -> Iterator[Path]:
-    """A new folder, locked as long as it is in use; unlocked ones are what killed processes left, and are removed."""
-    with lock_folder(folder) as locks:
-        for path in folder.glob(f"{_PREFIX}*") if locks else ():
-            # one that vanishes meanwhile is one whose push has ended
-            with contextlib.suppress(OSError), _open(path) as descriptor:
-                if _flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                    shutil.rmtree(path, ignore_errors=True)
-        hidden = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}-", dir=folder))
-        descriptor = os.open(hidden, os.O_RDONLY)
-        _flock(descriptor, fcntl.LOCK_EX)
-    try:
-        yield hidden
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def lock_folder(folder: Path) -> Iterator[bool]:
-    """Locks a folder against other pushes; yields whether its file system can do that."""
-    with _open(folder) as descriptor:
-        yield _flock(descriptor, fcntl.LOCK_EX)
-
-
-@contextlib.contextmanager
-def _open(folder: Path) -> Iterator[int]:
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Locks a folder against other pushes, where its file system can do that."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        yield descriptor
+        with contextlib.suppress(OSError):  # a network file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(descriptor)  # which also unlocks
-
-
-def _flock(descriptor: int, operation: int) -> bool:
-    try:
-        fcntl.flock(descriptor, operation)
-    except OSError:  # held by another process, or a network file system without locks
-        return False
-    return True

@@ -14,9 +14,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("name", nargs="?", help="show this one; without it, list all")
     command.add_argument("--write", type=path, metavar="DIR", help="write its annotations and instances as files")
-    fetch = {
-        "--fetch": "download this public set into the folder that CROWDZOO_DATA names (default: crowdzoo-data)",
-    }
+    fetch = {"--fetch": "download this public set into the folder that CROWDZOO_DATA names (default: crowdzoo-data)"}
     add_options(command, fetch, action="store_true")
     own = holds(("spans.jsonl",), ("annotations.csv", "instances.parquet", "instances.csv", "images"))
     add_outputs(command, (), Output("write", "--write", own, folder=True))

@@ -142,6 +142,17 @@ def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
             _exchange(temporary, place)
 
 
+@contextlib.contextmanager
+def hidden_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Makes a hidden folder beside a place, for whoever renames it; where nobody does, it is removed at the end.
+
+    What killed writers to the place left is removed first, see `remove_leftovers`.
+    """
+    with _beside(path, folder=True) as (temporary, _, _):
+        yield temporary
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Removes what killed writers to this place left beside it; what a living one writes stays.
 
