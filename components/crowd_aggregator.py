@@ -8,12 +8,12 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import tensorflow as tf
 from absl import logging
 
 from crowdzoo.aggregation.base import Result
 from crowdzoo.aggregation.named import result_of
+from crowdzoo.aggregation.result_files import write_table
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
@@ -21,6 +21,7 @@ from crowdzoo.components.code_version import code_version
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.files.arrow import read_parquet
+from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds import kind_of
 from crowdzoo.large.beam import aggregate, fits_one_block, runs_on_beam
 from crowdzoo.large.beam.driver import RetryOptions
@@ -128,6 +129,5 @@ def _enrich(
 def _write_report(fitted: Any, folder: str) -> None:
     """Writes the annotators, and their table without matrices as CSV."""
     fitted.to_parquet(folder)
-    table = read_parquet(os.path.join(folder, "annotators.parquet"))
-    flat = table.select([name for name in table.column_names if not pa.types.is_nested(table.schema.field(name).type)])
-    pyarrow.csv.write_csv(flat, os.path.join(folder, "annotators.csv"))
+    with atomic_file(os.path.join(folder, "annotators.csv")) as file:
+        write_table(read_parquet(os.path.join(folder, "annotators.parquet")), file, "csv")

@@ -23,6 +23,7 @@ from crowdzoo.files.json import read_json
 from crowdzoo.files.model_files import name_difference
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
+from crowdzoo.files.writing import write_json
 from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.records.example_files import read_dataset_info, split_files
 
@@ -123,7 +124,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         shutil.copytree(drift.uri, os.path.join(blessing.uri, tfx.DRIFT), dirs_exist_ok=True)
     summary.setdefault("outcome", PUSHED if blessed else NOT_PUSHED)
     summary |= {"compared_by": compared_by, "metric": kind.scoring.metric, "blessed": blessed, "reason": reason}
-    Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
+    write_json(Path(evaluation.uri, "evaluation.json"), summary)
     tfx.mark_blessing(blessing, model, blessed, models.get(BASELINE))
     figures = {key: value for key, value in summary.items() if key not in (CANDIDATE, BASELINE)}
     for name in (CANDIDATE, BASELINE):

@@ -15,6 +15,7 @@ from crowdzoo.components.rollback import veto_of
 from crowdzoo.components.serving_folder import copy_model, fingerprint, push_version
 from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.served_model import BLESSING_FILE, DRIFT_FOLDER
+from crowdzoo.files.writing import write_json
 
 VETO = "veto"  # custom property of a PushedModel that was not pushed as `crowdzoo rollback` took it back: why
 
@@ -49,8 +50,7 @@ class PusherExecutor(tfx.pusher_executor.Executor):
         (blessing,) = input_dict["model_blessing"]
         if figures := blessing.get_string_custom_property(tfx.EVALUATED):
             evaluation = {"model": fingerprint(model), **json.loads(figures), "format_version": FORMAT_VERSION}
-            Path(pushed.uri, BLESSING_FILE).parent.mkdir(exist_ok=True)
-            Path(pushed.uri, BLESSING_FILE).write_text(json.dumps(evaluation, indent=2) + "\n", encoding="utf-8")
+            write_json(Path(pushed.uri, BLESSING_FILE), evaluation)
             if os.path.isdir(statistics := os.path.join(blessing.uri, tfx.DRIFT)):
                 copy_model(statistics, os.path.join(pushed.uri, DRIFT_FOLDER))
             model = Path(pushed.uri)
