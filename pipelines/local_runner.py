@@ -176,7 +176,8 @@ class LocalRunner(tfx.LocalDagRunner):
         properties = self._outputs["Pusher"]["pushed_model"].custom_properties
         pushed = Path(properties["pushed_destination"].string_value) if properties["pushed"].int_value else None
         reason = _reason(evaluation, self._verdict["reason"].string_value, properties[VETO].string_value, self._undo)
-        found = read_json(self._folder("DriftValidator", "drift") / ANOMALIES_FILE)["anomalies"]
+        of_data = _anomalies(self._folder("ExampleValidator", "anomalies"))
+        drift = read_json(self._folder("DriftValidator", "drift") / ANOMALIES_FILE)["anomalies"]
         times: Any = {"seconds": dict(self._seconds), "cached": tuple(self._cached), "total_seconds": total_seconds}
         output = self._config.output
         return RunResult(
@@ -184,7 +185,7 @@ class LocalRunner(tfx.LocalDagRunner):
             reason=reason,
             blessed=self._blessed(),
             evaluation=evaluation,
-            anomalies=(*_anomalies(self._folder("ExampleValidator", "anomalies")), *found),
+            anomalies=(*of_data, *drift),
             model=self._folder("Trainer", "model"),
             model_run=self._folder("Trainer", "model_run"),
             report=self._folder("CrowdAggregator", "report"),

@@ -144,7 +144,7 @@ def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
 
 @contextlib.contextmanager
 def hidden_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Makes a hidden folder beside a place, for whoever renames it; where nobody does, it is removed at the end.
+    """Makes a hidden folder next to a place, which the caller renames; one that is not renamed is removed at the end.
 
     What killed writers to the place left is removed first, see `remove_leftovers`.
     """

@@ -350,7 +350,7 @@ class BeamConfig(Section):
 
     runner: str = Field(default=LOCAL_RUNNER, min_length=1)
     options: tuple[str, ...] = ()
-    components: tuple[str, ...] = BEAM_COMPONENTS
+    components: tuple[Literal[BEAM_COMPONENTS], ...] = BEAM_COMPONENTS  # type: ignore[valid-type]
     retries: int = Field(default=0, ge=0)
     timeout: float | None = Field(default=None, gt=0)
 
@@ -361,14 +361,6 @@ class BeamConfig(Section):
         again = {"retries": self.retries or None, "timeout": self.timeout}
         flags = [f"--crowdzoo_{name}={value:g}" for name, value in again.items() if value is not None]
         return [f"--runner={self.runner}", *self.options, *(flags if component == RETRYING_COMPONENT else [])]
-
-    @field_validator("components")
-    @classmethod
-    def _components(cls, components: tuple[str, ...]) -> tuple[str, ...]:
-        for component in components:
-            if component not in BEAM_COMPONENTS:
-                raise ValueError(unknown("component with Beam steps", component, BEAM_COMPONENTS))
-        return components
 
     @field_validator("runner")
     @classmethod
