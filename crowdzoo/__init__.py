@@ -18,9 +18,10 @@ _NAMES = {
     "crowdzoo.components.artifacts": "AnnotationsArtifact AnnotatorReport CrowdPage",
 }
 _MODULES = (
-    "aggregation beam components datasets errors export instances layers losses metrics models optimizers pipelines "
-    "quality report saving sequences serving tables testing training"
-)
+    "aggregation", "beam", "components", "datasets", "errors", "export", "instances", "layers", "losses",
+    "metrics", "models", "optimizers", "pipelines", "quality", "report", "saving", "sequences", "serving",
+    "tables", "testing", "training",
+)  # fmt: skip
 
 __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
     __name__, _NAMES, modules=_MODULES, loaded=["__version__"]

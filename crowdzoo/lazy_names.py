@@ -6,27 +6,26 @@ from typing import Any
 
 
 def lazy_names(
-    package: str, names: Mapping[str, str], *, modules: str = "", loaded: Sequence[str] = ()
+    package: str, names: Mapping[str, str], *, modules: Sequence[str] = (), loaded: Sequence[str] = ()
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """`__all__`, `__getattr__` and `__dir__` of a package whose names load when they are first used.
 
     Args:
         package: the package's `__name__`.
         names: module -> the names that it holds, with spaces between.
-        modules: modules of the package that are names of their own, with spaces between.
+        modules: modules of the package that are names of their own.
         loaded: names that the package has already.
 
     Example:
         `__all__, __getattr__, __dir__ = lazy_names(__name__, {"crowdzoo.serving.server": "Server serve"})`
     """
     module_of = {name: module for module, held in names.items() for name in held.split()}
-    submodules = modules.split()
-    every = sorted([*loaded, *submodules, *module_of])
+    every = sorted([*loaded, *modules, *module_of])
 
     def load(name: str) -> Any:
         if name in module_of:
             return getattr(importlib.import_module(module_of[name]), name)
-        if name in submodules:
+        if name in modules:
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 

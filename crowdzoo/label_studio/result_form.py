@@ -76,6 +76,12 @@ def _box(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item]:
     return [{"x": left, "y": top, "width": width, "height": height, "rotation": 0}]
 
 
+def _point(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item]:
+    """A point; Label Studio draws it as wide as the value says, in per cent of the image."""
+    (value,) = _box(image, mask, box)
+    return [{"x": value["x"], "y": value["y"], "width": 0.5}]
+
+
 def _ellipse(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item]:
     """The ellipse in the region's box."""
     (value,) = _box(image, mask, box)
@@ -123,3 +129,4 @@ def _brush(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item
 
 
 _SHAPES = {"rectanglelabels": _box, "ellipselabels": _ellipse, "polygonlabels": _polygons, "brushlabels": _brush}
+_SHAPES["keypointlabels"] = _point

@@ -147,7 +147,7 @@ class PipelineConfig(sections.Section):
         model = self.model.model_dump(mode="json", include=set(self._base_keys), exclude_none=True)
         if is_own(self.base):
             model = _own_settings(self.instances, model)
-        model |= {key: getattr(self.data, key) for key in self.label_kind.options.scale}
+        model |= {key: getattr(self.data, key) for key in self.label_kind.options.scale if hasattr(self.data, key)}
         method = {"method": self.method.name, "arguments": self.method.arguments, "seed": self.seed}
         return self.label_kind.training.settings(self.base, **method, **model, **self.training_arguments)
 

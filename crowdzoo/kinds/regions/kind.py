@@ -18,7 +18,7 @@ from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, 
 from crowdzoo.kinds.regions.masks import check_sizes, class_names, predict_images, write_png
 from crowdzoo.kinds.regions.reading import GOLD_OPTIONS, RegionReading
 from crowdzoo.kinds.regions.scoring import SCORING
-from crowdzoo.kinds.scoring import Codes, Objects, Rows
+from crowdzoo.kinds.scoring import Objects, Rows
 from crowdzoo.kinds.training import Targets, TrainedModel, Training, TrainingSet
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
@@ -32,12 +32,19 @@ if TYPE_CHECKING:
     from crowdzoo.kinds.regions.page import RegionPage
     from crowdzoo.kinds.regions.questions import RegionQuestions
     from crowdzoo.kinds.regions.records import RegionRecords
+    from crowdzoo.kinds.scoring import Codes
     from crowdzoo.training.crowd_model import CrowdModel
     from crowdzoo.training.pair_rows import Examples
 
 
 class RegionAggregating(Aggregating[Annotations, "RegionAggregation", Objects]):
     """Results have regions for each image."""
+
+    def consensus(
+        self, result: RegionAggregation, crowd: Annotations, tasks: Codes
+    ) -> Iterable[tuple[MarkedImage, float]]:
+        """Marked images."""
+        return ((result.marked[task], result.confidence[task]) for task in tasks.tolist())
 
     def rows(self, result: RegionAggregation, crowd: Annotations, gold: Objects | None, used_gold: bool) -> Rows:
         """Regions, confidence, and how regions compare with gold."""
@@ -47,12 +54,6 @@ class RegionAggregating(Aggregating[Annotations, "RegionAggregation", Objects]):
             return rows
         known = SCORING.known(gold) & result.marked.astype(bool)
         return rows + SCORING.rows(gold[known], result.marked[known])
-
-    def consensus(
-        self, result: RegionAggregation, crowd: Annotations, tasks: Codes
-    ) -> Iterable[tuple[MarkedImage, float]]:
-        """Marked images."""
-        return ((result.marked[task], result.confidence[task]) for task in tasks.tolist())
 
 
 class RegionTraining(Training[Annotations, "RegionAggregation", Objects]):
