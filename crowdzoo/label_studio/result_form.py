@@ -61,10 +61,13 @@ def _values(answer: Any, tag: str, limits: tuple[float | None, float | None]) ->
         return [{"value": {"text": [answer]}}]
     if tag in ("rating", "number"):
         low, high = np.array(limits, np.float64)  # NaN for no limit
-        number = float(np.fmax(np.fmin(answer, high), low))
+        named = answer[0] if isinstance(answer, list) else answer  # a class may be a number, too
+        number = float(np.fmax(np.fmin(float(named), high), low))
         return [{"value": {tag: int(np.floor(number + 0.5)) if tag == "rating" else round(number, 3)}}]
     if any(isinstance(item, DrawnText) for item in answer):
         return [{"value": {**span.place, tag: [span.label]}} for span in answer]
+    if tag == "pairwise":
+        return [{"value": {"selected": answer[0]}}]
     if tag == "taxonomy":
         return [{"value": {tag: [label.split(" / ") for label in answer]}}]
     return [{"value": {"choices": answer}}] if answer else []
