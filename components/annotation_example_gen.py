@@ -14,16 +14,10 @@ import pyarrow.parquet
 from absl import logging
 
 from crowdzoo import datasets
+from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.input_files import content_hashes, own_copies, rename_in_rejects
-from crowdzoo.components.tfx_internals import (
-    OutputArtifact,
-    Parameter,
-    component,
-    standard_artifacts,
-    with_computed_defaults,
-)
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.reading.tables.layout import Layout
@@ -37,13 +31,13 @@ _INPUTS = ("annotations", "instances", "gold")  # the first of them are those th
 
 
 # No `from __future__ import annotations` in files of components: TFX reads them at run time.
-@component
+@tfx.component
 def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
-    examples: OutputArtifact[standard_artifacts.Examples],
-    annotations: OutputArtifact[AnnotationsArtifact],
-    settings: Parameter[str],
-    fingerprint: Parameter[str],
-    code_version: Parameter[str],
+    examples: tfx.OutputArtifact[tfx.standard_artifacts.Examples],
+    annotations: tfx.OutputArtifact[AnnotationsArtifact],
+    settings: tfx.Parameter[str],
+    fingerprint: tfx.Parameter[str],
+    code_version: tfx.Parameter[str],
 ) -> None:
     """Reads and joins the files once, checks everything, and writes what the rest of the pipeline reads.
 
@@ -114,7 +108,7 @@ def _fingerprint(parameters: Mapping[str, Any]) -> str:
     return json.dumps(content_hashes(files, layout, options.get("inputs")), sort_keys=True)
 
 
-AnnotationExampleGen = with_computed_defaults(
+AnnotationExampleGen = tfx.with_computed_defaults(
     AnnotationExampleGen, fingerprint=_fingerprint, code_version=lambda _: code_version(__name__)
 )
 

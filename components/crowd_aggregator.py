@@ -2,61 +2,43 @@
 
 import json
 import os
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import tensorflow as tf
 from absl import logging
 
-from crowdzoo.aggregation import create
-from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.base import Result
 from crowdzoo.aggregation.named import result_of
+from crowdzoo.aggregation.result_files import write_table
+from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
 from crowdzoo.components.code_version import code_version
-from crowdzoo.components.tfx_internals import (
-    BeamComponentParameter,
-    InputArtifact,
-    OutputArtifact,
-    Parameter,
-    component,
-    standard_artifacts,
-    with_computed_defaults,
-)
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import ConfigError
 from crowdzoo.files.arrow import read_parquet
+from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds import kind_of
 from crowdzoo.large.beam import aggregate, fits_one_block, runs_on_beam
 from crowdzoo.large.beam.driver import RetryOptions
+from crowdzoo.records import example_files
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, add_answer
-from crowdzoo.records.example_files import (
-    SPLITS,
-    prepare_examples,
-    read_dataset_info,
-    rewrite_examples,
-    write_dataset_info,
-)
 
 
 # No `from __future__ import annotations` in files of components: TFX reads them at run time.
-@component(use_beam=True)
+@tfx.component(use_beam=True)
 def CrowdAggregator(  # noqa: N802, the function's name is the component's
-    examples: InputArtifact[standard_artifacts.Examples],
-    annotations: InputArtifact[AnnotationsArtifact],
-    aggregated_examples: OutputArtifact[standard_artifacts.Examples],
-    report: OutputArtifact[AnnotatorReport],
-    settings: Parameter[str],
-    code_version: Parameter[str],
-    beam_pipeline: BeamComponentParameter[beam.Pipeline] = None,
+    examples: tfx.InputArtifact[tfx.standard_artifacts.Examples],
+    annotations: tfx.InputArtifact[AnnotationsArtifact],
+    aggregated_examples: tfx.OutputArtifact[tfx.standard_artifacts.Examples],
+    report: tfx.OutputArtifact[AnnotatorReport],
+    settings: tfx.Parameter[str],
+    code_version: tfx.Parameter[str],
+    beam_pipeline: tfx.BeamComponentParameter[beam.Pipeline] = None,
 ) -> None:
     """Fits an aggregation method to the train split alone, and applies it to both splits.
 
@@ -85,12 +67,13 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         beam_pipeline: its options are those of the pipelines of EM.
     """
     del code_version
-    options, info = json.loads(settings), read_dataset_info(examples.uri)
-    method = aggregation_method(options, info["kind"])
+    options, info = json.loads(settings), example_files.read_dataset_info(examples.uri)
+    kind = kind_of(info["kind"])
+    method: Any = kind.aggregation.create(options["method"], seed=options["seed"], **options["arguments"])
     truth = "gold" if info["num_gold"]["eval"] else "aggregated"
-    prepare_examples(aggregated_examples)
+    example_files.prepare_examples(aggregated_examples)
     aggregation = {"method": options["method"], **options["arguments"]}
-    write_dataset_info(aggregated_examples.uri, {**info, "truth": truth, "aggregation": aggregation})
+    example_files.write_dataset_info(aggregated_examples.uri, {**info, "truth": truth, "aggregation": aggregation})
 
     on_beam = runs_on_beam(method)
     if not on_beam:
@@ -102,54 +85,31 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         # EM is a pipeline every few iterations: all with the options of the one that TFX gave
         folder, flags = os.path.join(report.uri, ".work"), beam_pipeline.options
         again = flags.view_as(RetryOptions)
-        fitted = aggregate(
-            crowd,
-            method,
-            make_pipeline=lambda: beam.Pipeline(options=flags),
-            folder=folder,
-            retries=again.crowdzoo_retries,
-            timeout=again.crowdzoo_timeout,
-        )
+        how: Any = {"retries": again.crowdzoo_retries, "timeout": again.crowdzoo_timeout}
+        fitted = aggregate(crowd, method, make_pipeline=lambda: beam.Pipeline(options=flags), folder=folder, **how)
         tf.io.gfile.rmtree(folder)
         return fitted
 
     crowds = _annotations(annotations.uri)
-    aggregated = kind_of(info["kind"]).records.aggregate(method, crowds, fit, examples.uri)
-    facts = label_kind(info["kind"])
-    labels = "bytes_list" if facts.values else "float_list" if facts.has_numbers else "int64_list"
+    aggregated = kind.records.aggregate(method, crowds, fit, examples.uri)
+    labels = "bytes_list" if kind.labels.values else "float_list" if kind.labels.has_numbers else "int64_list"
     for split, table in aggregated.tables.items():
         rows = {task: row for row, task in enumerate(table["task"].to_pylist())}
         enriched = partial(_enrich, answers=aggregated, table=table, rows=rows, truth=truth, kind=labels)
-        rewrite_examples(examples.uri, aggregated_examples.uri, split, enriched)
+        example_files.rewrite_examples(examples.uri, aggregated_examples.uri, split, enriched)
     _write_report(aggregated.fitted, report.uri)
 
 
-CrowdAggregator = with_computed_defaults(CrowdAggregator, code_version=lambda _: code_version(__name__))
-
-
-def aggregation_method(options: Mapping[str, Any], kind: str) -> Aggregator:
-    """The method of aggregation, with the run's seed where it draws at random.
-
-    Args:
-        options: `method`, `arguments` and `seed`.
-        kind: name of the kind of label.
-
-    Raises:
-        ConfigError: no such method, or an argument that it does not take.
-    """
-    try:
-        return create(options["method"], kind=kind, **{"seed": options["seed"], **options["arguments"]})
-    except ConfigError:
-        return create(options["method"], kind=kind, **options["arguments"])
+CrowdAggregator = tfx.with_computed_defaults(CrowdAggregator, code_version=lambda _: code_version(__name__))
 
 
 def _annotations(folder: str) -> dict[str, Annotations]:
     """The annotations of each split, and of both."""
     crowd = Annotations.from_parquet(os.path.join(folder, ANNOTATIONS_FILE))
     tasks = read_parquet(os.path.join(folder, TASKS_FILE))
-    names = {split: tasks.filter(pc.equal(tasks["split"], split))["task"].to_pylist() for split in SPLITS}
+    names = {split: tasks.filter(pc.equal(tasks["split"], split))["task"].to_pylist() for split in example_files.SPLITS}
     records = kind_of(crowd.kind).records
-    return {BOTH: crowd, **{split: records.select(crowd, names[split]) for split in SPLITS}}
+    return {BOTH: crowd, **{split: records.select(crowd, names[split]) for split in example_files.SPLITS}}
 
 
 def _enrich(
@@ -169,6 +129,5 @@ def _enrich(
 def _write_report(fitted: Any, folder: str) -> None:
     """Writes the annotators, and their table without matrices as CSV."""
     fitted.to_parquet(folder)
-    table = read_parquet(os.path.join(folder, "annotators.parquet"))
-    flat = table.select([name for name in table.column_names if not pa.types.is_nested(table.schema.field(name).type)])
-    pyarrow.csv.write_csv(flat, os.path.join(folder, "annotators.csv"))
+    with atomic_file(os.path.join(folder, "annotators.csv")) as file:
+        write_table(read_parquet(os.path.join(folder, "annotators.parquet")), file, "csv")

@@ -9,23 +9,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, CrowdPage
 from crowdzoo.components.code_version import code_version
-from crowdzoo.components.crowd_aggregator import aggregation_method
 from crowdzoo.components.serving_folder import fingerprint
-from crowdzoo.components.tfx_internals import (
-    DRIFT,
-    EVALUATED,
-    SERVING_MODEL,
-    InputArtifact,
-    OutputArtifact,
-    Parameter,
-    component,
-    mark_blessing,
-    standard_artifacts,
-    with_computed_defaults,
-)
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConditionError, DataError
 from crowdzoo.export.predict import load_predictor
@@ -48,18 +36,18 @@ BATCH = 256  # most instances that are held in memory at a time
 
 
 # No `from __future__ import annotations` in files of components: TFX reads them at run time.
-@component
+@tfx.component
 def CrowdReport(  # noqa: N802, the function's name is the component's
-    examples: InputArtifact[standard_artifacts.Examples],
-    annotations: InputArtifact[AnnotationsArtifact],
-    page: OutputArtifact[CrowdPage],
-    blessing: OutputArtifact[standard_artifacts.ModelBlessing],
-    settings: Parameter[str],
-    code_version: Parameter[str],
-    model: InputArtifact[standard_artifacts.Model] = None,  # pyright: ignore, TFX's way to say that it is optional
-    model_run: InputArtifact[standard_artifacts.ModelRun] = None,  # pyright: ignore, likewise
-    evaluated: InputArtifact[standard_artifacts.ModelBlessing] = None,  # pyright: ignore, likewise
-    before: Parameter[str] = "",
+    examples: tfx.InputArtifact[tfx.standard_artifacts.Examples],
+    annotations: tfx.InputArtifact[AnnotationsArtifact],
+    page: tfx.OutputArtifact[CrowdPage],
+    blessing: tfx.OutputArtifact[tfx.standard_artifacts.ModelBlessing],
+    settings: tfx.Parameter[str],
+    code_version: tfx.Parameter[str],
+    model: tfx.InputArtifact[tfx.standard_artifacts.Model] = None,  # pyright: ignore, it is optional
+    model_run: tfx.InputArtifact[tfx.standard_artifacts.ModelRun] = None,  # pyright: ignore, likewise
+    evaluated: tfx.InputArtifact[tfx.standard_artifacts.ModelBlessing] = None,  # pyright: ignore, likewise
+    before: tfx.Parameter[str] = "",
 ) -> None:
     """Writes the page of `crowdzoo report` on the annotations of both splits, and says whether the model may be pushed.
 
@@ -96,8 +84,10 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
     if kind.labels.one_class:
         arguments["gold"] = _gold(crowd, annotations.uri)
         if model is not None:
-            arguments["predictions"] = _predictions(os.path.join(model.uri, SERVING_MODEL), examples.uri, info, crowd)
-    fitted = aggregation_method(options, info["kind"]).fit(labelled)
+            exported = os.path.join(model.uri, tfx.SERVING_MODEL)
+            arguments["predictions"] = _predictions(exported, examples.uri, info, crowd)
+    method: Any = kind.aggregation.create(options["method"], seed=options["seed"], **options["arguments"])
+    fitted = method.fit(labelled)
     report = None
     if before:
         try:
@@ -105,14 +95,14 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
         except DataError as error:
             logging.warning("The page says nothing of changes since %s: %s", before, error)
     report = report or report_page(labelled, fitted, **arguments)
-    figures = json.loads(evaluated.get_string_custom_property(EVALUATED) or "{}") if evaluated is not None else {}
+    figures = json.loads(evaluated.get_string_custom_property(tfx.EVALUATED) or "{}") if evaluated is not None else {}
     report.numbers.warnings.extend(
         PageWarning(True, "data", f"differ from those of the served model: {anomaly}", _DRIFT_FIX, key="drift")
         for anomaly in figures.get("drift", [])
     )
     report.write(os.path.join(page.uri, PAGE_FILE))
     if model is not None:
-        page.set_string_custom_property("model", fingerprint(os.path.join(model.uri, SERVING_MODEL)))
+        page.set_string_custom_property("model", fingerprint(os.path.join(model.uri, tfx.SERVING_MODEL)))
     blessed = evaluated is None or evaluated.get_int_custom_property("blessed") == 1
     try:
         report.check(options["fail_if"])
@@ -120,14 +110,14 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
         blessed = False
         blessing.set_string_custom_property("reason", str(error))
     baseline = None if evaluated is None else evaluated.get_string_custom_property("baseline_model")
-    mark_blessing(blessing, model, blessed, baseline)
+    tfx.mark_blessing(blessing, model, blessed, baseline)
     if evaluated is not None:
-        if os.path.isdir(statistics := os.path.join(evaluated.uri, DRIFT)):
-            shutil.copytree(statistics, os.path.join(blessing.uri, DRIFT), dirs_exist_ok=True)
-        blessing.set_string_custom_property(EVALUATED, evaluated.get_string_custom_property(EVALUATED))
+        if os.path.isdir(statistics := os.path.join(evaluated.uri, tfx.DRIFT)):
+            shutil.copytree(statistics, os.path.join(blessing.uri, tfx.DRIFT), dirs_exist_ok=True)
+        blessing.set_string_custom_property(tfx.EVALUATED, evaluated.get_string_custom_property(tfx.EVALUATED))
 
 
-CrowdReport = with_computed_defaults(CrowdReport, code_version=lambda _: code_version(__name__))
+CrowdReport = tfx.with_computed_defaults(CrowdReport, code_version=lambda _: code_version(__name__))
 
 
 def _gold(crowd: Annotations, folder: str) -> np.ndarray | None:

@@ -5,32 +5,26 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 import tensorflow_data_validation as tfdv
 from tensorflow_metadata.proto.v0 import schema_pb2, statistics_pb2
 
+from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, DriftAnomalies
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.remote_files import fetch, is_remote, remote_files
 from crowdzoo.components.remote_serving import remote_versions
-from crowdzoo.components.tfx_internals import (
-    InputArtifact,
-    OutputArtifact,
-    Parameter,
-    component,
-    standard_artifacts,
-    with_computed_defaults,
-)
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import PipelineError
 from crowdzoo.files.served_model import DRIFT_FOLDER
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.training.digest import digest_of
 
+Statistics: TypeAlias = statistics_pb2.DatasetFeatureStatisticsList
 ANOMALIES_FILE, SOURCE_FILE = "anomalies.json", "source.txt"
 STATISTICS_FILE, SCHEMA_FILE = "statistics.pb", "schema.pbtxt"
 KEEP, FAIL = "keep", "fail"
@@ -42,15 +36,15 @@ _NOT_COMPARED = ("task", "annotator_ids", "annotator_labels", "gold")
 
 
 # No `from __future__ import annotations` in files of components: TFX reads them at run time.
-@component
+@tfx.component
 def DriftValidator(  # noqa: N802, the function's name is the component's
-    statistics: InputArtifact[standard_artifacts.ExampleStatistics],
-    schema: InputArtifact[standard_artifacts.Schema],
-    annotations: InputArtifact[AnnotationsArtifact],
-    drift: OutputArtifact[DriftAnomalies],
-    settings: Parameter[str],
-    code_version: Parameter[str],
-    baseline: Parameter[str] = "",
+    statistics: tfx.InputArtifact[tfx.standard_artifacts.ExampleStatistics],
+    schema: tfx.InputArtifact[tfx.standard_artifacts.Schema],
+    annotations: tfx.InputArtifact[AnnotationsArtifact],
+    drift: tfx.OutputArtifact[DriftAnomalies],
+    settings: tfx.Parameter[str],
+    code_version: tfx.Parameter[str],
+    baseline: tfx.Parameter[str] = "",
 ) -> None:
     """Says what differs from the data that the served model was trained on; of a first run, nothing does.
 
@@ -99,7 +93,7 @@ def said(anomalies: Sequence[str]) -> str:
     return f"the data differ from those of the served model: {'; '.join(anomalies)}"
 
 
-def crowd_statistics(annotations: Annotations) -> statistics_pb2.DatasetFeatureStatisticsList:
+def crowd_statistics(annotations: Annotations) -> Statistics:
     """Statistics of a crowd: `crowd.label` per annotation, `crowd.annotations` and `crowd.agreement` per task.
 
     Both of a task are categories: of numbers that are nearly all equal, divergences say nothing. Agreement is the share
@@ -120,9 +114,7 @@ def crowd_statistics(annotations: Annotations) -> statistics_pb2.DatasetFeatureS
     return tfdv.generate_statistics_from_dataframe(pd.DataFrame(columns))
 
 
-def find_drift(
-    current: statistics_pb2.DatasetFeatureStatisticsList, before: Path, limits: Mapping[str, float]
-) -> list[str]:
+def find_drift(current: Statistics, before: Path, limits: Mapping[str, float]) -> list[str]:
     """What Data Validation finds in statistics next to those of an earlier run, one sentence per feature.
 
     Args:
@@ -136,11 +128,10 @@ def find_drift(
 
 
 def compare(
-    current: statistics_pb2.DatasetFeatureStatisticsList,
+    current: Statistics,
     before: Path,
     limits: Mapping[str, float],
     is_left_out: Callable[[str], bool],
-    *,
     served: bool = False,
 ) -> Any:
     """As `find_drift`, with the distances as well.
@@ -156,7 +147,7 @@ def compare(
         Data Validation's `Anomalies`.
     """
     schema = tfdv.load_schema_text(str(before / SCHEMA_FILE))
-    earlier = statistics_pb2.DatasetFeatureStatisticsList.FromString((before / STATISTICS_FILE).read_bytes())
+    earlier = Statistics.FromString((before / STATISTICS_FILE).read_bytes())
     for features in (current.datasets[0].features, earlier.datasets[0].features):
         _remove(features, lambda feature: is_left_out(feature.path.step[0]))
     _remove(schema.feature, lambda feature: is_left_out(feature.name))
@@ -192,7 +183,7 @@ def _remove(features: Any, is_unwanted: Callable[[Any], bool]) -> None:
         del features[place]
 
 
-def _sizes(statistics: statistics_pb2.DatasetFeatureStatisticsList) -> dict[str, int]:
+def _sizes(statistics: Statistics) -> dict[str, int]:
     """How many examples have a value, by the name of the feature."""
     return {
         feature.path.step[0]: getattr(feature, feature.WhichOneof("stats")).common_stats.num_non_missing
@@ -240,4 +231,4 @@ def fetch_baseline(serving: str, source: str, place: str) -> Path | None:
     return None
 
 
-DriftValidator = with_computed_defaults(DriftValidator, code_version=lambda _: code_version(__name__))
+DriftValidator = tfx.with_computed_defaults(DriftValidator, code_version=lambda _: code_version(__name__))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.comparison.intervals import loss_bounds, tasks_needed
+from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.annotation_scores import annotation_scores
 from crowdzoo.components.artifacts import DriftAnomalies
 from crowdzoo.components.code_version import code_version
@@ -18,22 +19,11 @@ from crowdzoo.components.drift_validator import ANOMALIES_FILE, KEEP, said
 from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import remote_baseline
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
-from crowdzoo.components.tfx_internals import (
-    DRIFT,
-    EVALUATED,
-    SERVING_MODEL,
-    InputArtifact,
-    OutputArtifact,
-    Parameter,
-    component,
-    mark_blessing,
-    standard_artifacts,
-    with_computed_defaults,
-)
 from crowdzoo.files.json import read_json
 from crowdzoo.files.model_files import name_difference
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
+from crowdzoo.files.writing import write_json
 from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.records.example_files import read_dataset_info, split_files
 
@@ -43,16 +33,16 @@ PUSHED, NOT_PUSHED, UNDECIDED = "pushed", "not pushed", "undecided"
 
 
 # No `from __future__ import annotations` in files of components: TFX reads them at run time.
-@component
+@tfx.component
 def Evaluator(  # noqa: N802, the function's name is the component's
-    examples: InputArtifact[standard_artifacts.Examples],
-    model: InputArtifact[standard_artifacts.Model],
-    evaluation: OutputArtifact[standard_artifacts.ModelEvaluation],
-    blessing: OutputArtifact[standard_artifacts.ModelBlessing],
-    settings: Parameter[str],
-    code_version: Parameter[str],
-    drift: InputArtifact[DriftAnomalies] = None,  # pyright: ignore, TFX's way to say that it is optional
-    baseline: Parameter[str] = "",
+    examples: tfx.InputArtifact[tfx.standard_artifacts.Examples],
+    model: tfx.InputArtifact[tfx.standard_artifacts.Model],
+    evaluation: tfx.OutputArtifact[tfx.standard_artifacts.ModelEvaluation],
+    blessing: tfx.OutputArtifact[tfx.standard_artifacts.ModelBlessing],
+    settings: tfx.Parameter[str],
+    code_version: tfx.Parameter[str],
+    drift: tfx.InputArtifact[DriftAnomalies] = None,  # pyright: ignore, it is optional
+    baseline: tfx.Parameter[str] = "",
 ) -> None:
     """Scores both models, and blesses the new one or not.
 
@@ -91,7 +81,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     """
     del code_version, baseline
     options = json.loads(settings)
-    candidate, serving = os.path.join(model.uri, SERVING_MODEL), options["serving"]
+    candidate, serving = os.path.join(model.uri, tfx.SERVING_MODEL), options["serving"]
     with tempfile.TemporaryDirectory() as folder:
         if is_remote(serving):
             last_pushed = remote_baseline(candidate, serving, folder)
@@ -131,15 +121,15 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         summary["drift"] = found["anomalies"]
         if found["anomalies"] and found["action"] == KEEP:
             blessed, reason, summary["outcome"] = False, f"{reason}; but {said(found['anomalies'])}", NOT_PUSHED
-        shutil.copytree(drift.uri, os.path.join(blessing.uri, DRIFT), dirs_exist_ok=True)
+        shutil.copytree(drift.uri, os.path.join(blessing.uri, tfx.DRIFT), dirs_exist_ok=True)
     summary.setdefault("outcome", PUSHED if blessed else NOT_PUSHED)
     summary |= {"compared_by": compared_by, "metric": kind.scoring.metric, "blessed": blessed, "reason": reason}
-    Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
-    mark_blessing(blessing, model, blessed, models.get(BASELINE))
+    write_json(Path(evaluation.uri, "evaluation.json"), summary)
+    tfx.mark_blessing(blessing, model, blessed, models.get(BASELINE))
     figures = {key: value for key, value in summary.items() if key not in (CANDIDATE, BASELINE)}
     for name in (CANDIDATE, BASELINE):
         figures[name] = {key: value for key, value in (summary[name] or {}).items() if key != "types"} or None
-    blessing.set_string_custom_property(EVALUATED, json.dumps(figures))
+    blessing.set_string_custom_property(tfx.EVALUATED, json.dumps(figures))
 
 
 def _last_pushed(parameters: Mapping[str, Any]) -> str:
@@ -149,7 +139,7 @@ def _last_pushed(parameters: Mapping[str, Any]) -> str:
     return fingerprint(versions[-1]) if versions else ""
 
 
-Evaluator = with_computed_defaults(Evaluator, code_version=lambda _: code_version(__name__), baseline=_last_pushed)
+Evaluator = tfx.with_computed_defaults(Evaluator, code_version=lambda _: code_version(__name__), baseline=_last_pushed)
 
 
 def _difference(candidate: str, last_pushed: str) -> str:

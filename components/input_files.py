@@ -17,10 +17,11 @@ from crowdzoo.reading.instances.images import holds_images, image_paths, read_im
 from crowdzoo.reading.tables.layout import Layout
 
 _BLOCK = 1 << 20
+Texts = Mapping[str, str]  # paths, hashes or types, by name
 
 
 def content_hashes(
-    files: Mapping[str, str | Path | None], layout: Layout | None = None, inputs: Mapping[str, str] | None = None
+    files: Mapping[str, str | Path | None], layout: Layout | None = None, inputs: Texts | None = None
 ) -> dict[str, str]:
     """SHA-256 of the content of files, and of the images that a folder or a table names; None is left out.
 
@@ -41,11 +42,7 @@ def content_hashes(
 
 @contextlib.contextmanager
 def own_copies(
-    files: Mapping[str, str],
-    hashes: Mapping[str, str] | None,
-    folder: str | Path,
-    layout: Layout | None = None,
-    inputs: Mapping[str, str] | None = None,
+    files: Texts, hashes: Texts | None, folder: str | Path, layout: Layout | None = None, inputs: Texts | None = None
 ) -> Iterator[dict[str, str]]:
     """Copies of files that hold what was hashed, whatever becomes of the files; they are removed at the end.
 
@@ -69,12 +66,10 @@ def own_copies(
     """
     hidden = Path(folder, ".inputs")
     # each in a folder of its own, because readers go by names and two files may have the same
-    copies = {
-        key: str(hidden / key / last_part(path))
-        if is_remote(path) or not _names_images(key, path, layout, inputs)
-        else path
-        for key, path in files.items()
-    }
+    copies = dict(files)
+    for key, path in files.items():
+        if is_remote(path) or not _names_images(key, path, layout, inputs):
+            copies[key] = str(hidden / key / last_part(path))
     try:
         for key, path in files.items():
             if is_remote(path):
@@ -131,20 +126,19 @@ def _hash(path: str | Path, copy: str | None = None) -> str:
     return digest.hexdigest()
 
 
-def _names_images(key: str, path: str | Path, layout: Layout | None, inputs: Mapping[str, str] | None) -> bool:
+def _names_images(key: str, path: str | Path, layout: Layout | None, inputs: Texts | None) -> bool:
     return key == "instances" and (IMAGE in (inputs or {}).values() or holds_images(path, layout))
 
 
-def _image_hash(path: str | Path, layout: Layout | None, inputs: Mapping[str, str] | None) -> str:
+def _image_hash(path: str | Path, layout: Layout | None, inputs: Texts | None) -> str:
     """Hash of a folder or a table of images, and of their content; one that cannot be read is for the reader to say."""
     columns = [name for name, kind in (inputs or {}).items() if kind == IMAGE]
     layouts = [layout]
     if columns:
         table_layout = Layout() if layout is None else layout
         layouts = [replace(table_layout, columns={**table_layout.columns, "image": name}) for name in columns]
-    return hashlib.sha256(
-        "".join(_one_column_hash(path, column_layout) for column_layout in layouts).encode()
-    ).hexdigest()
+    hashes = (_one_column_hash(path, column_layout) for column_layout in layouts)
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def _one_column_hash(path: str | Path, layout: Layout | None) -> str:

@@ -62,13 +62,9 @@ def write_origin(model: str | Path, info: Mapping[str, Any]) -> None:
     """
     reading = info.get("reading", {})
     names = ("dataset",) if reading.get("dataset") else tuple(info.get("sha256", {}))
-    update_origin(
-        model,
-        files={name: reading[name] for name in names if name in reading},
-        commit=os.environ.get(COMMIT) or None,
-        mlflow={"run": run} if (run := os.environ.get("MLFLOW_RUN_ID")) else None,
-        reading=reading,
-    )
+    files = {name: reading[name] for name in names if name in reading}
+    mlflow = {"run": run} if (run := os.environ.get("MLFLOW_RUN_ID")) else None
+    update_origin(model, files=files, commit=os.environ.get(COMMIT) or None, mlflow=mlflow, reading=reading)
 
 
 def update_origin(model: str | Path, **facts: object) -> None:
@@ -178,7 +174,7 @@ def lineage_of(model: Path) -> dict[str, object]:
     return record
 
 
-def facts_of(lineage: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def facts_of(lineage: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
     """Nested facts by dotted names."""
     for key, value in lineage.items():
         if isinstance(value, Mapping):

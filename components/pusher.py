@@ -9,13 +9,13 @@ from absl import logging
 from google.protobuf import json_format
 
 from crowdzoo.components import tfx_internals as tfx
-from crowdzoo.components.push_version import copy_model, push_version
 from crowdzoo.components.remote_files import is_remote
 from crowdzoo.components.remote_serving import push_remote_version
 from crowdzoo.components.rollback import veto_of
-from crowdzoo.components.serving_folder import fingerprint
+from crowdzoo.components.serving_folder import copy_model, fingerprint, push_version
 from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.served_model import BLESSING_FILE, DRIFT_FOLDER
+from crowdzoo.files.writing import write_json
 
 VETO = "veto"  # custom property of a PushedModel that was not pushed as `crowdzoo rollback` took it back: why
 
@@ -31,10 +31,7 @@ class PusherExecutor(tfx.pusher_executor.Executor):
     """
 
     def Do(  # noqa: N802, TFX's name
-        self,
-        input_dict: dict[str, list[tfx.Artifact]],
-        output_dict: dict[str, list[tfx.Artifact]],
-        exec_properties: dict[str, Any],
+        self, input_dict: tfx.Artifacts, output_dict: tfx.Artifacts, exec_properties: dict[str, Any]
     ) -> None:
         """Pushes the model where it is blessed; inputs and outputs are those of TFX's Pusher."""
         self._log_startup(input_dict, output_dict, exec_properties)
@@ -53,8 +50,7 @@ class PusherExecutor(tfx.pusher_executor.Executor):
         (blessing,) = input_dict["model_blessing"]
         if figures := blessing.get_string_custom_property(tfx.EVALUATED):
             evaluation = {"model": fingerprint(model), **json.loads(figures), "format_version": FORMAT_VERSION}
-            Path(pushed.uri, BLESSING_FILE).parent.mkdir(exist_ok=True)
-            Path(pushed.uri, BLESSING_FILE).write_text(json.dumps(evaluation, indent=2) + "\n", encoding="utf-8")
+            write_json(Path(pushed.uri, BLESSING_FILE), evaluation)
             if os.path.isdir(statistics := os.path.join(blessing.uri, tfx.DRIFT)):
                 copy_model(statistics, os.path.join(pushed.uri, DRIFT_FOLDER))
             model = Path(pushed.uri)

@@ -9,9 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from crowdzoo.components.lineage import facts_of, lineage_of, read_origin, update_origin
-from crowdzoo.components.push_version import push_version
 from crowdzoo.components.rollback import veto_of
-from crowdzoo.components.serving_folder import fingerprint
+from crowdzoo.components.serving_folder import fingerprint, push_version
 from crowdzoo.errors import ConfigError, DataError, ServingError, short_repr
 from crowdzoo.files.json import read_json
 from crowdzoo.files.model_files import read_model_card

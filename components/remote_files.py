@@ -92,14 +92,9 @@ def upload_file(path: str | Path, uri: str) -> None:
     Raises:
         PipelineError: the store cannot be written to.
     """
-    try:
-        with (
-            open(path, "rb") as source,
-            _file_systems().create(uri, mime_type="application/octet-stream", compression_type=_AS_IT_IS) as sink,
-        ):
-            shutil.copyfileobj(source, sink)
-    except Exception as error:  # each store's client has classes of its own
-        raise PipelineError(f"{uri}: cannot be written: {_reason(error)}") from error
+    how = {"mime_type": "application/octet-stream", "compression_type": _AS_IT_IS}
+    with _asking(uri, "written", PipelineError), open(path, "rb") as source, _file_systems().create(uri, **how) as sink:
+        shutil.copyfileobj(source, sink)
 
 
 def remove(uris: Sequence[str]) -> None:
@@ -109,19 +104,13 @@ def remove(uris: Sequence[str]) -> None:
         PipelineError: a file cannot be removed.
     """
     for uri in uris:
-        try:
+        with _asking(uri, "removed", PipelineError):
             _file_systems().delete([uri])
-        except Exception as error:  # each store's client has classes of its own
-            raise PipelineError(f"{uri}: cannot be removed: {_reason(error)}") from error
 
 
 def _fetch_file(uri: str, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        _asking(uri),
-        _file_systems().open(uri, compression_type=_AS_IT_IS) as source,
-        open(place, "wb") as sink,
-    ):
+    with _asking(uri), _file_systems().open(uri, compression_type=_AS_IT_IS) as source, open(place, "wb") as sink:
         shutil.copyfileobj(source, sink)
 
 
@@ -133,12 +122,12 @@ def _file_systems() -> type[FileSystems]:
 
 
 @contextlib.contextmanager
-def _asking(uri: str) -> Iterator[None]:
+def _asking(uri: str, what: str = "read", kind: type[DataError | PipelineError] = DataError) -> Iterator[None]:
     """Turns what Beam and the store's client say into one line that names the file."""
     try:
         yield
     except Exception as error:  # each store's client has classes of its own
-        raise DataError(f"{uri}: cannot be read: {_reason(error)}") from error
+        raise kind(f"{uri}: cannot be {what}: {_reason(error)}") from error
 
 
 def _reason(error: BaseException) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from crowdzoo.components.push_version import lock_folder
-from crowdzoo.components.serving_folder import fingerprint
+from crowdzoo.components.serving_folder import fingerprint, lock_folder
 from crowdzoo.errors import DataError, PipelineError, ServingError
 from crowdzoo.files.json import FORMAT_VERSION, read_json
 from crowdzoo.files.model_files import read_model_card

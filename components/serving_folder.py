@@ -1,10 +1,22 @@
-"""Which of the pushed models a new one is compared with."""
+"""A serving folder: which pushed model a new one is compared with, copies of models, and adding a version.
 
+A version may be added while other processes add theirs.
+"""
+
+import contextlib
+import errno
+import fcntl
 import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from crowdzoo.errors import PipelineError
 from crowdzoo.files.served_model import BLESSING_FILE, DRIFT_FOLDER, ORIGIN_FILE
-from crowdzoo.files.version_folders import complete_versions
+from crowdzoo.files.version_folders import MAX_VERSION, complete_versions, next_version
+from crowdzoo.files.writing import hidden_folder
 from crowdzoo.training.digest import digest_of
 
 
@@ -34,3 +46,102 @@ def baseline_of(candidate: str | Path, folder: str | Path) -> Path | None:
     """
     digest = fingerprint(candidate)
     return next((path for path in reversed(complete_versions(folder)) if fingerprint(path) != digest), None)
+
+
+def push_version(model: str | Path, folder: str | Path) -> Path:
+    """Copies a model into a serving folder as its newest version, which appears at once and complete.
+
+    Each push copies into a hidden folder with a name of its own, which is then renamed; a rename never replaces
+    another version. Where the file system supports `flock`, the version's number is chosen while the serving folder is
+    locked, and hidden folders of pushes that were killed are removed. Elsewhere two pushes may choose the same number;
+    the later one then takes the next.
+
+    Args:
+        model: folder of a SavedModel.
+        folder: the serving folder; it is made where it does not exist.
+
+    Returns:
+        The version's folder. A model that is the newest version already is not copied again: that happens after a kill
+        between the push and its book-keeping.
+
+    Raises:
+        PipelineError: the folder cannot be written, a full disk for instance.
+    """
+    model, folder = Path(model), Path(folder)
+    with _copying(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        return _push(model, folder)
+
+
+def copy_model(model: str | Path, folder: str | Path) -> None:
+    """Copies a model into a folder, which may exist.
+
+    Raises:
+        PipelineError: the folder cannot be written, a full disk for instance.
+    """
+    with _copying(Path(folder)):
+        shutil.copytree(model, folder, dirs_exist_ok=True)
+
+
+@contextlib.contextmanager
+def _copying(folder: Path) -> Iterator[None]:
+    """Turns what the file system says into one line that names the folder and a file."""
+    try:
+        yield
+    except shutil.Error as error:  # holds (source, target, reason) for each file
+        problems = error.args[0]
+        _, target, reason = problems[0]
+        further = f" ({len(problems) - 1:,} more files likewise)" if len(problems) > 1 else ""
+        reason = str(reason).removesuffix(f": {target!r}")
+        raise PipelineError(f"{folder}: the model cannot be copied there: {target}: {reason}{further}") from error
+    except OSError as error:
+        name = error.filename2 or error.filename
+        raise PipelineError(f"{folder}: the model cannot be copied there: {name}: {error.strerror}") from error
+
+
+def _push(model: Path, folder: Path) -> Path:
+    digest = fingerprint(model)
+    newest = _newest(folder)
+    if newest is not None and fingerprint(newest) == digest:
+        return newest
+    with hidden_folder(folder / "model") as hidden:
+        shutil.copytree(model, hidden, dirs_exist_ok=True)
+        with lock_folder(folder):
+            now = _newest(folder)
+            if now is not None and now != newest and fingerprint(now) == digest:
+                return now  # pushed by another process in the meantime
+            return _rename(hidden, folder)
+
+
+def _newest(folder: Path) -> Path | None:
+    return next(reversed(complete_versions(folder)), None)
+
+
+def _rename(copy: Path, folder: Path) -> Path:
+    """Gives the copy a number above all others."""
+    # a clock that went back must not make the new model an old version
+    number = max(int(time.time()), next_version(folder))
+    while True:
+        if number > MAX_VERSION:
+            raise PipelineError(f"{folder}: no version number is left above {number - 1}. Remove that version.")
+        version = folder / str(number)
+        try:
+            if not os.path.lexists(version):
+                copy.rename(version)
+                return version
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
+        number += 1
+
+
+@contextlib.contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Locks a folder against other pushes, where its file system can do that."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a network file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)  # which also unlocks

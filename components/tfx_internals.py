@@ -6,7 +6,6 @@ time to start. The others are not public; the comment says what they are needed 
 """
 
 import argparse
-import contextlib
 import datetime
 import json
 import sys
@@ -67,6 +66,7 @@ else:
 # A pipeline that TFX has compiled, and one component of it: messages of `tfx.proto.orchestration.pipeline_pb2`
 CompiledPipeline: TypeAlias = Any
 CompiledNode: TypeAlias = Any
+Artifacts: TypeAlias = dict[str, list[Artifact]]  # inputs or outputs of a component, by name
 _pushing: Any = pusher_pb2  # generated code, which type checkers cannot see into
 _training: Any = trainer_pb2
 PushDestination = _pushing.PushDestination
@@ -80,15 +80,16 @@ EVALUATED = "evaluated"  # custom property of a ModelBlessing that has the Evalu
 class _WithModulesBeside(BaseExecutor):
     """An executor of a user's file, which may import modules from its folder."""
 
-    def Do(  # noqa: N802, TFX's name
-        self,
-        input_dict: dict[str, list[Artifact]],
-        output_dict: dict[str, list[Artifact]],
-        exec_properties: dict[str, Any],
-    ) -> None:
+    def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
         """See TFX's."""
-        with _modules_beside(exec_properties):
+        file = exec_properties.get("module_file")
+        folders = [str(Path(file).parent)] if file else []
+        sys.path[:0] = folders
+        try:
             super().Do(input_dict, output_dict, exec_properties)  # type: ignore[safe-super]  # TFX's executor's own
+        finally:
+            for folder in folders:
+                sys.path.remove(folder)
 
 
 class TrainingExecutor(_WithModulesBeside, trainer_executor.GenericExecutor):
@@ -119,19 +120,6 @@ class Transform(TfxTransform):
     EXECUTOR_SPEC = BeamExecutorSpec(TransformingExecutor)
 
 
-@contextlib.contextmanager
-def _modules_beside(exec_properties: Mapping[str, Any]) -> Iterator[None]:
-    file = exec_properties.get("module_file")
-    folder = str(Path(file).parent) if file else None
-    if folder is not None:
-        sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        if folder is not None:
-            sys.path.remove(folder)
-
-
 def import_in_place(component: TfxTrainer | TfxTransform) -> None:
     """Has a component import its `module_file` where it is.
 
@@ -157,11 +145,7 @@ def with_computed_defaults(component: Any, **parameters: Callable[[Mapping[str, 
     return type(
         component.__name__,
         (component,),
-        {
-            "__init__": initialise,
-            "__module__": component.__module__,
-            "__doc__": component.__doc__,
-        },
+        {"__init__": initialise, "__module__": component.__module__, "__doc__": component.__doc__},
     )
 
 
@@ -184,9 +168,7 @@ def mark_blessing(blessing: Artifact, model: Artifact | None, blessed: bool, bas
         blessing.set_string_custom_property("baseline_model", baseline)
 
 
-def single_nodes(
-    pipeline: CompiledPipeline,
-) -> Iterator[tuple[str, CompiledNode, CompiledPipeline]]:
+def single_nodes(pipeline: CompiledPipeline) -> Iterator[tuple[str, CompiledNode, CompiledPipeline]]:
     """Cuts a compiled pipeline into pipelines of one component each, which are parts of one run.
 
     Args:
@@ -277,8 +259,6 @@ def run_kubeflow_executor(executor: str, call: str, inputs: str, beam_arguments:
     from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 
     arguments = argparse.Namespace(
-        executor_class_path=executor,
-        json_serialized_invocation_args=call,
-        json_serialized_inputs_spec_args=inputs,
+        executor_class_path=executor, json_serialized_invocation_args=call, json_serialized_inputs_spec_args=inputs
     )
     kubeflow_v2_run_executor.main((arguments, beam_arguments))

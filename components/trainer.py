@@ -45,13 +45,8 @@ def run_fn(fn_args: FnArgs) -> None:
     info = read_dataset_info(config["examples"])
     kind, num_tasks = kind_of(info["kind"]), info["num_tasks"]["train"]
     arguments = {key: value for key, value in config["method"].items() if key != "name"}
-    settings: Any = kind.training.settings(
-        method=config["method"]["name"],
-        arguments=arguments,
-        seed=config["seed"],
-        **config["model"],
-        **config["training"],
-    )
+    method: Any = {"method": config["method"]["name"], "arguments": arguments, "seed": config["seed"]}
+    settings: Any = kind.training.settings(**method, **config["model"], **config["training"])
     settings = with_length(settings, num_tasks)  # what the configuration leaves open follows from the number of tasks
     logging.info("training: %d epochs, batches of %d, %d tasks", settings.epochs, settings.batch_size, num_tasks)
     if not settings.jit_compile:  # Keras turns XLA off with determinism; XLA has its own flag
@@ -74,36 +69,22 @@ def run_fn(fn_args: FnArgs) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     trained.model.save(folder / "model.keras")
     (folder / "history.json").write_text(json.dumps(trained.history.history, indent=2))
-    names = {
-        "classes": info["classes"],
-        "annotators": info["annotators"],
-        INSTANCES: instances_of(info),
-        "lineage": lineage,
-        "format_version": FORMAT_VERSION,
-    }
+    vocabularies = {"classes": info["classes"], "annotators": info["annotators"]}
+    names = {**vocabularies, INSTANCES: instances_of(info), "lineage": lineage, "format_version": FORMAT_VERSION}
     (folder / NAMES_FILE).write_text(json.dumps({**names, **encoder_config(trained.encoder)}), encoding="utf-8")
     if trained.encoder is not None:
         encoder = json.dumps(trained.encoder.get_config(), ensure_ascii=False)
         (folder / "encoder.json").write_text(encoder, encoding="utf-8")
-    export_model(
-        trained.model,
-        fn_args.serving_model_dir,
-        classes=info["classes"],
-        annotators=info["annotators"],
-        encoder=trained.encoder,
-        name=config["name"],
-        warmup_instances=trained.warmup,
-        model_card={
-            "training_tasks": num_tasks,
-            "seed": config["seed"],
-            "method": config["method"],
-            "model": config["model"],
-            "training": {**config["training"], "epochs": settings.epochs, "batch_size": settings.batch_size},
-            "aggregation": info["aggregation"],
-            "lineage": lineage,
-            **{key: info[key] for key in ("scheme", "features") if info.get(key) is not None},
-        },
-    )
+    card = {
+        "training_tasks": num_tasks,
+        **{name: config[name] for name in ("seed", "method", "model")},
+        "training": {**config["training"], "epochs": settings.epochs, "batch_size": settings.batch_size},
+        "aggregation": info["aggregation"],
+        "lineage": lineage,
+        **{key: info[key] for key in ("scheme", "features") if info.get(key) is not None},
+    }
+    how = {"encoder": trained.encoder, "warmup_instances": trained.warmup, "model_card": card}
+    export_model(trained.model, fn_args.serving_model_dir, name=config["name"], **vocabularies, **how)
     write_origin(fn_args.serving_model_dir, info)
     if checkpoint is not None:
         checkpoint.remove()

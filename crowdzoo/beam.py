@@ -3,6 +3,5 @@
 from crowdzoo.lazy_names import lazy_names
 
 __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
-    __name__,
-    {"crowdzoo.large.beam": "BlockPosteriors Posteriors aggregate fit fits_one_block runs_on_beam"},
+    __name__, {"crowdzoo.large.beam": "BlockPosteriors Posteriors aggregate fit fits_one_block runs_on_beam"}
 )

@@ -195,7 +195,7 @@ class ConditionError(CrowdzooError, RuntimeError):
     exit_code = 7
 
 
-def did_you_mean(name: object, known: Iterable[Any], cutoff: float = 0.6) -> str:
+def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
     """The end of a message about a misspelt name.
 
     Args:
@@ -215,7 +215,7 @@ def did_you_mean(name: object, known: Iterable[Any], cutoff: float = 0.6) -> str
     return f" Did you mean {short_repr(folded[near[0]])}?" if near else ""
 
 
-def unknown(what: str, name: object, known: Iterable[Any]) -> str:
+def unknown(what: str, name: object, known: Iterable[object]) -> str:
     """The message about an unknown name: "unknown method 'x': choose one of a, b, c. Did you mean 'b'?".
 
     Args:
@@ -258,18 +258,12 @@ def short_repr(value: object) -> str:
         return f"a {type(value).__name__} too long to show"
 
 
-def _long_repr() -> reprlib.Repr:
-    """A repr that follows no value further than a message shows it."""
-    limits = reprlib.Repr()
-    for name in ("maxtuple", "maxlist", "maxarray", "maxdict", "maxset", "maxfrozenset", "maxdeque"):
-        setattr(limits, name, LONGEST_VALUE // 2)
-    for name in ("maxstring", "maxlong", "maxother"):
-        setattr(limits, name, 2 * LONGEST_VALUE)
-    limits.maxlevel = 4
-    return limits
-
-
-_REPR = _long_repr()
+_REPR = reprlib.Repr()  # follows no value further than a message shows it
+_REPR.maxlevel = 4
+for _limit in ("tuple", "list", "array", "dict", "set", "frozenset", "deque"):
+    setattr(_REPR, f"max{_limit}", LONGEST_VALUE // 2)
+for _limit in ("string", "long", "other"):
+    setattr(_REPR, f"max{_limit}", 2 * LONGEST_VALUE)
 
 
 def short_message(text: str) -> str:

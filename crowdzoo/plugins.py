@@ -169,7 +169,7 @@ class Table(Mapping[str, Any]):
         return f"{added.package or added.value} {sha256(code).hexdigest()[:16]}"
 
 
-def package_of(thing: Any) -> str:
+def package_of(thing: object) -> str:
     """`distribution==version` of the package that a class is in, if it adds to crowdzoo; else nothing."""
     top = thing.__module__.partition(".")[0]
     every = (plugin for sort in SORTS for same in _installed(sort).values() for plugin in same)

@@ -84,10 +84,9 @@ def _crowd(dataset: CrowdDataset | CrowdSequences) -> dict[str, Any]:
     if isinstance(dataset, CrowdSequences):
         return {"annotations": dataset, "held_out": np.arange(len(dataset)) >= round(len(dataset) * (1 - HELD_OUT))}
     held_out = dataset.split == "eval"
-    return {
-        "annotations": dataset.annotations.select_tasks(~held_out), "instances": dataset.instances,
-        "gold": dataset.gold, "tasks": dataset.annotations.tasks, "held_out": held_out,
-    }  # fmt: skip
+    crowd = dataset.annotations
+    known = {"tasks": crowd.tasks, "instances": dataset.instances, "gold": dataset.gold}
+    return {"annotations": crowd.select_tasks(~held_out), "held_out": held_out, **known}
 
 
 def _say(done: int, total: int) -> None:

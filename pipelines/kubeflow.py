@@ -37,14 +37,8 @@ def compile_pipeline(config: PipelineConfig, out: str | Path, *, vertex: bool = 
     pipeline = create_pipeline(config, kubeflow=True)
     for node in pipeline.components:
         wanted = kubeflow.resources_of(node.id)
-        node.with_platform_config(
-            tfx.kubeflow_resources(
-                (wanted.cpu, wanted.cpu_limit),
-                (wanted.memory_gb, wanted.memory_limit_gb),
-                wanted.gpus or 0,
-                kubeflow.gpu_type,
-            )
-        )
+        cpu, memory = (wanted.cpu, wanted.cpu_limit), (wanted.memory_gb, wanted.memory_limit_gb)
+        node.with_platform_config(tfx.kubeflow_resources(cpu, memory, wanted.gpus or 0, kubeflow.gpu_type))
     job = tfx.kubeflow_job(pipeline, str(kubeflow.image), COMMAND)
     spec = job["pipelineSpec"]
     # the launcher's API has this beside the spec, and takes it from the spec where a run does not say another
@@ -69,11 +63,8 @@ def compile_pipeline(config: PipelineConfig, out: str | Path, *, vertex: bool = 
     if vertex:
         text = json.dumps(job, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     else:
-        documents = [
-            spec,
-            *_platform(config, {name: each["executorLabel"] for name, each in spec["components"].items()}),
-        ]
-        text = yaml.safe_dump_all(documents, sort_keys=True, allow_unicode=True)
+        platform = _platform(config, {name: each["executorLabel"] for name, each in spec["components"].items()})
+        text = yaml.safe_dump_all([spec, *platform], sort_keys=True, allow_unicode=True)
     with atomic_file(out) as file:
         file.write(text.encode())
 
@@ -90,20 +81,18 @@ def _local_paths(component: dict[str, Any]) -> list[str]:
 def _add_parameter(spec: dict[str, Any], key: str, value: Any) -> None:
     """Makes a setting a parameter of the run, which the component's entry point puts into the component's settings."""
     section, setting = key.split(".")
-    component, settings = {
-        "data": ("AnnotationExampleGen", "settings"),
-        "training": ("Trainer", "custom_config"),
-        "evaluation": ("Evaluator", "settings"),
+    component, place = {
+        "data": ("AnnotationExampleGen", f"settings.{setting}"),
+        "training": ("Trainer", f"custom_config.{key}"),
+        "evaluation": ("Evaluator", f"settings.{setting.split('_')[0]}"),
     }[section]
-    inside = {"data": setting, "training": key, "evaluation": setting.split("_")[0]}[section]
     name, kind = key.replace(".", "_"), {"parameterType": _TYPES[type(value)]}
-    spec["root"].setdefault("inputDefinitions", {}).setdefault("parameters", {})[name] = {
-        **kind, "defaultValue": value, "isOptional": True, "description": f"The setting {key}.",
-    }  # fmt: skip
+    parameters = spec["root"].setdefault("inputDefinitions", {}).setdefault("parameters", {})
+    parameters[name] = {**kind, "defaultValue": value, "isOptional": True, "description": f"The setting {key}."}
     spec["components"][component]["inputDefinitions"]["parameters"][name] = kind
     spec["root"]["dag"]["tasks"][component]["inputs"]["parameters"][name] = {"componentInputParameter": name}
     executor = spec["deploymentSpec"]["executors"][spec["components"][component]["executorLabel"]]
-    executor["container"]["args"] += ["--setting", f"{name}={settings}.{inside}"]
+    executor["container"]["args"] += ["--setting", f"{name}={place}"]
 
 
 def _platform(config: PipelineConfig, executors: dict[str, str]) -> list[dict[str, Any]]:
@@ -118,10 +107,7 @@ def _platform(config: PipelineConfig, executors: dict[str, str]) -> list[dict[st
         wanted = kubeflow.resources_of(name)
         parts: dict[str, Any] = {
             "secretAsEnv": [
-                {
-                    "secretName": secret,
-                    "keyToEnv": [{"secretKey": key, "envVar": name} for name, key in sorted(keys.items())],
-                }
+                {"secretName": secret, "keyToEnv": [{"secretKey": keys[name], "envVar": name} for name in sorted(keys)]}
                 for secret, keys in sorted(wanted.secrets.items())
             ],
             "pvcMount": [{"constant": claim, "mountPath": mount} for claim, mount in sorted(kubeflow.volumes.items())],

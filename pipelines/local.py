@@ -46,7 +46,9 @@ def run(config: PipelineConfig, quiet: bool = False, file: Path | None = None) -
         folder.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")
     console = Console(config.output.root / "logs" / f"{stamp}.log", quiet)
-    with _lock(config.output.root), console.captured(), _no_arguments(), _commit(file):
+    with _lock(config.output.root), console.captured(), _commit(file), contextlib.ExitStack() as undo:
+        undo.callback(setattr, sys, "argv", sys.argv)
+        sys.argv = sys.argv[:1]  # TFX hands it to Beam as options
         try:
             check_metadata(config.output.root, console.say)
             console.say("Loading TFX …")
@@ -91,24 +93,10 @@ def _lock(root: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _no_arguments() -> Iterator[None]:
-    """Hides the command line: TFX hands `sys.argv` to Beam as options."""
-    kept = sys.argv
-    sys.argv = kept[:1]
-    try:
-        yield
-    finally:
-        sys.argv = kept
-
-
-@contextlib.contextmanager
 def _commit(file: Path | None) -> Iterator[None]:
     """Tells the Trainer the commit by an environment variable: parameters would count in TFX's cache."""
-    commit = None if file is None or COMMIT in os.environ else commit_of(file)
-    if commit:
-        os.environ[COMMIT] = commit
-    try:
+    with contextlib.ExitStack() as undo:
+        if file is not None and COMMIT not in os.environ and (commit := commit_of(file)):
+            os.environ[COMMIT] = commit
+            undo.callback(os.environ.pop, COMMIT)
         yield
-    finally:
-        if commit:
-            del os.environ[COMMIT]

@@ -10,21 +10,13 @@ from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
+from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.artifacts import CrowdPage
 from crowdzoo.components.crowd_report import NUMBERS_FILE, PAGE_FILE
 from crowdzoo.components.drift_validator import ANOMALIES_FILE, fetch_baseline, statistics_digest, statistics_source
 from crowdzoo.components.pusher import VETO
 from crowdzoo.components.rollback import veto_of
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
-from crowdzoo.components.tfx_internals import (
-    SERVING_MODEL,
-    LocalDagRunner,
-    forbid_cache,
-    parameter,
-    set_parameter,
-    single_nodes,
-    sqlite_metadata_connection_config,
-)
 from crowdzoo.errors import CrowdzooError, PipelineError
 from crowdzoo.files.json import read_json
 from crowdzoo.files.version_folders import complete_versions
@@ -35,7 +27,7 @@ from crowdzoo.pipelines.run_result import RunResult
 mlmd: Any = metadata_store_pb2  # generated code, which type checkers cannot see into
 
 
-class LocalRunner(LocalDagRunner):
+class LocalRunner(tfx.LocalDagRunner):
     """TFX's local runner, given one component after the other, with a line for each.
 
     TFX's cache knows a component's inputs and parameters, but the Evaluator's verdict and the Pusher's result also
@@ -54,7 +46,7 @@ class LocalRunner(LocalDagRunner):
         super().__init__()
         self._config = config
         self._console = console
-        self._store = metadata_store.MetadataStore(sqlite_metadata_connection_config(str(config.output.metadata)))
+        self._store = metadata_store.MetadataStore(tfx.sqlite_metadata_connection_config(str(config.output.metadata)))
         self._outputs: dict[str, dict[str, Any]] = {}
         self._seconds: dict[str, float] = {}
         self._cached: list[str] = []
@@ -62,7 +54,7 @@ class LocalRunner(LocalDagRunner):
 
     def run_with_ir(self, pipeline: Any, run_options: Any = None, **kwargs: Any) -> None:
         """Runs every component of a compiled pipeline in order; the first error ends it."""
-        for number, (name, node, single) in enumerate(single_nodes(pipeline), start=1):
+        for number, (name, node, single) in enumerate(tfx.single_nodes(pipeline), start=1):
             with self._console.step(number, len(pipeline.nodes), name) as step, _named(name):
                 self._mind_the_serving_folder(name, node)
                 before = self._newest_execution()
@@ -84,19 +76,19 @@ class LocalRunner(LocalDagRunner):
         elif name == "DriftValidator":
             source = statistics_digest(str(self._folder("StatisticsGen", "statistics")))
             before = fetch_baseline(str(serving), source, "")
-            set_parameter(node, "baseline", statistics_source(before) if before else "")
+            tfx.set_parameter(node, "baseline", statistics_source(before) if before else "")
         elif name in ("Evaluator", "CrowdReport"):
             baseline = baseline_of(self._serving_model(), serving)
             model = fingerprint(baseline) if baseline else ""
             parameters = {"Evaluator": ("baseline", model), "CrowdReport": ("before", self._numbers_of(model))}
-            set_parameter(node, *parameters[name])
+            tfx.set_parameter(node, *parameters[name])
         elif name == "Pusher" and self._blessed():
             model, served = self._serving_model(), complete_versions(serving)
             if veto := veto_of(model, serving):
-                set_parameter(node, "custom_config", str(veto))
+                tfx.set_parameter(node, "custom_config", str(veto))
                 self._undo = veto.undo(serving)
             elif not served or fingerprint(served[-1]) != fingerprint(model):
-                forbid_cache(node)
+                tfx.forbid_cache(node)
 
     def _numbers_of(self, model: str) -> str:
         """Path of the newest page's numbers on a model, by its fingerprint; "" where there is none."""
@@ -114,17 +106,17 @@ class LocalRunner(LocalDagRunner):
         A training of the same data and settings that is there already begins where it began: what it pushed is the
         served model now, and would be where the next run begins, and so no run would come from the cache.
         """
-        settings = json.loads(parameter(node, "custom_config"))
+        settings = json.loads(tfx.parameter(node, "custom_config"))
         examples = self._outputs["CrowdAggregator"]["aggregated_examples"].id
         start = self._start_of_the_same(settings, examples)
         if start is None:
             runs = self._config.output.root / "artifacts" / "Trainer"
             start = _training_of(complete_versions(self._config.output.serving)[-1:], runs)
-        set_parameter(node, "custom_config", json.dumps({**settings, "warm_start": start}))
+        tfx.set_parameter(node, "custom_config", json.dumps({**settings, "warm_start": start}))
 
     def _record_parent(self, node: Any, execution: int) -> None:
         """Makes the training whose weights this one began with an input of it in ML Metadata."""
-        start = json.loads(parameter(node, "custom_config")).get("warm_start")
+        start = json.loads(tfx.parameter(node, "custom_config")).get("warm_start")
         for artifact in self._store.get_artifacts_by_uri(start) if start else ():
             steps = [mlmd.Event.Path.Step(key="warm_start"), mlmd.Event.Path.Step(index=0)]
             event = mlmd.Event(artifact_id=artifact.id, execution_id=execution, type=mlmd.Event.INPUT)
@@ -167,7 +159,7 @@ class LocalRunner(LocalDagRunner):
         return Path(self._outputs[component][output].uri)
 
     def _serving_model(self) -> Path:
-        return self._folder("Trainer", "model") / SERVING_MODEL
+        return self._folder("Trainer", "model") / tfx.SERVING_MODEL
 
     def _blessed(self) -> bool:
         return self._verdict["blessed"].int_value == 1
@@ -183,26 +175,26 @@ class LocalRunner(LocalDagRunner):
         evaluation = json.loads((self._folder("Evaluator", "evaluation") / "evaluation.json").read_text())
         properties = self._outputs["Pusher"]["pushed_model"].custom_properties
         pushed = Path(properties["pushed_destination"].string_value) if properties["pushed"].int_value else None
+        reason = _reason(evaluation, self._verdict["reason"].string_value, properties[VETO].string_value, self._undo)
+        of_data = _anomalies(self._folder("ExampleValidator", "anomalies"))
+        drift = read_json(self._folder("DriftValidator", "drift") / ANOMALIES_FILE)["anomalies"]
+        times: Any = {"seconds": dict(self._seconds), "cached": tuple(self._cached), "total_seconds": total_seconds}
+        output = self._config.output
         return RunResult(
             pushed=pushed,
-            reason=_reason(evaluation, self._verdict["reason"].string_value, properties[VETO].string_value, self._undo),
+            reason=reason,
             blessed=self._blessed(),
             evaluation=evaluation,
-            seconds=dict(self._seconds),
-            cached=tuple(self._cached),
-            total_seconds=total_seconds,
-            anomalies=(
-                *_anomalies(self._folder("ExampleValidator", "anomalies")),
-                *read_json(self._folder("DriftValidator", "drift") / ANOMALIES_FILE)["anomalies"],
-            ),
+            anomalies=(*of_data, *drift),
             model=self._folder("Trainer", "model"),
             model_run=self._folder("Trainer", "model_run"),
             report=self._folder("CrowdAggregator", "report"),
             page=self._folder("CrowdReport", "page") / PAGE_FILE if "CrowdReport" in self._outputs else None,
             annotations=self._folder("AnnotationExampleGen", "annotations"),
-            serving=self._config.output.serving,
-            metadata=self._config.output.metadata,
+            serving=output.serving,
+            metadata=output.metadata,
             log=self._console.log,
+            **times,
         )
 
 
@@ -211,7 +203,7 @@ def _training_of(versions: Sequence[Path], runs: Path) -> str:
     for version in versions:
         wanted = fingerprint(version)
         for model in sorted((runs / "model").glob("*"), key=lambda path: path.name.zfill(20), reverse=True):
-            if (model / SERVING_MODEL).is_dir() and fingerprint(model / SERVING_MODEL) == wanted:
+            if (model / tfx.SERVING_MODEL).is_dir() and fingerprint(model / tfx.SERVING_MODEL) == wanted:
                 return str(runs / "model_run" / model.name)
     return ""
 

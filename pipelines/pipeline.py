@@ -57,103 +57,74 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
             **_versions(PLATFORMS, config.data.platform),
         ),
         fingerprint=hashes,
-        code_version=code_version("crowdzoo.components.annotation_example_gen"),
     )
     statistics_gen = tfx.StatisticsGen(examples=example_gen.outputs["examples"])
-    schema_gen = tfx.SchemaGen(statistics=statistics_gen.outputs["statistics"], infer_feature_shape=True)
-    example_validator = tfx.ExampleValidator(
-        statistics=statistics_gen.outputs["statistics"], schema=schema_gen.outputs["schema"]
-    )
+    annotations, statistics = example_gen.outputs["annotations"], statistics_gen.outputs["statistics"]
+    schema_gen = tfx.SchemaGen(statistics=statistics, infer_feature_shape=True)
+    schema = schema_gen.outputs["schema"]
+    example_validator = tfx.ExampleValidator(statistics=statistics, schema=schema)
+    drift_settings = _json(serving=serving, **config.drift.model_dump())
     drift_validator = DriftValidator(
-        statistics=statistics_gen.outputs["statistics"],
-        schema=schema_gen.outputs["schema"],
-        annotations=example_gen.outputs["annotations"],
-        settings=_json(serving=serving, **config.drift.model_dump()),
-        code_version=code_version("crowdzoo.components.drift_validator"),
+        statistics=statistics, schema=schema, annotations=annotations, settings=drift_settings
     )
     drift_validator.add_upstream_node(example_validator)
     aggregation = {"method": config.aggregation.method, "arguments": config.aggregation.arguments, "seed": config.seed}
     aggregation |= _versions(config.label_kind.aggregation.methods(), config.aggregation.method)
     aggregator = CrowdAggregator(
-        examples=example_gen.outputs["examples"],
-        annotations=example_gen.outputs["annotations"],
-        settings=_json(**aggregation),
-        code_version=code_version("crowdzoo.components.crowd_aggregator"),
+        examples=example_gen.outputs["examples"], annotations=annotations, settings=_json(**aggregation)
     )
     aggregator.add_upstream_node(drift_validator)
-    what_is_trained: dict[str, Any] = {
-        "examples": aggregator.outputs["aggregated_examples"],
-        "schema": schema_gen.outputs["schema"],
-        "train_args": tfx.TrainArgs(splits=["train"]),
-        "eval_args": tfx.EvalArgs(splits=["eval"]),
-    }
-    settings = {
-        "seed": config.seed,
-        "model": config.base_arguments,
-        "method": config.method.model_dump(mode="json"),
-        "training": config.training_arguments,
-        "files": content_hashes(config.model_files),
-        **({"source": source_hash(config.base)} if is_own(config.base) else {}),
-        **_versions(config.label_kind.training.methods(), config.method.name),
-    }
+    examples = aggregator.outputs["aggregated_examples"]
     trainer = tfx.Trainer(
         run_fn="crowdzoo.components.trainer.run_fn",
-        **what_is_trained,
+        examples=examples,
+        schema=schema,
+        train_args=tfx.TrainArgs(splits=["train"]),
+        eval_args=tfx.EvalArgs(splits=["eval"]),
         custom_config={
             "name": config.name,
-            **settings,
+            "seed": config.seed,
+            "model": config.base_arguments,
+            "method": config.method.model_dump(mode="json"),
+            "training": config.training_arguments,
+            "files": content_hashes(config.model_files),
+            **({"source": source_hash(config.base)} if is_own(config.base) else {}),
+            **_versions(config.label_kind.training.methods(), config.method.name),
             "code_version": code_version("crowdzoo.components.trainer"),
             **({"checkpoint": checkpoint} if config.training.checkpoint else {}),
             **({"warm_start": ""} if config.training.warm_start else {}),  # the runner knows what is served
         },
     )
+    model = trainer.outputs["model"]
     evaluator = Evaluator(
-        examples=aggregator.outputs["aggregated_examples"],
-        model=trainer.outputs["model"],
-        settings=_json(
-            **config.evaluation.model_dump(include=_EVALUATION),
-            minimum=config.minimum,
-            serving=serving,
-        ),
-        code_version=code_version("crowdzoo.components.evaluator"),
+        examples=examples,
+        model=model,
+        settings=_json(**config.evaluation.model_dump(include=_EVALUATION), minimum=config.minimum, serving=serving),
         drift=drift_validator.outputs["drift"],
         **({"baseline": ""} if kubeflow else {}),
     )
-    last, reports = evaluator, []
+    components = [example_gen, statistics_gen, schema_gen, example_validator, drift_validator, aggregator, trainer]
+    components.append(evaluator)
     if config.has_page:
-        last = CrowdReport(
-            examples=aggregator.outputs["aggregated_examples"],
-            annotations=example_gen.outputs["annotations"],
-            model=trainer.outputs["model"],
+        report = CrowdReport(
+            examples=examples,
+            annotations=annotations,
+            model=model,
             model_run=trainer.outputs["model_run"],
             evaluated=evaluator.outputs["blessing"],
             settings=_json(title=config.name, fail_if=config.report.fail_if, **aggregation),
-            code_version=code_version("crowdzoo.components.crowd_report"),
         )
-        reports = [last]
-    pusher = Pusher(
-        model=trainer.outputs["model"],
-        model_blessing=last.outputs["blessing"],
-        push_destination=tfx.PushDestination(filesystem=tfx.PushDestination.Filesystem(base_directory=serving)),
-    )
+        components.append(report)
+    destination = tfx.PushDestination(filesystem=tfx.PushDestination.Filesystem(base_directory=serving))
+    blessing = components[-1].outputs["blessing"]
+    components.append(Pusher(model=model, model_blessing=blessing, push_destination=destination))
     for component in (statistics_gen, aggregator):
         component.executor_spec.add_beam_pipeline_args(config.beam.arguments(component.id))
     return tfx.Pipeline(
         pipeline_name=config.name,
         pipeline_root=root,
         metadata_connection_config=metadata,
-        components=[
-            example_gen,
-            statistics_gen,
-            schema_gen,
-            example_validator,
-            drift_validator,
-            aggregator,
-            trainer,
-            evaluator,
-            *reports,
-            pusher,
-        ],
+        components=components,
         enable_cache=not kubeflow,
         # with any Beam argument TFX builds a source distribution of itself for each component, unless an image is named
         beam_pipeline_args=["--sdk_container_image=local"],

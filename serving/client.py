@@ -102,11 +102,10 @@ class Client:
         step = batch_size or size or 1
         if step < 1:
             raise ServingError(f"{Setting('batch_size')}: must be at least 1, got {batch_size}")
-        parts = [
-            self._connection.predict(signature, {name: opened(array[i : i + step]) for name, array in arrays.items()},
-                                     self._outputs(signature))
-            for i in range(0, max(size, 1), step)
-        ]  # fmt: skip
+        starts = range(0, max(size, 1), step)
+        batches = ({name: opened(array[i : i + step]) for name, array in arrays.items()} for i in starts)
+        dtypes = {name: spec["dtype"] for name, spec in self._signature(signature)["outputs"].items()}
+        parts = [self._connection.predict(signature, batch, dtypes) for batch in batches]
         return {name: stacked([part[name] for part in parts]) for name in parts[0]}
 
     def metadata(self) -> dict[str, Any]:
@@ -140,9 +139,6 @@ class Client:
             there = ", ".join(map(repr, self._signatures))
             raise ServingError(f"{self.url}: signature {name!r} is not in model {self.model!r}; it has {there}")
         return self._signatures[name]
-
-    def _outputs(self, signature: str) -> dict[str, str]:
-        return {name: spec["dtype"] for name, spec in self._signature(signature)["outputs"].items()}
 
     def _arrays(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Inputs in the model's dtypes; texts as objects of type `str` or `bytes`."""

@@ -20,12 +20,13 @@ class Gate:
         limits: `threads` turns at the same time, `queue` requests that wait for one, `memory` of all their bodies.
 
     Attributes:
+        limits: as given.
         inside: whole requests that are not answered.
         running: threads that have a turn.
     """
 
     def __init__(self, limits: Limits):
-        self._limits = limits
+        self.limits = limits
         self._turns = {False: threading.Semaphore(limits.threads), True: threading.Semaphore(1)}
         self._lock = threading.Lock()
         self._bytes = 0
@@ -35,7 +36,7 @@ class Gate:
     @property
     def is_full(self) -> bool:
         """Whether no more requests may wait."""
-        return self.inside >= self._limits.threads + self._limits.queue
+        return self.inside >= self.limits.threads + self.limits.queue
 
     @contextmanager
     def place(self, size: int) -> Iterator[None]:
@@ -45,7 +46,7 @@ class Gate:
             RequestError: UNAVAILABLE, there is none.
         """
         with self._lock:
-            if self.is_full or (self._bytes and self._bytes + size > self._limits.memory):
+            if self.is_full or (self._bytes and self._bytes + size > self.limits.memory):
                 raise full()
             self.inside += 1
             self._bytes += size
@@ -74,7 +75,7 @@ class Gate:
             RequestError: DEADLINE_EXCEEDED, the client is gone or its deadline is over.
         """
         # gRPC gives calls without a deadline one in thousands of years, for which no lock can wait
-        end = time.monotonic() + min(self._limits.body_seconds, 1e9 if seconds is None else seconds)
+        end = time.monotonic() + min(self.limits.body_seconds, 1e9 if seconds is None else seconds)
         held: list[threading.Semaphore] = []
 
         def take(size: int) -> None:

@@ -39,11 +39,9 @@ class GrpcConnection:
         self._url = url
         self._spec = {"name": model} | ({"version": {"value": version}} if version is not None else {})
         self._timeout = timeout
-        options = [
-            ("grpc.max_send_message_length", -1),
-            ("grpc.max_receive_message_length", -1),
-            ("grpc.enable_http_proxy", int(urlsplit(url).hostname not in LOOPBACK)),
-        ]
+        proxy = int(urlsplit(url).hostname not in LOOPBACK)
+        options = [(f"grpc.max_{way}_message_length", -1) for way in ("send", "receive")]
+        options.append(("grpc.enable_http_proxy", proxy))
         if urlsplit(url).scheme == "grpcs":
             credentials = grpc.ssl_channel_credentials(None if ca_file is None else _content(ca_file))
             self._channel = grpc.secure_channel(urlsplit(url).netloc, credentials, options)

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,10 +17,9 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
 from crowdzoo.errors import short_repr
 from crowdzoo.serving.gate import Gate, full
-from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.loaded_model import DEFAULT_SIGNATURE, LoadedModel
 from crowdzoo.serving.metrics import Metrics, RequestRecord
-from crowdzoo.serving.model_store import ModelStore, store_of
+from crowdzoo.serving.model_store import Stores, store_of
 from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
 from crowdzoo.serving.request_error import NO_EXAMPLES, NO_RELOAD, RequestError
 from crowdzoo.serving.request_log import RequestLog
@@ -42,18 +41,14 @@ class GrpcService(grpc.GenericRpcHandler):
 
     Args:
         stores: name -> the model's versions.
-        limits: of requests.
         gate: the queue of both protocols.
         metrics: count each request.
         request_log: keeps instances; None for none.
     """
 
-    def __init__(
-        self, stores: Mapping[str, ModelStore], limits: Limits, gate: Gate, metrics: Metrics,
-        request_log: RequestLog | None = None,
-    ):  # fmt: skip
-        self._stores, self._limits, self._gate, self._metrics = stores, limits, gate, metrics
-        self._request_log = request_log
+    def __init__(self, stores: Stores, gate: Gate, metrics: Metrics, request_log: RequestLog | None):
+        self._stores, self._gate, self._metrics, self._request_log = stores, gate, metrics, request_log
+        self._limits = limits = gate.limits
         self._slow: dict[grpc.ServicerContext, float] = {}  # calls whose message is on its way: since when
         self._most = limits.threads + limits.queue
         self.executor = ThreadPoolExecutor(self._most + limits.connections, thread_name_prefix="crowdzoo-grpc")

@@ -6,12 +6,11 @@ import bisect
 import itertools
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from crowdzoo.serving.loaded_model import count_anomalies
-from crowdzoo.serving.model_store import ModelStore
+from crowdzoo.serving.model_store import Stores
 
 # prometheus-client would append "_total" to the names of counters, which TF Serving does not
 _COUNT, _LATENCY = ":tensorflow:serving:request_count", ":tensorflow:serving:request_latency"
@@ -79,7 +78,7 @@ class Metrics:
         return "\n".join([*lines, ""])
 
 
-def gauges(stores: Mapping[str, ModelStore], folder: Path | None) -> str:
+def gauges(stores: Stores, folder: Path | None) -> str:
     """What TF Serving does not tell of the version that answers, in Prometheus' text format.
 
     - `crowdzoo_model_written_timestamp_seconds`: time of its files,

@@ -7,15 +7,15 @@ import base64
 import hmac
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import orjson
 
 from crowdzoo.errors import ServingError
 from crowdzoo.serving.json_tensors import check_memory, parse_object
 from crowdzoo.serving.limits import Limits
-from crowdzoo.serving.model_store import ModelStore, store_of
-from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.model_store import ModelStore, Stores, store_of
+from crowdzoo.serving.request_error import RequestError, check_method
 from crowdzoo.serving.task_predictions import TaskPredictions
 
 log = logging.getLogger("crowdzoo.serving")
@@ -38,7 +38,7 @@ class MlBackend:
         ServingError: a secret that is empty, or has characters that are not printable ASCII.
     """
 
-    def __init__(self, stores: Mapping[str, ModelStore], limits: Limits, secret: str | None = None):
+    def __init__(self, stores: Stores, limits: Limits, secret: str | None = None):
         if secret is not None and not (secret and secret.isascii() and secret.isprintable()):
             where = "label_studio_secret (on the command line the environment variable CROWDZOO_LABEL_STUDIO_SECRET)"
             raise ServingError(f"{where}: must be printable ASCII characters, at least one")
@@ -61,8 +61,7 @@ class MlBackend:
         if not (is_open or hmac.compare_digest(authorization, self._authorization)):
             raise RequestError("basic authentication is needed: user crowdzoo, and the secret", "UNAUTHENTICATED")
         allowed = ("GET", "HEAD") if name == "health" else ("POST",)
-        if method not in allowed:
-            raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
+        check_method(method, path, allowed)
         if parts["model"] is None and len(self._stores) > 1:
             raise RequestError(f"name the model: /v1/models/{next(iter(self._stores))}/{name}", "NOT_FOUND")
         return store_of(self._stores, parts["model"] or next(iter(self._stores))), name

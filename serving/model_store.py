@@ -252,10 +252,9 @@ class ModelStore:
         with self._lock:
             self._models[version] = model
             self._statuses[version] = VersionStatus(version, "AVAILABLE")
-        log.info(
-            "crowdzoo serve: model %s, version %s loaded in %.1f s, %s warm-up requests answered",
-            self.name, version, time.monotonic() - started, model.num_warmup_requests,
-        )  # fmt: skip
+        seconds, requests = time.monotonic() - started, model.num_warmup_requests
+        text = "crowdzoo serve: model %s, version %s loaded in %.1f s, %s warm-up requests answered"
+        log.info(text, self.name, version, seconds, requests)
         return True
 
     def _set_status(self, version: int, state: str, error: str = "") -> None:
@@ -329,7 +328,10 @@ class ModelStore:
         )
 
 
-def store_of(stores: Mapping[str, ModelStore], name: str) -> ModelStore:
+Stores = Mapping[str, ModelStore]  # by the names of the models
+
+
+def store_of(stores: Stores, name: str) -> ModelStore:
     """The model of that name.
 
     Raises:

@@ -44,3 +44,9 @@ class RequestError(Exception):
     def grpc_status(self) -> str:
         """Name of the gRPC status."""
         return STATUS[self.code][1]
+
+
+def check_method(method: str, path: str, allowed: tuple[str, ...]) -> None:
+    """Refuses a request by another method than these."""
+    if method not in allowed:
+        raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")

@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,11 +13,10 @@ from crowdzoo.errors import short_repr
 from crowdzoo.files.version_folders import version_number
 from crowdzoo.serving.gate import Gate, full
 from crowdzoo.serving.json_tensors import check_memory, read_request, to_json
-from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.metrics import Metrics, RequestRecord, gauges
 from crowdzoo.serving.ml_backend import MlBackend
-from crowdzoo.serving.model_store import ModelStore, store_of
-from crowdzoo.serving.request_error import NO_EXAMPLES, RequestError
+from crowdzoo.serving.model_store import ModelStore, Stores, store_of
+from crowdzoo.serving.request_error import NO_EXAMPLES, RequestError, check_method
 from crowdzoo.serving.request_log import RequestLog
 from crowdzoo.serving.rest_protocol import GONE
 
@@ -40,7 +38,6 @@ class RestService:
 
     Args:
         stores: name -> the model's versions.
-        limits: of requests.
         gate: the queue of both protocols.
         metrics: count each request.
         request_log: keeps instances; None for none.
@@ -48,11 +45,10 @@ class RestService:
     """
 
     def __init__(
-        self, stores: Mapping[str, ModelStore], limits: Limits, gate: Gate, metrics: Metrics,
-        request_log: RequestLog | None = None, ml_backend: MlBackend | None = None,
-    ):  # fmt: skip
-        self._ml_backend, self._request_log = ml_backend, request_log
-        self._stores, self._limits, self._gate, self._metrics = stores, limits, gate, metrics
+        self, stores: Stores, gate: Gate, metrics: Metrics, request_log: RequestLog | None, ml_backend: MlBackend | None
+    ):
+        self._stores, self._limits, self._gate, self._metrics = stores, gate.limits, gate, metrics
+        self._ml_backend, self._request_log, limits = ml_backend, request_log, gate.limits
         # a thread for each that predicts or waits for its turn
         self._executor = ThreadPoolExecutor(limits.threads + limits.queue, thread_name_prefix="crowdzoo-rest")
         self._arriving = 0  # bytes of bodies on their way; they leave half of the memory to requests that are whole
@@ -151,14 +147,14 @@ class RestService:
             raise RequestError(NO_EXAMPLES, "UNIMPLEMENTED")
         if verb not in (None, "predict"):
             raise RequestError(f"unknown verb {short_repr(verb)}; use :predict", "NOT_FOUND")
-        _check_method(method, path, ("POST",) if verb else ("GET", "HEAD"))
+        check_method(method, path, ("POST",) if verb else ("GET", "HEAD"))
         record.api = verb or match["metadata"] or "status"
         return match, store, version if match["version"] else None
 
     def _looked_up(self, method: str, path: str, record: RequestRecord) -> bytes:
         """What is answered without the model."""
         if path in (_ALIVE, _READY, _METRICS):
-            _check_method(method, path, ("GET", "HEAD"))
+            check_method(method, path, ("GET", "HEAD"))
             if path == _METRICS:
                 folder = None if self._request_log is None else self._request_log.folder
                 return (self._metrics.page() + gauges(self._stores, folder)).encode()
@@ -183,7 +179,7 @@ class RestService:
             RequestError: the request is not valid; the message says why.
         """
         if path in (_ALIVE, _READY, _METRICS):
-            _check_method("POST", path, ("GET", "HEAD"))
+            check_method("POST", path, ("GET", "HEAD"))
         route = None if call else self._route("POST", path, record)
         if encoding.strip().lower() not in ("", "identity"):
             raise RequestError(f"the body is encoded as {short_repr(encoding)}; send it as plain JSON")
@@ -199,11 +195,6 @@ class RestService:
             if self._request_log is not None:
                 self._request_log.add(store.name, model, inputs)
             return content
-
-
-def _check_method(method: str, path: str, allowed: tuple[str, ...]) -> None:
-    if method not in allowed:
-        raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
 
 
 def _metadata(store: ModelStore, version: int | None, label: str | None) -> bytes:

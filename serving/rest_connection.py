@@ -26,10 +26,9 @@ class RestConnection:
         self._url = url
         self._path = f"/v1/models/{model}" + (f"/versions/{version}" if version is not None else "")
         here = urlsplit(url).hostname in LOOPBACK
-        self._http = httpx.Client(
-            base_url=url, timeout=timeout, trust_env=not here, verify=True if ca_file is None else _trusting(ca_file),
-            headers={"accept-encoding": "identity"} if here else None,  # to compress takes longer than to send
-        )  # fmt: skip
+        trusted = True if ca_file is None else _trusting(ca_file)
+        headers = {"accept-encoding": "identity"} if here else None  # to compress takes longer than to send
+        self._http = httpx.Client(base_url=url, timeout=timeout, trust_env=not here, verify=trusted, headers=headers)
 
     def predict(
         self, signature: str, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, str]
@@ -106,10 +105,8 @@ def described(spec: Mapping[str, Any], definitions: Mapping[str, Any], features:
         for name, definition in definitions.items()
         if not name.startswith("__")  # TensorFlow's own, such as its initialiser
     }
-    return {
-        "name": spec["name"], "version": int(spec["version"]), "signatures": signatures,
-        "features": None if features is None else list(features),
-    }  # fmt: skip
+    columns = None if features is None else list(features)
+    return {"name": spec["name"], "version": int(spec["version"]), "signatures": signatures, "features": columns}
 
 
 def _described(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,14 +31,12 @@ class RestServer(uvicorn.Server):
     """
 
     def __init__(self, app: Any, limits: Limits, certificate: Any = None, key: Any = None):
-        super().__init__(
-            uvicorn.Config(
-                app, log_config=None, access_log=False, lifespan="off", ws="none", loop="uvloop", proxy_headers=False,
-                http=_Protocol, timeout_keep_alive=int(limits.idle_seconds) + 2,  # ours comes first
-                timeout_graceful_shutdown=max(1, int(limits.drain_seconds) - 1),
-                ssl_certfile=certificate, ssl_keyfile=key,
-            )
-        )  # fmt: skip
+        off: Any = {"log_config": None, "access_log": False, "lifespan": "off", "ws": "none", "proxy_headers": False}
+        end = max(1, int(limits.drain_seconds) - 1)
+        idle = int(limits.idle_seconds) + 2  # ours comes first
+        times: Any = {"timeout_keep_alive": idle, "timeout_graceful_shutdown": end}
+        tls: Any = {"ssl_certfile": certificate, "ssl_keyfile": key}
+        super().__init__(uvicorn.Config(app, http=_Protocol, loop="uvloop", **off, **times, **tls))
         self.server_state.limits = limits  # type: ignore[attr-defined]
 
     async def on_tick(self, counter: int) -> bool:

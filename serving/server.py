@@ -105,18 +105,13 @@ class Server:
         self.limits = limits or Limits()
         self.host = host
         self._wait = wait
-        self._stores = {
-            model.name: ModelStore(
-                model,
-                poll_seconds=poll_seconds,
-                limits=self.limits,
-                current=None if file is None else partial(file.settings, model.name),
-            )
-            for model in models
-        }
+        self._stores: dict[str, ModelStore] = {}
+        for model in models:
+            current = None if file is None else partial(file.settings, model.name)
+            self._stores[model.name] = ModelStore(model, poll_seconds=poll_seconds, limits=self.limits, current=current)
         self._gate = Gate(self.limits)
         self._request_log = None if log_requests is None else RequestLog(log_requests, log_share)
-        shared = self._stores, self.limits, self._gate, Metrics(), self._request_log
+        shared = self._stores, self._gate, Metrics(), self._request_log
         self._ml_backend = MlBackend(self._stores, self.limits, label_studio_secret) if label_studio else None
         self._rest_service, self._grpc_service = RestService(*shared, self._ml_backend), GrpcService(*shared)
         self._rest: RestServer | None = None
@@ -279,7 +274,7 @@ def serve(
     """
     asked_to_stop = threading.Event()
 
-    def ask(signum: int, frame: Any) -> None:
+    def ask(signum: int, frame: object) -> None:
         if asked_to_stop.is_set():  # the second time: at once
             os._exit(128 + signum)
         asked_to_stop.set()

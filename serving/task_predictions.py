@@ -23,9 +23,11 @@ from crowdzoo.serving.request_error import RequestError
 
 # Output by which a model is known -> kind of the control that it answers, and the control's tags
 _ANSWERS = {
-    "tags": ("sequence", ("Labels",)), "classes": ("region", ("BrushLabels",)),
-    "class": ("classification", ("Choices", "Taxonomy")), "value": ("regression", ("Rating", "Number")),
-}  # fmt: skip
+    "tags": ("sequence", ("Labels",)),
+    "classes": ("region", ("BrushLabels",)),
+    "class": ("classification", ("Choices", "Taxonomy")),
+    "value": ("regression", ("Rating", "Number")),
+}
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
 _MOST_REFUSED = 100  # tasks that the model refuses, each of which costs several calls of it
 _RLE_BYTES = 5  # of a number of a mask and its text
@@ -68,7 +70,7 @@ class TaskPredictions:
             raise RequestError("the model must take whole images: export it with ImagePixels(..., fit='stretch')")
         self._control = self._choose_control(label_config)
 
-    def results(self, tasks: Any, version: str) -> list[Any]:
+    def results(self, tasks: object, version: str) -> list[Any]:
         """A prediction per task, as Label Studio stores it; an empty list for a task without one.
 
         Args:
@@ -201,15 +203,7 @@ def _masks(outputs: Mapping[str, Any], size: tuple[int, int]) -> list[dict[str, 
     codes, sides = outputs["label"], size[::-1]
     places = [((np.arange(new) + 0.5) * old / new).astype(int) for new, old in zip(sides, codes.shape, strict=True)]
     about = {"original_width": size[0], "original_height": size[1], "image_rotation": 0}
-    return [
-        {
-            **about,
-            "value": {
-                "format": "rle",
-                "rle": brush_rle((codes == code)[np.ix_(*places)]),
-                "brushlabels": [name.decode()],
-            },
-        }
-        for code, name in enumerate(outputs["classes"])
-        if code and (codes == code).any()
-    ]
+    labels = {code: name.decode() for code, name in enumerate(outputs["classes"]) if code and (codes == code).any()}
+    masks = {code: brush_rle((codes == code)[np.ix_(*places)]) for code in labels}
+    values = ({"format": "rle", "rle": masks[code], "brushlabels": [label]} for code, label in labels.items())
+    return [{**about, "value": value} for value in values]

@@ -52,9 +52,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_values(command, "--set", "setting of the method, such as prior=0.1")
     iterations = {"--max-iter N": "largest number of EM iterations"}
     add_options(command, iterations, type=integer(1, options.MOST))
-    add_options(
-        command, {"--tol X": "stop when an iteration raises the objective by less per annotation"}, type=number()
-    )
+    tol = {"--tol X": "stop when an iteration raises the objective by less per annotation"}
+    add_options(command, tol, type=number())
     options.add_seed(command, "random ties and starts")
     output = group(command, options.OUTPUT)
     out = {
@@ -127,20 +126,16 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--{name.replace('_', '-')} takes the classes of --gold FILE: give that file.")
     if arguments.calibrate and arguments.use_gold:
         raise ConfigError("--calibrate uses the classes of --gold itself: leave out --use-gold.")
+    options.check_for_classes(arguments, kind, ("ordered", "accept_error"))
     if arguments.ordered:
-        if not kind.labels.one_class:
-            raise ConfigError(f"--ordered is for classes; leave it out with --kind {kind.name}.")
         options.refuse(arguments, ("accept_error",), "--ordered")
     if arguments.accept_error is not None:
-        if not kind.labels.one_class:
-            raise ConfigError(f"--accept-error is for classes; leave it out with --kind {kind.name}.")
         reason = "--accept-error, which tests labels that were made without the gold"
         options.refuse(arguments, ("use_gold", "calibrate"), reason)
     if arguments.earlier is not None and not kind.labels.one_class:
         raise ConfigError(f"--prior is for classes; leave it out with --kind {kind.name}.")
-    settings = options.given(arguments, (*kind.options.scale, "max_iter", "tol")) | options.settings_of(
-        arguments.settings
-    )
+    settings = options.given(arguments, (*kind.options.scale, "max_iter", "tol"))
+    settings |= options.settings_of(arguments.settings)
     if arguments.annotator_table is not None or arguments.method == PEOPLE_AND_MODELS:
         _run_people_and_models(arguments, kind, settings)
         return

@@ -14,9 +14,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("name", nargs="?", help="show this one; without it, list all")
     command.add_argument("--write", type=path, metavar="DIR", help="write its annotations and instances as files")
-    fetch = {
-        "--fetch": "download this public set into the folder that CROWDZOO_DATA names (default: crowdzoo-data)",
-    }
+    fetch = {"--fetch": "download this public set into the folder that CROWDZOO_DATA names (default: crowdzoo-data)"}
     add_options(command, fetch, action="store_true")
     own = holds(("spans.jsonl",), ("annotations.csv", "instances.parquet", "instances.csv", "images"))
     add_outputs(command, (), Output("write", "--write", own, folder=True))
@@ -31,20 +29,12 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError("--fetch needs the name of a public data set, as in `crowdzoo datasets rte --fetch`.")
         if arguments.write:
             raise ConfigError("--write needs the name of a data set, as in `crowdzoo datasets labelme --write DIR`.")
-        loaded = [datasets.load(name) for name in datasets.names()]
         header = ("name", "tasks", "annotators", "classes", "annotations", "majority right", "licence")
-        rows = [
-            (
-                dataset.name,
-                f"{dataset.annotations.num_tasks:,}",
-                f"{dataset.annotations.num_annotators:,}",
-                str(dataset.annotations.num_classes),
-                f"{len(dataset.annotations):,}",
-                f"{dataset.majority_accuracy():.3f}",
-                dataset.licence,
-            )
-            for dataset in loaded
-        ]
+        rows = []
+        for dataset in map(datasets.load, datasets.names()):
+            crowd, share = dataset.annotations, f"{dataset.majority_accuracy():.3f}"
+            sizes = crowd.num_tasks, crowd.num_annotators, crowd.num_classes, len(crowd)
+            rows.append((dataset.name, *(f"{size:,}" for size in sizes), share, dataset.licence))
         print_table("data sets of crowdzoo, and of packages that add to it", header, rows)
         for kind in list(KINDS.values())[1:]:
             if names := datasets.names(kind.name):

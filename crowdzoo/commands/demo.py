@@ -17,9 +17,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     choices = ("labelme", "images", "ner", "ratings")
     command.add_argument("name", nargs="?", choices=choices, default="labelme", help=names)
     command.add_argument("--out", type=path, metavar="DIR", help="folder for all outputs (default crowdzoo-runs/NAME)")
-    command.add_argument(
-        "--seeds", type=integer(1, 10**4), metavar="N", help="number of trainings for each row of the table"
-    )
+    seeds = "number of trainings for each row of the table"
+    command.add_argument("--seeds", type=integer(1, 10**4), metavar="N", help=seeds)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -177,12 +177,11 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
     kind.aggregation.write(result, crowd, folder / "labels")
     if project.is_changed and numbers.is_file():
         os.replace(numbers, folder / "before.json")
+    before = read_numbers(folder / "before.json") if (folder / "before.json").is_file() else None
+    texts = read_instances(instances, TEXT_INSTANCES) if "text" in columns else None
+    shown: Any = {"title": title, "instances": texts, "before": before, "options": {"classes": [*control.classes]}}
     with progress("bootstrap", None):
-        page = report_page(
-            crowd, result, title=title, seed=seed, gold=gold, options={"classes": [*control.classes]},
-            instances=read_instances(instances, TEXT_INSTANCES) if "text" in columns else None,
-            before=read_numbers(folder / "before.json") if (folder / "before.json").is_file() else None,
-        )  # fmt: skip
+        page = report_page(crowd, result, gold=gold, seed=seed, **shown)
         if kind.labels.one_class:
             sheets = with_sheets(quality_report(crowd, result, seed=seed), crowd, result, gold=gold, seed=seed)
         else:
@@ -205,15 +204,9 @@ def _results(arguments: argparse.Namespace, project: Project, control: Control, 
     flags = zip(*(sheets.annotators[name].to_pylist() for name in ("annotator", "flag")), strict=True)
     # with next, later questions are the contested ones, so that everybody seems to change
     ignored = {"", FLAGS["drift"].title} if "next" in arguments.push else {""}
-    outcome = Outcome(
-        control=control,
-        crowd=crowd,
-        aggregation=result,
-        flagged={str(name): flag for name, flag in flags if flag not in ignored},
-        gold=gold,
-        number=arguments.questions,
-        **options.given(arguments, ["worth"]),
-    )
+    flagged = {str(name): flag for name, flag in flags if flag not in ignored}
+    own: Any = {"number": arguments.questions, **options.given(arguments, ["worth"])}
+    outcome = Outcome(control=control, crowd=crowd, aggregation=result, flagged=flagged, gold=gold, **own)
     if outcome.has_questions:
         asked, result = outcome.questions, outcome.aggregation
         rows = zip(result.tasks[asked.tasks], result.annotators[asked.annotators], asked.gains.tolist(), strict=True)

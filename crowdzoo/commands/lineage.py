@@ -9,9 +9,8 @@ from crowdzoo.commands.options import add_options
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument(
-        "model", type=path, help="folder of an exported version, or a .keras file, of crowdzoo run or crowdzoo train"
-    )
+    model = "folder of an exported version, or a .keras file, of crowdzoo run or crowdzoo train"
+    command.add_argument("model", type=path, help=model)
     verify = {"--verify FILE": "only say which input of the training this file is; exit code 3 if it is not an input"}
     add_options(command, verify, type=path)
 

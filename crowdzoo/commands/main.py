@@ -11,19 +11,10 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, NoReturn
 
-from crowdzoo import __version__
+from crowdzoo import __version__, process
 from crowdzoo.commands.options import as_option, hide_other_kinds, options_of
 from crowdzoo.commands.outputs import check_outputs
 from crowdzoo.errors import CrowdzooError, did_you_mean, settings_as, short_message, shorten
-from crowdzoo.process import (
-    Terminated,
-    command_process,
-    escaped_output,
-    finish_output,
-    open_streams,
-    quiet_libraries,
-    say,
-)
 
 EPILOG = """exit codes:
   0 done   1 unexpected failure   2 wrong arguments   3 unusable data   4 unusable configuration
@@ -68,10 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0, or that of the error met (`crowdzoo --help` lists them).
     """
-    if not open_streams():
-        say("standard output is closed. Send it to /dev/null where it is not wanted.")
+    if not process.open_streams():
+        process.say("standard output is closed. Send it to /dev/null where it is not wanted.")
         return 1
-    with escaped_output():
+    with process.escaped_output():
         return _main(argv)
 
 
@@ -86,16 +77,16 @@ def _main(argv: Sequence[str] | None) -> int:
     try:
         arguments = parser.parse_args(argv)
     except (SystemExit, OSError) as end:  # --help, --version, wrong arguments
-        if reason := finish_output(after_failure=isinstance(end, OSError)):
-            say(f"standard output: {reason}")
+        if reason := process.finish_output(after_failure=isinstance(end, OSError)):
+            process.say(f"standard output: {reason}")
             return 1
         raise
     debug = arguments.debug or bool(os.environ.get("CROWDZOO_DEBUG"))
-    quiet_libraries()
-    with command_process(debug), settings_as(partial(as_option, arguments.options)):
+    process.quiet_libraries()
+    with process.command_process(debug), settings_as(partial(as_option, arguments.options)):
         code = copy_context().run(_run_command, arguments, debug)  # how CSV is written
-    if (reason := finish_output()) and code == 0:
-        say(f"standard output: {reason}")
+    if (reason := process.finish_output()) and code == 0:
+        process.say(f"standard output: {reason}")
         return 1
     return code
 
@@ -106,17 +97,17 @@ def _run_command(arguments: argparse.Namespace, debug: bool) -> int:
         check_outputs(arguments)
         return arguments.command_function(arguments) or 0
     except KeyboardInterrupt:
-        say("interrupted")
+        process.say("interrupted")
         return 130
-    except Terminated as ended:
-        say("terminated")
+    except process.Terminated as ended:
+        process.say("terminated")
         return int(ended.code or 1)
     except BrokenPipeError:  # `crowdzoo … | head`
         return 0
     except Exception as error:
         if debug:
             raise
-        say(str(error) if isinstance(error, CrowdzooError) else _reason(error))
+        process.say(str(error) if isinstance(error, CrowdzooError) else _reason(error))
         return getattr(error, "exit_code", 1)
 
 
@@ -128,7 +119,7 @@ def _reason(error: Exception) -> str:
         return f"not enough memory. {error}".strip()
     if isinstance(error, OSError) and error.filename is not None:  # a full disk, a folder without permission
         return short_message(f"{error.filename}: {error.strerror}")
-    if isinstance(error, OSError) and (failure := finish_output(after_failure=True)):
+    if isinstance(error, OSError) and (failure := process.finish_output(after_failure=True)):
         return f"standard output: {failure}"
     if isinstance(error, OSError) and error.errno in (errno.EFBIG, errno.ENOSPC, errno.EDQUOT):
         return f"a file cannot be written: {error.strerror}. Make room on the disk, or raise the limit (ulimit -f)."

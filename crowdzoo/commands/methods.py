@@ -9,6 +9,9 @@ from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.report.tables import print_table
 
 WIDTH = 100
+NOTE = """\
+LabelMe: accuracy against gold, of deep methods on the held-out photographs. `crowdzoo methods NAME` shows all
+figures, the paper, the settings, and the line of Python and of the command."""
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -43,10 +46,7 @@ def _print_list(cards: list[Any]) -> None:
         rows = [(name, ", ".join(of), best[name], first[name].needs.rstrip(".")) for name, of in kinds.items()]
         print_table(title, ("name", "labels", "LabelMe", "needs"), rows)
         print()
-    print(
-        "LabelMe: accuracy against gold, of deep methods on the held-out photographs. `crowdzoo methods NAME` shows all"
-    )
-    print("figures, the paper, the settings, and the line of Python and of the command.")
+    print(NOTE)
 
 
 def _card(card: Any) -> str:
@@ -60,16 +60,12 @@ def _card(card: Any) -> str:
         *([("settings", ", ".join(card.settings))] if card.settings else []),
         *(("figure", _figure(figure)) for figure in card.figures),
         *([] if card.figures else [("figure", "none saved on a data set that ships")]),
-        ("Python", card.python),
-        ("command", card.command),
     ]
     lines = [f"{card.name} ({card.sort})"]
     for name, text in rows:
-        if name in ("Python", "command"):  # to be copied
-            lines.append(f"  {name:<9} {text}")
-            continue
         lines += textwrap.wrap(text, WIDTH, initial_indent=f"  {name:<9} ", subsequent_indent=" " * 12)
-    return "\n".join(lines)
+    copied = (f"  {name:<9} {text}" for name, text in (("Python", card.python), ("command", card.command)))
+    return "\n".join([*lines, *copied])
 
 
 def _figure(figure: dict[str, Any]) -> str:

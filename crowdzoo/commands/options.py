@@ -184,13 +184,18 @@ def check_mixed(arguments: argparse.Namespace, kind: Kind, refused: Sequence[str
     if arguments.annotator_table is None:
         raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --annotator-table FILE which annotators are models.")
     refuse(arguments, refused, "--annotator-table")
-    if not kind.labels.one_class:
-        raise ConfigError(f"--annotator-table is for classes; leave it out with --kind {kind.name}.")
+    check_for_classes(arguments, kind, ["annotator_table"])
     if arguments.method not in (None, PEOPLE_AND_MODELS):
         raise ConfigError(f"--method {arguments.method} takes people and models alike: leave out --annotator-table.")
 
 
-def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usual: Any = None) -> None:
+def check_for_classes(arguments: argparse.Namespace, kind: Kind, names: Iterable[str]) -> None:
+    """Refuses options that are for classes where labels are of another kind."""
+    for name in () if kind.labels.one_class else given(arguments, names):
+        raise ConfigError(f"--{name.replace('_', '-')} is for classes; leave it out with --kind {kind.name}.")
+
+
+def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usual: object = None) -> None:
     """Refuses what an option does not go with.
 
     Args:
@@ -329,8 +334,7 @@ def checked_kind(arguments: argparse.Namespace, not_several: Iterable[str] = ())
             raise ConfigError(f"--{name.replace('_', '-')} is for a file of {file}: give that file, or leave it out.")
     if not getattr(arguments, "multi_label", None):
         return kind
-    if not kind.labels.one_class:
-        raise ConfigError(f"--multi-label is for classes; leave it out with --kind {kind.name}.")
+    check_for_classes(arguments, kind, ["multi_label"])
     refuse(arguments, not_several, "--multi-label")
     if arguments.on_duplicate in ("first", "last"):
         raise ConfigError(
@@ -361,9 +365,7 @@ def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]
 def add_settings(command: argparse._ActionsContainer, helps: Mapping[str, str]) -> None:
     """Adds an option for each of these settings of a training, by name with its help; the class says what it may be."""
     for name, text in helps.items():
-        cls = next(
-            candidate for candidate in (TrainingSettings, TextSettings, ImageSettings) if hasattr(candidate, name)
-        )
+        cls = next(cls for cls in (TrainingSettings, TextSettings, ImageSettings) if hasattr(cls, name))
         rule, kind = cls.rules.get(name), "" if hasattr(Settings, name) else f"{cls.instances.name}: "
         more: dict[str, Any] = {"metavar": name.rpartition("_")[2].upper()}
         if isinstance(rule, Flag):
@@ -413,9 +415,8 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
             reading[option] = _chosen(text, option)
     if periods := [match for name in reading.get("exclude", ()) if (match := PERIOD.match(name))]:
         if "since" in kind.options.refused:
-            raise ConfigError(
-                f"--exclude {shorten(periods[0][0])}: {kind.title} have no timestamps; name the annotator."
-            )
+            named = shorten(periods[0][0])
+            raise ConfigError(f"--exclude {named}: {kind.title} have no timestamps; name the annotator.")
         whole = [name for name in reading.pop("exclude") if not PERIOD.match(name)]
         reading |= {"exclude": whole} if whole else {}
         reading["without"] = [(match[1], _end(match, 2, -math.inf), _end(match, 3, math.inf)) for match in periods]

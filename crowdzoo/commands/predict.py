@@ -1,6 +1,7 @@
 """`crowdzoo predict`: predictions by a served folder or a running server."""
 
 import argparse
+import contextlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -79,25 +80,26 @@ def _answers(arguments: argparse.Namespace) -> tuple[Instances, dict[str, Any]]:
     encrypted = arguments.model.startswith(("https://", "grpcs://"))
     if arguments.ca_file is not None and not encrypted:
         raise ConfigError("--ca-file is for a server with TLS: https://HOST:PORT or grpcs://HOST:PORT.")
-    if "://" in arguments.model:
-        from crowdzoo.serving import Client
+    with contextlib.ExitStack() as stack:
+        client, facts = None, dict[str, Any]()
+        if "://" in arguments.model:
+            from crowdzoo.serving import Client
 
-        with Client(arguments.model, model=arguments.name, ca_file=arguments.ca_file) as client:
-            model = client.metadata()
-            signature = _signature(model["signatures"])
-            instances = _read(arguments, model["signatures"].get(signature, {}), None)
-            size = FEW if instances.kind == IMAGES else None if signature == DEFAULT else MANY
-            values = instances.in_order(model["features"], arguments.instances)
-            return instances, client.predict(values, signature=signature, batch_size=size)
+            name, ca_file = arguments.name, arguments.ca_file
+            client = stack.enter_context(Client(arguments.model, model=name, ca_file=ca_file))
+            facts = client.metadata()
+        elif (path := newest_version(arguments.model) / MODEL_CARD_FILE).is_file():
+            facts = read_model_card(path)
+        signatures = facts.get("signatures") or {}
+        signature = _signature(signatures)
+        instances = _read(arguments, signatures.get(signature, {}), None if client else "images" in facts)
+        values = instances.in_order(facts.get("features"), arguments.instances)
+        size = FEW if instances.kind == IMAGES else MANY
+        if client is not None:
+            at_once = signature == DEFAULT and instances.kind != IMAGES
+            return instances, client.predict(values, signature=signature, batch_size=None if at_once else size)
     from crowdzoo.export.predict import load_and_predict
 
-    path = newest_version(arguments.model) / MODEL_CARD_FILE
-    card = read_model_card(path) if path.is_file() else {}
-    signatures = card.get("signatures") or {}
-    signature = _signature(signatures)
-    instances = _read(arguments, signatures.get(signature, {}), "images" in card)
-    values = instances.in_order(card.get("features"), arguments.instances)
-    size = FEW if instances.kind == IMAGES else MANY
     with progress("predicting", -(-len(instances.tasks) // size)) as step:
         return instances, load_and_predict(arguments.model, values, signature=signature, batch_size=size, on_batch=step)
 

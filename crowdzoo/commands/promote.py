@@ -9,12 +9,8 @@ from crowdzoo.commands.options import add_options
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("folder", type=path, help="folder of the served model, with one subfolder per version")
-    command.add_argument(
-        "labels",
-        nargs="+",
-        metavar="LABEL=VERSION",
-        help="such as canary=newest, stable=canary or stable=1764147600; canary= removes the label",
-    )
+    labels = "such as canary=newest, stable=canary or stable=1764147600; canary= removes the label"
+    command.add_argument("labels", nargs="+", metavar="LABEL=VERSION", help=labels)
     config = {"--config FILE": "TF Serving's models.config, which is made or changed"}
     add_options(command, config, type=path, required=True)
 

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -122,16 +123,12 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         aggregation = None if aggregator is None else fitted(aggregator, annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
-        report = quality_report(
-            annotations, aggregation, metric=arguments.metric or "nominal", bootstrap=arguments.bootstrap,
-            seed=arguments.seed, models=models, on_sample=step, **options.given(arguments, ["epsilon"]),
-        )  # fmt: skip
+        how: Any = {"metric": "nominal"} | options.given(arguments, ["metric", "epsilon", "bootstrap", "seed"])
+        report = quality_report(annotations, aggregation, models=models, on_sample=step, **how)
     gold = options.gold_of(arguments, kind, annotations)
     if any(each is not None for each in (gold, prices, arguments.target, arguments.out)):
-        report = with_sheets(
-            report, annotations, aggregation, gold=gold, prices=prices, worth=arguments.worth,
-            target=arguments.target, seed=arguments.seed,
-        )  # fmt: skip
+        how = {name: getattr(arguments, name) for name in ("worth", "target", "seed")}
+        report = with_sheets(report, annotations, aggregation, gold=gold, prices=prices, **how)
     print_quality(report, arguments.top, options.source_of(arguments, kind))
     print_sheets(report)
     if report.replacements:

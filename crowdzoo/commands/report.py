@@ -2,7 +2,7 @@
 
 import argparse
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crowdzoo.checks.constraints import SEED
 from crowdzoo.checks.option_types import integer, number, path
@@ -147,23 +147,12 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         aggregation = fitted(aggregator, annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
-        names = ("metric", "bootstrap", "seed", "hash_ids")
-        page = report_page(
-            annotations,
-            aggregation,
-            title=arguments.title or arguments.annotations.name,
-            instances=instances,
-            before=before,
-            predictions=predictions,
-            gold=gold,
-            history=history,
-            models=models,
-            on_sample=step,
-            options=_compared(arguments),
-            source=options.source_of(arguments, kind),
-            **{name: getattr(arguments, name) for name in names},
-            **options.given(arguments, ["epsilon", "curve"]),
-        )
+        files: Any = {"instances": instances, "before": before, "predictions": predictions, "history": history}
+        files |= {"gold": gold, "models": models, "source": options.source_of(arguments, kind)}
+        how: Any = options.given(arguments, ["metric", "bootstrap", "seed", "hash_ids", "epsilon", "curve"])
+        title = arguments.title or arguments.annotations.name
+        how |= {"title": title, "options": _compared(arguments), "on_sample": step}
+        page = report_page(annotations, aggregation, **files, **how)
     if quick and not mixed:
         page = replace(page, numbers=replace(page.numbers, warnings=[*page.numbers.warnings, _of_quick(quick)]))
     page.write(arguments.out)

@@ -12,9 +12,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("folder", type=path, help="folder of the served model, with one subfolder per version")
     version = integer(0, MAX_VERSION)
-    add_options(
-        command, {"--to VERSION": "the version to go back to (default: the one before the newest)"}, type=version
-    )
+    to = {"--to VERSION": "the version to go back to (default: the one before the newest)"}
+    add_options(command, to, type=version)
     add_options(command, {"--reason TEXT": "why, kept with the veto"}, default="")
     undo = {"--undo VERSION": "put a version that was taken back into the folder again, and lift its veto"}
     add_options(command, undo, type=version)

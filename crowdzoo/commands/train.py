@@ -60,9 +60,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_options(command, method)
     options.add_values(command, "--set", "setting of the method, such as connection=VW")
     options.add_seed(command, "weights, dropout and the order of the tasks", most=2**32 - 1)
-    add_options(
-        group(command, options.OUTPUT), {"--out FILE.keras": "file for the trained model"}, type=path, required=True
-    )
+    out = {"--out FILE.keras": "file for the trained model"}
+    add_options(group(command, options.OUTPUT), out, type=path, required=True)
     add_training(command)
     checkpoint = {
         "--checkpoint FOLDER": "keep the state of the training in this folder after each epoch. A run that was killed "
@@ -117,10 +116,8 @@ def run(arguments: argparse.Namespace) -> None:
         keep = Checkpoint(arguments.checkpoint, settings=aggregated)
     with progress("training", settings.epochs) as step:
         each_epoch = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: step())
-        model, encoder = kind.training.train(
-            settings, data.instances, data.trained_on, targets=targets, callbacks=[each_epoch],
-            checkpoint=keep,
-        )  # fmt: skip
+        how: Any = {"targets": targets, "callbacks": [each_epoch], "checkpoint": keep}
+        model, encoder = kind.training.train(settings, data.instances, data.trained_on, **how)
     training = {"method": named, "settings": asdict(settings), "sha-256 of the annotations": digest_of(data.used)}
     _save_model(kind, model, encoder, data, training, arguments.out)
     if keep is not None:
@@ -177,10 +174,7 @@ def settings_of(line: argparse.Namespace, kind: Kind, **overrides: Any) -> Any:
     if is_own(base):
         fields = _own_fields(line, of_kind, fields)
     else:
-        for flag, words in (
-            ("--base-set", line.base_settings),
-            ("--encoder-set", line.encoder_settings),
-        ):
+        for flag, words in (("--base-set", line.base_settings), ("--encoder-set", line.encoder_settings)):
             if words:
                 raise ConfigError(f"{flag}: is for a base of your own, --base FILE.py:FUNCTION.")
     return kind.training.settings(base, **options.given(line, kind.options.scale), **overrides, **fields)
@@ -189,10 +183,8 @@ def settings_of(line: argparse.Namespace, kind: Kind, **overrides: Any) -> Any:
 def training_set_of(arguments: argparse.Namespace, kind: Kind) -> TrainingSet:
     """What a command line's files hold; see `Training.read`."""
     reading = options.reading_options(arguments, kind) | options.given(arguments, kind.options.training)
-    return kind.training.read(
-        arguments.annotations, arguments.instances, options.column_types(arguments.types),
-        options.second_layout(arguments, "instance"), arguments.base, **reading,
-    )  # fmt: skip
+    how = options.column_types(arguments.types), options.second_layout(arguments, "instance"), arguments.base
+    return kind.training.read(arguments.annotations, arguments.instances, *how, **reading)
 
 
 def _stopped_rows(settings: Any, model: Any) -> list[tuple[str, str]]:

@@ -291,18 +291,12 @@ def parse_csv(
     if b"\r" in chunk and chunk.count(b"\r") != chunk.count(b"\r\n"):
         return None
     types = {str(place): kind for place, kind in columns.items()}
+    names = [str(place) for place in range(width)]  # names that do not matter may be there twice
+    read = pyarrow.csv.ReadOptions(column_names=names, block_size=len(chunk) + 1)
+    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    convert = pyarrow.csv.ConvertOptions(include_columns=[*types], column_types=types, null_values=[""])
     try:
-        table = pyarrow.csv.read_csv(
-            _reader(chunk),
-            # columns are called by number, since names that do not matter may be there twice
-            read_options=pyarrow.csv.ReadOptions(
-                column_names=[str(place) for place in range(width)], block_size=len(chunk) + 1
-            ),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=pyarrow.csv.ConvertOptions(
-                include_columns=list(types), column_types=types, null_values=[""], strings_can_be_null=False
-            ),
-        )
+        table = pyarrow.csv.read_csv(_reader(chunk), read_options=read, parse_options=parse, convert_options=convert)
     except pa.ArrowException:
         return None
     return _columns(table, chunk, ends)
@@ -325,16 +319,12 @@ def parse_json_lines(chunk: bytes, ends: np.ndarray, types: dict[str, pa.DataTyp
     # a NUL in a string is legal JSON, and Python says in which row it is
     if b"\\u0000" in chunk or not _is_objects(chunk, ends):
         return None
+    # Arrow takes at most 100,000 rows a block, which a MiB of rows with three keys does not reach
+    read, schema = pyarrow.json.ReadOptions(block_size=_JSON_BLOCK), pa.schema(list(types.items()))
+    parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
         chunk.decode("utf-8")  # Arrow's JSON parser does not look
-        # Arrow takes at most 100,000 rows a block, which a MiB of rows with three keys does not reach
-        table = pyarrow.json.read_json(
-            _reader(chunk),
-            read_options=pyarrow.json.ReadOptions(block_size=_JSON_BLOCK),
-            parse_options=pyarrow.json.ParseOptions(
-                explicit_schema=pa.schema(list(types.items())), unexpected_field_behavior="ignore"
-            ),
-        )
+        table = pyarrow.json.read_json(_reader(chunk), read_options=read, parse_options=parse)
     except (pa.ArrowException, UnicodeDecodeError):
         return None
     columns = _columns(table.select(list(types)), chunk, ends)

@@ -152,7 +152,7 @@ def _repeated(pairs: list[tuple[str, Any]]) -> list[str]:
 FORMAT_VERSION = 1
 
 
-def check_format(version: Any, source: str | os.PathLike[str], newest: int = FORMAT_VERSION) -> None:
+def check_format(version: object, source: str | os.PathLike[str], newest: int = FORMAT_VERSION) -> None:
     """Checks that this release reads what was stored.
 
     Args:

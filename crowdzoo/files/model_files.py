@@ -163,11 +163,11 @@ def name_difference(what: str, now: Sequence[str], before: Sequence[str]) -> str
     if list(now) == list(before):
         return ""
     known, kept = set(before), set(now)
-    differences = [f"{_named(what, names)} {verb}" for names, verb in (
-        ([name for name in now if name not in known], "new"),
-        ([name for name in before if name not in kept], "missing"),
-    ) if names]  # fmt: skip
-    if differences:
+    changes = {
+        "new": [name for name in now if name not in known],
+        "missing": [name for name in before if name not in kept],
+    }
+    if differences := [f"{_named(what, names)} {verb}" for verb, names in changes.items() if names]:
         return ", ".join(differences)
     if len(now) != len(before):
         return f"there are {len(now)} {_plural(what)}, were {len(before)}"

@@ -57,7 +57,7 @@ def check_output_file(
     inputs: Iterable[str | os.PathLike[str]] = (),
     is_own: Callable[[Path], bool] | None = None,
     force: bool = False,
-) -> Path:
+) -> None:
     """Refuses a place where a file cannot be written, or where writing it would destroy something else.
 
     A link is followed: the file that it points to is the one that is replaced. An empty file may always be replaced.
@@ -68,9 +68,6 @@ def check_output_file(
         inputs: files that are read, which the output must not replace; missing ones are passed over.
         is_own: whether a file that exists was written by the same command; None: any may be replaced.
         force: replace any regular file that is not an input.
-
-    Returns:
-        The absolute path.
 
     Raises:
         ConfigError: the place is a folder, a device or a dangling link, an input, a file that something else wrote, or
@@ -90,16 +87,11 @@ def check_output_file(
                 f"{named}: exists and was not written by this command. Name another file, or replace it with --force."
             )
     _check_parent(Path(os.path.realpath(place)).parent, named)
-    return place
 
 
 def check_output_folder(
-    path: str | os.PathLike[str],
-    what: str,
-    *,
-    is_own: Callable[[Path], bool] | None = None,
-    force: bool = False,
-) -> Path:
+    path: str | os.PathLike[str], what: str, *, is_own: Callable[[Path], bool] | None = None, force: bool = False
+) -> None:
     """Refuses a place where a folder cannot be made, or that holds something already.
 
     Args:
@@ -107,9 +99,6 @@ def check_output_folder(
         what: name of the argument or option, for the message.
         is_own: whether a folder that is not empty holds an earlier output of the same command, and nothing else.
         force: replace such an earlier output. Other content is never replaced.
-
-    Returns:
-        The absolute path.
 
     Raises:
         ConfigError: the place is no folder or a dangling link, holds something, is the working directory or a mount
@@ -139,14 +128,10 @@ def check_output_folder(
             if not own:
                 raise ConfigError(f"{named}: exists and is not empty. Name a new folder.")
     _check_parent(Path(os.path.realpath(place)).parent, named)
-    return place
 
 
-def check_folder(path: str | os.PathLike[str], what: str) -> Path:
+def check_folder(path: str | os.PathLike[str], what: str) -> None:
     """Refuses a place where no folder can be made, or written into; it may hold anything.
-
-    Returns:
-        The absolute path.
 
     Raises:
         ConfigError: the place is no folder or a dangling link, or cannot be written to.
@@ -155,7 +140,6 @@ def check_folder(path: str | os.PathLike[str], what: str) -> Path:
     if mode is not None and not stat.S_ISDIR(mode):
         raise ConfigError(f"{named}: is {_kind(mode)}, not a folder. Name a folder.")
     _check_parent(Path(os.path.realpath(place)), named)
-    return place
 
 
 def check_apart(outputs: Mapping[str, str | os.PathLike[str] | None]) -> None:

@@ -53,10 +53,9 @@ def stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
         return np.concatenate(parts)
     widest = np.max(shapes, axis=0)
     filler: Any = {"O": b"", "U": ""}.get(parts[0].dtype.kind, 0)
-    return np.concatenate([
-        np.pad(part, [(0, 0), *((0, int(more)) for more in widest - part.shape[1:])], constant_values=filler)
-        for part in parts
-    ])  # fmt: skip
+    padding = ([(0, 0), *((0, int(more)) for more in widest - part.shape[1:])] for part in parts)
+    padded = (np.pad(part, widths, constant_values=filler) for part, widths in zip(parts, padding, strict=True))
+    return np.concatenate([*padded])
 
 
 # "annotator" is an input of the signature `annotators`, "instances" the one input of models of other instances;

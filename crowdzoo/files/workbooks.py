@@ -132,7 +132,7 @@ def write_sheet(table: pa.Table, file: IO[bytes]) -> None:
     sheet = book.create_sheet()
     sheet.freeze_panes = "A2"
 
-    def cell(value: Any) -> Any:
+    def cell(value: object) -> object:
         if isinstance(value, float) and value == value:
             written = openpyxl.cell.WriteOnlyCell(sheet, value)
             written.number_format = "0.0##"

@@ -20,7 +20,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from crowdzoo.files.paths import local_path
 
@@ -58,7 +58,7 @@ def write_json(path: str | os.PathLike[str], content: Mapping[str, object]) -> N
         file.write(json.dumps(content, indent=2).encode() + b"\n")
 
 
-def write_rows(path: str | os.PathLike[str], header: Iterable[str], rows: Iterable[Iterable[Any]]) -> Path:
+def write_rows(path: str | os.PathLike[str], header: Iterable[str], rows: Iterable[Iterable[object]]) -> Path:
     """Writes a table as CSV, see `csv_bytes`, which appears when it is complete; returns its path."""
     with atomic_file(path) as file:
         file.write(csv_bytes(header, rows))
@@ -71,7 +71,7 @@ def write_numbers(path: str | os.PathLike[str], text: str) -> None:
     write_rows(path, header, rows if SPREADSHEET.get() is None else [(*row[:-1], float(row[-1])) for row in rows])
 
 
-def csv_bytes(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> bytes:
+def csv_bytes(header: Iterable[str], rows: Iterable[Iterable[object]]) -> bytes:
     """A table as CSV in UTF-8 with commas, or as `SPREADSHEET` has it; NaN is an empty cell.
 
     In a spreadsheet a tab before text that begins as a formula keeps it text; readers strip it.
@@ -79,7 +79,7 @@ def csv_bytes(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> bytes:
     separator, decimal, encoding = SPREADSHEET.get() or (",", ".", "utf-8")
     formulas = ("=", "+", "-", "@") if SPREADSHEET.get() else ()
 
-    def cell(value: Any) -> Any:
+    def cell(value: object) -> object:
         if isinstance(value, float):
             return "" if value != value else str(value).replace(".", decimal)
         return f"\t{value}" if isinstance(value, str) and value.startswith(formulas) else value
@@ -91,7 +91,7 @@ def csv_bytes(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> bytes:
     return text.getvalue().encode(encoding, "backslashreplace")
 
 
-def csv_cell(value: Any) -> str:
+def csv_cell(value: object) -> str:
     """A value as a cell of a CSV file, in quotes where it needs them."""
     text = str(value)
     return '"' + text.replace('"', '""') + '"' if any(letter in text for letter in ',"\n\r') else text
@@ -140,6 +140,17 @@ def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
             if not replace or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
             _exchange(temporary, place)
+
+
+@contextlib.contextmanager
+def hidden_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Makes a hidden folder next to a place, which the caller renames; one that is not renamed is removed at the end.
+
+    What killed writers to the place left is removed first, see `remove_leftovers`.
+    """
+    with _beside(path, folder=True) as (temporary, _, _):
+        yield temporary
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
 
 from crowdzoo.data.label_kinds import LabelKind
 from crowdzoo.kinds.reading import Crowd, Gold
-from crowdzoo.kinds.scoring import Rows
+from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.plugins import Table
 
 if TYPE_CHECKING:
@@ -19,6 +22,13 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.multi_label import MultiLabel
 
 Result = TypeVar("Result", bound="AnyResult")  # of the aggregators of a kind
+
+
+class DrawnText(NamedTuple):
+    """A span of the consensus: its label, and `start`, `end` (in characters) and `text`."""
+
+    label: str
+    place: dict[str, int | str]
 
 
 @dataclass(frozen=True)
@@ -111,6 +121,24 @@ class Aggregating(ABC, Generic[Crowd, Result, Gold]):
             gold: result of `Reading.gold_of`.
             used_gold: whether the aggregator was told the gold.
         """
+
+    def answer_counts(self, result: Any) -> Codes:
+        """Answers of each task, [N]."""
+        return np.asarray(result.annotations_per_task)
+
+    def consensus(self, result: Result, crowd: Crowd, tasks: Codes) -> Iterable[tuple[Any, float]] | None:
+        """What the crowd answers to some tasks, and how sure that is; None where an answer is not about one task.
+
+        Args:
+            result: of the aggregator.
+            crowd: what it was fitted to.
+            tasks: places of tasks that were answered.
+
+        Returns:
+            For each task names of its classes, a number, a text, a list of `DrawnText` or a `MarkedImage`, and a number
+            that is higher for surer answers.
+        """
+        return None
 
     def write(self, result: Result, crowd: Crowd, path: Path, file_format: str = "parquet") -> None:
         """Writes the result of an aggregation; see `crowdzoo.aggregation.base.Result.write`."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.kinds import kind_of
+from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.kinds.questions import Questions, annotations_of
-from crowdzoo.label_studio.result_form import answer_counts, consensus_results
+from crowdzoo.label_studio.result_form import consensus_results
 from crowdzoo.quality.copies import copy_families
 from crowdzoo.quality.counted_once import counted_once
 from crowdzoo.quality.next_annotation import ALTERNATIVES, FEWEST, SURE, NextAnnotations, class_gains, next_questions
@@ -60,12 +60,12 @@ class Outcome:
     @property
     def counts(self) -> NDArray[np.int64]:
         """Answers of each task, [N]."""
-        return answer_counts(self.aggregation)
+        return self._kind.aggregation.answer_counts(self.aggregation)
 
     @cached_property
     def _settlement(self) -> Settlement | None:
         """How settled the classes are; None for other kinds."""
-        if self.aggregation.kind != "classification" or not can_be_settled(self.crowd):
+        if not self._kind.labels.one_class or not can_be_settled(self.crowd):
             return None
         return settlement(self.crowd, self.aggregation, self.gold)
 
@@ -83,8 +83,8 @@ class Outcome:
         """Tasks whose label is settled, or of other kinds sure, bool [N]."""
         if self._settlement is not None:
             return np.asarray(self._settlement.settled >= TARGET)
-        if self._questions is not None:
-            return np.asarray(self._questions.find_sure(self.aggregation, SURE, self.crowd))
+        if self._kind.questions is not None:
+            return np.asarray(self._kind.questions.find_sure(self.aggregation, SURE, self.crowd))
         return np.asarray((self.scores >= SURE) & (self.counts >= FEWEST))
 
     @cached_property
@@ -100,7 +100,7 @@ class Outcome:
     def disputed(self) -> NDArray[np.bool_]:
         """Tasks with two answers or more of which at most half agree with the consensus, bool [N]."""
         shares = self.scores
-        if self.aggregation.kind == "classification":
+        if self._kind.labels.one_class:
             agree = self.crowd.labels == self.aggregation.labels[self.crowd.task_ids]
             shares = np.bincount(self.crowd.task_ids, agree, len(self.counts)) / np.maximum(self.counts, 1)
         return np.asarray((self.counts >= FEWEST) & (shares <= DISPUTED) & ~self.sure)
@@ -119,10 +119,9 @@ class Outcome:
             crowd = annotations_of(crowd)
         most = max(1, min(self.number, int(self.ask_again.sum())))
         share = 2 * math.ceil(most / min(max(len(who), 1), ALTERNATIVES))
-        return next_questions(
-            gains, crowd.num_tasks, most, annotators=who, annotations=crowd, per_task=1, per_annotator=share,
-            sure=~self.ask_again,
-        )  # fmt: skip
+        limits = {"per_task": 1, "per_annotator": share}
+        sure = ~self.ask_again
+        return next_questions(gains, crowd.num_tasks, most, annotators=who, annotations=crowd, sure=sure, **limits)
 
     @property
     def is_done(self) -> bool:
@@ -135,6 +134,10 @@ class Outcome:
         """Whether crowdzoo chooses questions for this kind of labels, and the method knows the annotators."""
         return self._questions is not None and (self._settlement is not None or self._skills is not None)
 
+    @property
+    def _kind(self) -> Kind:
+        return kind_of(self.aggregation.kind)
+
     @cached_property
     def _skills(self) -> NDArray[np.float64] | None:
         """What the method knows of the annotators."""
@@ -142,10 +145,8 @@ class Outcome:
 
     @property
     def _questions(self) -> Questions[Any] | None:
-        kind = kind_of(self.aggregation.kind)
-        return (
-            None if kind.labels.has_pairs else kind.questions
-        )  # a task of the project is a pair: others need new ones
+        # a task of the project is a pair: others need new ones
+        return None if self._kind.labels.has_pairs else self._kind.questions
 
     def numbers(self, tasks: NDArray[np.bool_]) -> list[int]:
         """Numbers of some tasks in the project."""

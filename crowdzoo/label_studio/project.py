@@ -17,7 +17,7 @@ import numpy as np
 
 from crowdzoo.errors import ConfigError, Setting, unknown
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.kinds import kind_of
+from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.label_studio.client import Client, LabelStudioError
 from crowdzoo.label_studio.push import MODEL_VERSION, push_predictions, push_views, tasks_view
 from crowdzoo.label_studio.result_form import consensus_results
@@ -301,7 +301,7 @@ class Project:
         return page
 
 
-def answers_kind(control: Control) -> Any:
+def answers_kind(control: Control) -> Kind:
     """The kind of the answers to a question: several labels, where an answer may have several classes."""
     kind = kind_of(control.kind)
     return kind_of("multi-label") if control.multiple and kind.labels.one_class else kind

@@ -29,14 +29,10 @@ WHAT = ("predictions", "views", "next")
 
 View = dict[str, Any]  # filters and ordering
 # of new views, so that scores and annotators are seen at once; what a user shows or hides later stays
-_HIDDEN = [
-    f"tasks:{name}"
-    for name in (
-        "inner_id", "completed_at", "cancelled_annotations", "annotations_results", "annotations_ids",
-        "predictions_model_versions", "predictions_results", "file_upload", "storage_filename", "created_at",
-        "updated_at", "updated_by", "avg_lead_time", "draft_exists",
-    )
-]  # fmt: skip
+_HIDDEN = (
+    "inner_id completed_at cancelled_annotations annotations_results annotations_ids predictions_model_versions "
+    "predictions_results file_upload storage_filename created_at updated_at updated_by avg_lead_time draft_exists"
+)
 
 
 def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = False) -> list[str]:
@@ -70,13 +66,9 @@ def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = Fal
     if "predictions" in what:
         lines += push_predictions(project.client, project.number, outcome.answers, dry_run=dry_run)
     if "views" in what:
-        views = {
-            **{
-                title: tasks_view(tasks[number] for number in outcome.numbers(chosen))
-                for title, chosen in ((ASK, outcome.ask_again), (SURE, outcome.sure), (DISPUTED, outcome.disputed))
-            },
-            **{FLAGGED + name: annotator_view(numbers[name]) for name in outcome.flagged if name in numbers},
-        }
+        masks = {ASK: outcome.ask_again, SURE: outcome.sure, DISPUTED: outcome.disputed}
+        views = {title: tasks_view(tasks[number] for number in outcome.numbers(mask)) for title, mask in masks.items()}
+        views |= {FLAGGED + name: annotator_view(numbers[name]) for name in outcome.flagged if name in numbers}
         lines += push_views(project.client, project.number, views, of=[ASK, SURE, DISPUTED, FLAGGED], dry_run=dry_run)
     if "next" in what:
         chosen = outcome.questions
@@ -89,10 +81,8 @@ def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = Fal
             times[who] = max(times.get(who, 0.0), moment)
         questions = [(int(str(task)), numbers[str(name)]) for task, name in asked if str(name) in numbers]
         skipped_count = project.settings.get("skip_queue", "REQUEUE_FOR_OTHERS") != "REQUEUE_FOR_OTHERS"
-        lines += push_next(
-            project.client, project.number, questions, tasks, names, last_answers=times, skipped_count=skipped_count,
-            dry_run=dry_run,
-        )  # fmt: skip
+        how: Any = {"last_answers": times, "skipped_count": skipped_count, "dry_run": dry_run}
+        lines += push_next(project.client, project.number, questions, tasks, names, **how)
     return lines
 
 
@@ -233,7 +223,8 @@ def push_views(
     for title, new in wanted.items():
         made.append(title)
         if not dry_run:
-            columns = {"hiddenColumns": {"explore": _HIDDEN, "labeling": _HIDDEN}}
+            hidden = [f"tasks:{name}" for name in _HIDDEN.split()]
+            columns = {"hiddenColumns": {"explore": hidden, "labeling": hidden}}
             client.post("/api/dm/views/", {"project": project, "data": {"title": title, **columns, **new}})
     parts = ((word, names) for word, names in (("new", made), ("changed", changed), ("removed", removed)) if names)
     said = "; ".join(f"{word}: {', '.join(name.removesuffix(MARK) for name in names)}" for word, names in parts)

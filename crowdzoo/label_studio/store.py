@@ -13,10 +13,8 @@ from crowdzoo.files.json import FORMAT_VERSION, check_format
 from crowdzoo.files.paths import local_path
 
 TASK_KEYS = ("id", "data", "updated_at", "overlap", "is_labeled", "total_annotations")
-ANSWER_KEYS = (
-    "id", "completed_by", "result", "was_cancelled", "ground_truth", "lead_time", "created_at", "updated_at",
-    "parent_prediction",
-)  # fmt: skip
+ANSWER_KEYS: tuple[str, ...] = ("id", "completed_by", "result", "was_cancelled", "ground_truth", "lead_time")
+ANSWER_KEYS += ("created_at", "updated_at", "parent_prediction")
 
 
 class Store:

@@ -56,12 +56,7 @@ class MethodCard:
 
     def to_dict(self) -> dict[str, object]:
         """The card as JSON holds it."""
-        return {
-            **asdict(self),
-            "extras": list(self.extras),
-            "settings": list(self.settings),
-            "figures": [*self.figures],
-        }
+        return asdict(self) | {name: [*getattr(self, name)] for name in ("extras", "settings", "figures")}
 
 
 def method_cards(kind: str | None = None, name: str | None = None) -> list[MethodCard]:

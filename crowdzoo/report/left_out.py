@@ -5,26 +5,22 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.aggregation import MultiLabel
 from crowdzoo.aggregation.registry import METHODS_OF, create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.kinds.scoring import Codes, Flags, Floats, Objects
 from crowdzoo.quality.wilson import NORMAL_975
 
+Crowd = Annotations | CrowdSequences
 MOST_TRIED = 200_000  # annotations; the method is fitted ten times to four fifths of them
 FOLDS = 5
 LEAST_KEPT = 3  # annotators
 
 
 def left_out(
-    crowd: Annotations | CrowdSequences,
-    method: str,
-    gone: NDArray[np.bool_],
-    seed: int = 0,
-    labels: NDArray[np.generic] | None = None,
-    families: NDArray[np.int64] | None = None,
+    crowd: Crowd, method: str, gone: Flags, seed: int = 0, labels: Objects | None = None, families: Codes | None = None
 ) -> tuple[float, float, float] | None:
     """Compares labels with and without some annotators, by the answers of the others.
 
@@ -82,13 +78,13 @@ def left_out(
     return mean, mean - half, mean + half
 
 
-def _of(crowd: Annotations | CrowdSequences, rows: NDArray[np.bool_]) -> Any:
+def _of(crowd: Crowd, rows: Flags) -> Any:
     if isinstance(crowd, CrowdSequences):
         return replace(crowd, annotations=crowd.annotations.select_rows(rows))
     return crowd.select_rows(rows)
 
 
-def _fits(result: Any, table: Annotations, rows: NDArray[np.bool_], crowd: Any) -> NDArray[np.float64]:
+def _fits(result: Any, table: Annotations, rows: Flags, crowd: Any) -> Floats:
     """How well a result fits each of the annotations, [n]: 1 where it says the same, 0 elsewhere."""
     tasks, labels = table.task_ids[rows], table.labels[rows]
     if table.right_ids is not None:

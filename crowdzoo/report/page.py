@@ -196,20 +196,13 @@ class ReportPage:
     def _content(self, most: int) -> dict[str, Any]:
         """What page and file of numbers hold; tables with the rows that a page of `most` rows shows."""
         numbers = self.numbers
+        facts = {"format": FORMAT, "format_version": FORMAT_VERSION, "crowdzoo": __version__, "kind": numbers.kind}
         return {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "crowdzoo": __version__,
-            "kind": numbers.kind,
-            "title": self.title,
-            "method": self.method,
-            "hashed": self.hashed,
+            **facts,
+            **{name: getattr(self, name) for name in ("title", "method", "hashed", "options", "changes", "history")},
             "verdict": numbers.verdict,
             "warnings": [asdict(item) for item in numbers.warnings],
             **{name: _round(getattr(numbers, name)) for name in _SHOWN},
-            "options": self.options,
-            "changes": self.changes,
-            "history": self.history,
             "flags": {name: {"title": flag.title, "text": flag.text} for name, flag in FLAGS.items()},
             "tables": {name: self._table(name, table, most) for name, table in numbers.tables.items()},
         }

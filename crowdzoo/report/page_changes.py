@@ -13,6 +13,8 @@ from crowdzoo.kinds.page_parts import FLAGS, Numbers, first_names
 FORMAT = "crowdzoo-report"
 FORMAT_VERSION = 1
 MOST_LISTED = 10  # annotators and tasks
+Facts = Mapping[str, Any]
+Places = Mapping[str, int]  # of names in a table
 
 
 def read_numbers(path: str | Path) -> dict[str, Any]:
@@ -32,11 +34,7 @@ def read_numbers(path: str | Path) -> dict[str, Any]:
 
 
 def changes_since(
-    before: Mapping[str, Any],
-    numbers: Numbers,
-    values: Mapping[str, Any],
-    hashed: bool,
-    options: Mapping[str, Any] | None = None,
+    before: Facts, numbers: Numbers, values: Facts, hashed: bool, options: Facts | None = None
 ) -> dict[str, Any]:
     """What is different from an earlier report.
 
@@ -73,7 +71,7 @@ def changes_since(
         raise DataError(f"The earlier report is damaged ({type(error).__name__}: {error}). Make it again.") from error
 
 
-def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, Any], hashed: bool) -> dict[str, Any]:
+def _changes(before: Facts, numbers: Numbers, values: Facts, hashed: bool) -> dict[str, Any]:
     then, now = before["tables"], numbers.tables
     annotators = _places(then["annotators"]["values"]["annotator"]), _places(now["annotators"].values["annotator"])
     tasks = _places(then["tasks"]["values"]["task"]), _places(now["tasks"].values["task"])
@@ -114,7 +112,7 @@ def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, A
     }
 
 
-def _differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[list[Any]]:
+def _differences(then: Facts, now: Facts) -> list[list[Any]]:
     """What differs, as [name, before, now]."""
     names = dict.fromkeys([*now, *then])
     return [[name, then.get(name), now.get(name)] for name in names if then.get(name) != now.get(name)]
@@ -135,7 +133,7 @@ def _new_notes(those: Mapping[str, set[str]], rest: Mapping[str, set[str]]) -> l
     return [f"{first_names(names)}: {FLAGS[note].describe(len(names))[0]}" for note, names in apart.items() if names]
 
 
-def _identity(item: Mapping[str, Any], keyed: bool) -> tuple[str, str]:
+def _identity(item: Facts, keyed: bool) -> tuple[str, str]:
     """What a warning is about, and its kind: the numbers of its finding may change."""
     about = ", ".join(sorted(item["about"].split(", ")))
     return about, (keyed and item["key"]) or re.sub(r"(less than )?\d[\d.,]*", "#", item["finding"])
@@ -145,17 +143,13 @@ def _places(names: Sequence[Any]) -> dict[str, int]:
     return {str(name): place for place, name in enumerate(names)}
 
 
-def _counts(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
+def _counts(old: Places, new: Places) -> dict[str, int]:
     both = len(old.keys() & new.keys())
     return {"added": len(new) - both, "gone": len(old) - both, "both": both}
 
 
 def _moves(
-    what: str,
-    then: Mapping[str, Sequence[Any]],
-    now: Mapping[str, Sequence[Any]],
-    old: Mapping[str, int],
-    new: Mapping[str, int],
+    what: str, then: Mapping[str, Sequence[Any]], now: Mapping[str, Sequence[Any]], old: Places, new: Places
 ) -> list[list[Any]]:
     """Annotators who moved by more than the interval of the difference, those that moved most first."""
     moves = []

@@ -16,6 +16,7 @@ from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page import interval
 from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds, share_and_ends
 from crowdzoo.kinds.quality_words import camps_by_gold
+from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.copies import LEAST_SHARED, families_of
@@ -26,8 +27,6 @@ from crowdzoo.report.left_out import left_out
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from crowdzoo.aggregation import Aggregation
     from crowdzoo.aggregation.base import Result
     from crowdzoo.data.annotations import Annotations
@@ -43,8 +42,8 @@ def with_sheets(
     annotations: Annotations,
     aggregation: Aggregation | None = None,
     *,
-    gold: NDArray[np.int64] | None = None,
-    prices: NDArray[np.float64] | None = None,
+    gold: Codes | None = None,
+    prices: Floats | None = None,
     worth: float | None = None,
     target: float | None = None,
     seed: int = 0,
@@ -99,7 +98,7 @@ def with_sheets(
         families = families_of(report.annotators["copies"].to_pylist())
         people |= _gains(annotations, aggregation, flagged, seed, families)
         if "settled" in tasks.column_names:  # not where annotators gave a task several labels
-            tasks = _to_redo(report, aggregation, flagged, prices, worth, target)
+            tasks = _to_redo(report, aggregation.annotations_per_task, flagged, prices, worth, target)
     rest = {name: report.annotators[name] for name in report.annotators.column_names if name not in people}
     table = pa.table({**people, **rest})
     worst = report.annotators["reliability" if aggregation is not None else "agreement"].to_numpy()
@@ -150,7 +149,7 @@ def page_sheets(
 
 
 def _people(
-    table: pa.Table, notes: list[list[str]], flagged: NDArray[np.bool_], seconds: list[float | None] | None
+    table: pa.Table, notes: list[list[str]], flagged: Flags, seconds: list[float | None] | None
 ) -> dict[str, Any]:
     """The first columns: the flag and what it means in words; `seconds` are the median of each annotator's answers."""
     rows, haste = table.to_pylist(), {place: [text] for place, text in hasty(seconds).items() if flagged[place]}
@@ -193,11 +192,7 @@ def _agree_most(annotations: Annotations) -> dict[str, Any]:
 
 
 def _gains(
-    annotations: Annotations,
-    aggregation: Aggregation,
-    flagged: NDArray[np.bool_],
-    seed: int,
-    families: NDArray[np.int64],
+    annotations: Annotations, aggregation: Aggregation, flagged: Flags, seed: int, families: Codes
 ) -> dict[str, Any]:
     """What is gained by leaving each of the flagged annotators out, those with most annotations."""
     counts = np.bincount(annotations.annotator_ids, minlength=len(flagged))
@@ -211,14 +206,14 @@ def _gains(
 
 def _to_redo(
     report: QualityReport,
-    aggregation: Aggregation,
-    flagged: NDArray[np.bool_],
-    prices: NDArray[np.float64] | None,
+    sizes: Codes,
+    flagged: Flags,
+    prices: Floats | None,
     worth: float | None,
     target: float | None,
 ) -> pa.Table:
     """The table of tasks, those to redo first."""
-    sizes, settled = aggregation.annotations_per_task, report.tasks["settled"].to_numpy()
+    settled = report.tasks["settled"].to_numpy()
     further = report.tasks["answers_to_settle"].fill_null(-1).to_numpy()
     price = 1.0
     if prices is not None:

@@ -74,11 +74,11 @@ def shown_history(history: dict[str, list[float]]) -> dict[str, object]:
     epochs = max((len(values) for values in history.values()), default=0)
     most = min(epochs, MOST_EPOCHS)
     places = [round(place * (epochs - 1) / max(most - 1, 1)) for place in range(most)]
-    return {
-        "epochs": epochs,
-        "shown": [place + 1 for place in places],
-        "metrics": {
-            name: [None if not math.isfinite(values[place]) else float(f"{values[place]:.6g}") for place in places]
-            for name, values in history.items()
-        },
-    }
+    thinned = {name: [values[place] for place in places] for name, values in history.items()}
+    metrics = {name: [_digits(value) for value in values] for name, values in thinned.items()}
+    return {"epochs": epochs, "shown": [place + 1 for place in places], "metrics": metrics}
+
+
+def _digits(value: float) -> float | None:
+    """A number in six digits; None for NaN and infinity."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None

@@ -12,26 +12,14 @@ from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import Kind, kind_of
+from crowdzoo.pipelines.config import sections
 from crowdzoo.pipelines.config.kubeflow import KubeflowConfig
-from crowdzoo.pipelines.config.sections import (
-    AggregationConfig,
-    BeamConfig,
-    DataConfig,
-    DriftConfig,
-    EvaluationConfig,
-    MethodConfig,
-    ModelConfig,
-    OutputConfig,
-    ReportConfig,
-    Section,
-    TrainingConfig,
-)
 from crowdzoo.pipelines.config.values import Seed
 from crowdzoo.reading.instances.readers import recognised
 from crowdzoo.training.bases import is_own
 
 
-class PipelineConfig(Section):
+class PipelineConfig(sections.Section):
     """Everything that a run of the pipeline depends on. Paths are absolute once loaded.
 
     Attributes:
@@ -46,16 +34,16 @@ class PipelineConfig(Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")]
     kind: Literal[tuple(LABEL_KINDS)] = "classification"  # type: ignore[valid-type]
     seed: Seed = 0
-    data: DataConfig
-    aggregation: AggregationConfig
-    model: ModelConfig = ModelConfig()
-    method: MethodConfig
-    training: TrainingConfig = TrainingConfig()
-    evaluation: EvaluationConfig = EvaluationConfig()
-    drift: DriftConfig = DriftConfig()
-    report: ReportConfig = ReportConfig()
-    output: OutputConfig
-    beam: BeamConfig = BeamConfig()
+    data: sections.DataConfig
+    aggregation: sections.AggregationConfig
+    model: sections.ModelConfig = sections.ModelConfig()
+    method: sections.MethodConfig
+    training: sections.TrainingConfig = sections.TrainingConfig()
+    evaluation: sections.EvaluationConfig = sections.EvaluationConfig()
+    drift: sections.DriftConfig = sections.DriftConfig()
+    report: sections.ReportConfig = sections.ReportConfig()
+    output: sections.OutputConfig
+    beam: sections.BeamConfig = sections.BeamConfig()
     kubeflow: KubeflowConfig = KubeflowConfig()
 
     @model_validator(mode="before")
@@ -87,26 +75,15 @@ class PipelineConfig(Section):
                 f"model.base '{self.base}' is not for kind {kind.name}; it is {' or '.join(kind.training.bases)}"
             )
         second = ("instance_columns", "outside_images") if "instances" in kind.options.inputs else ()
-        owner = (
-            "a base of your own"
-            if is_own(self.base)
-            else f"kind {kind.name}"
-            if self.base == kind.training.bases[0]
-            else f"base {self.base}"
-        )
-        reading = (
-            key for key in (*kind.options.inputs, *kind.options.reading, *second) if key in DataConfig.model_fields
-        )
+        owner = f"kind {kind.name}" if self.base == kind.training.bases[0] else f"base {self.base}"
+        owner = "a base of your own" if is_own(self.base) else owner
+        keys = (*kind.options.inputs, *kind.options.reading, *second)
+        reading = (key for key in keys if key in sections.DataConfig.model_fields)
+        minimum = f"minimum_{kind.scoring.metric}"
         by_annotations = ("compare", "annotation_tolerance") if kind.labels.one_class else ()
         for section, allowed in {
             "data": dict.fromkeys(("dataset", *reading, "eval_fraction")),
-            "evaluation": (
-                "tolerance",
-                "undecided",
-                *by_annotations,
-                f"minimum_{kind.scoring.metric}",
-                "new_signatures",
-            ),
+            "evaluation": ("tolerance", "undecided", *by_annotations, minimum, "new_signatures"),
             "model": ("base", *self._base_keys),
         }.items():
             strange = sorted(getattr(self, section).model_fields_set - set(allowed))
@@ -158,7 +135,7 @@ class PipelineConfig(Section):
             return ["arguments", "encoder", "inputs"]
         known = {field.name for field in fields(self.label_kind.training.settings_class(self.base))}
         known -= {"arguments"}  # of the method
-        return [name for name in ModelConfig.model_fields if name in known]
+        return [name for name in sections.ModelConfig.model_fields if name in known]
 
     @property
     def settings(self) -> Any:
@@ -170,15 +147,9 @@ class PipelineConfig(Section):
         model = self.model.model_dump(mode="json", include=set(self._base_keys), exclude_none=True)
         if is_own(self.base):
             model = _own_settings(self.instances, model)
-        return self.label_kind.training.settings(
-            self.base,
-            method=self.method.name,
-            arguments=self.method.arguments,
-            seed=self.seed,
-            **model,
-            **self.training_arguments,
-            **{key: getattr(self.data, key) for key in self.label_kind.options.scale if hasattr(self.data, key)},
-        )
+        model |= {key: getattr(self.data, key) for key in self.label_kind.options.scale if hasattr(self.data, key)}
+        method = {"method": self.method.name, "arguments": self.method.arguments, "seed": self.seed}
+        return self.label_kind.training.settings(self.base, **method, **model, **self.training_arguments)
 
     @property
     def training_arguments(self) -> dict[str, Any]:

@@ -8,17 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
 from crowdzoo.errors import ConfigError, short_repr, unknown
-from crowdzoo.pipelines.config.values import (
-    Bool,
-    ClassName,
-    EvalFraction,
-    Fraction,
-    LocalPath,
-    Nats,
-    Place,
-    Rating,
-    keys_of,
-)
+from crowdzoo.pipelines.config import values
 from crowdzoo.pipelines.yaml_files import yaml_text
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.settings import (
@@ -92,14 +82,14 @@ class DataConfig(Section):
     """
 
     dataset: str | None = None
-    annotations: Place | None = None
-    instances: Place | None = None
-    gold: Place | None = None
+    annotations: values.Place | None = None
+    instances: values.Place | None = None
+    gold: values.Place | None = None
     scheme: Literal["BIO", "IOBES"] = "BIO"
     on_bad_tags: Literal["error", "mend"] = "error"
-    low: Rating | None = None
-    high: Rating | None = None
-    classes: tuple[ClassName, ...] | None = Field(default=None, min_length=2)
+    low: values.Rating | None = None
+    high: values.Rating | None = None
+    classes: tuple[values.ClassName, ...] | None = Field(default=None, min_length=2)
     platform: str | None = None
     field: str | None = None
     image: str | None = None
@@ -110,16 +100,16 @@ class DataConfig(Section):
     separator: str | None = None
     sheet: str | None = None
     encoding: str | None = None
-    header: Bool = True
+    header: values.Bool = True
     decimal: Literal[".", ","] = "."
-    wide: Bool = False
+    wide: values.Bool = False
     missing: tuple[str | int | float, ...] | None = None
     label_separator: str | None = None
     annotator_separator: str | None = None
     rename: dict[str, str] | None = None
     instance_columns: dict[str, str | int] | None = None
-    outside_images: Bool = False
-    eval_fraction: EvalFraction = 0.25
+    outside_images: values.Bool = False
+    eval_fraction: values.EvalFraction = 0.25
 
     @model_validator(mode="after")
     def _one_source(self) -> "DataConfig":
@@ -183,8 +173,8 @@ _OF_BASES = (TrainingSettings, TableSettings, TextSettings, ImageSettings, Tagge
 ModelConfig = create_model(
     "ModelConfig",
     __base__=_ModelConfig,
-    dropout=keys_of(Settings, unset=True)["dropout"],
-    **keys_of(*_OF_BASES, without=InstanceSettings, unset=True),
+    dropout=values.keys_of(Settings, unset=True)["dropout"],
+    **values.keys_of(*_OF_BASES, without=InstanceSettings, unset=True),
 )
 
 
@@ -211,15 +201,15 @@ class _TrainingConfig(Section):
     Other keys: those of `crowdzoo.training.settings.Settings` that are not of the method or the base.
     """
 
-    checkpoint: Bool = False
-    warm_start: Bool = False
+    checkpoint: values.Bool = False
+    warm_start: values.Bool = False
 
 
 _ELSEWHERE = ("method", "arguments", "dropout", "seed")  # in other sections
 TrainingConfig = create_model(
     "TrainingConfig",
     __base__=_TrainingConfig,
-    **{name: key for name, key in keys_of(Settings).items() if name not in _ELSEWHERE},
+    **{name: key for name, key in values.keys_of(Settings).items() if name not in _ELSEWHERE},
 )
 
 
@@ -260,16 +250,16 @@ class EvaluationConfig(Section):
         minimum_dice: the least Dice coefficient that any pushed model of masks must have.
     """
 
-    tolerance: Fraction = 0.02
+    tolerance: values.Fraction = 0.02
     undecided: Literal["keep", "push"] = "keep"
     compare: Literal["labels", "annotations"] | None = None
-    annotation_tolerance: Nats = 0.01
-    new_signatures: Bool = False
-    minimum_accuracy: Fraction = 0.0
-    minimum_f1: Fraction = 0.0
-    minimum_r2: Fraction = 0.0
-    minimum_pair_accuracy: Fraction = 0.0
-    minimum_dice: Fraction = 0.0
+    annotation_tolerance: values.Nats = 0.01
+    new_signatures: values.Bool = False
+    minimum_accuracy: values.Fraction = 0.0
+    minimum_f1: values.Fraction = 0.0
+    minimum_r2: values.Fraction = 0.0
+    minimum_pair_accuracy: values.Fraction = 0.0
+    minimum_dice: values.Fraction = 0.0
 
 
 class DriftConfig(Section):
@@ -282,8 +272,8 @@ class DriftConfig(Section):
             summary and on the page, `keep` also keeps the served model, and `fail` ends the run before the training.
     """
 
-    jensen_shannon: Fraction = 0.1
-    infinity_norm: Fraction = 0.1
+    jensen_shannon: values.Fraction = 0.1
+    infinity_norm: values.Fraction = 0.1
     action: Literal["warn", "keep", "fail"] = "warn"
 
 
@@ -295,7 +285,7 @@ class ReportConfig(Section):
         fail_if: conditions on which the model is not pushed, such as `alpha<0.6`; see `crowdzoo report --fail-if`.
     """
 
-    page: Bool = True
+    page: values.Bool = True
     fail_if: tuple[str, ...] = ()
 
 
@@ -307,8 +297,8 @@ class OutputConfig(Section):
         serving: folder of pushed models, one subfolder a version; `<root>/serving` where not set.
     """
 
-    root: LocalPath
-    serving: LocalPath
+    root: values.LocalPath
+    serving: values.LocalPath
 
     @property
     def metadata(self) -> Path:
@@ -337,16 +327,8 @@ class OutputConfig(Section):
 
 
 # Beam's own names; Beam itself is slow to import, and a configuration is checked without it
-BEAM_RUNNERS = (
-    "DataflowRunner",
-    "DirectRunner",
-    "FlinkRunner",
-    "FnApiRunner",
-    "PortableRunner",
-    "PrismRunner",
-    "SparkRunner",
-    "SwitchingDirectRunner",
-)
+_RUNNERS = ("Dataflow", "Direct", "Flink", "FnApi", "Portable", "Prism", "Spark", "SwitchingDirect")
+BEAM_RUNNERS = tuple(f"{name}Runner" for name in _RUNNERS)
 
 
 LOCAL_RUNNER = "FnApiRunner"
@@ -368,7 +350,7 @@ class BeamConfig(Section):
 
     runner: str = Field(default=LOCAL_RUNNER, min_length=1)
     options: tuple[str, ...] = ()
-    components: tuple[str, ...] = BEAM_COMPONENTS
+    components: tuple[Literal[BEAM_COMPONENTS], ...] = BEAM_COMPONENTS  # type: ignore[valid-type]
     retries: int = Field(default=0, ge=0)
     timeout: float | None = Field(default=None, gt=0)
 
@@ -379,14 +361,6 @@ class BeamConfig(Section):
         again = {"retries": self.retries or None, "timeout": self.timeout}
         flags = [f"--crowdzoo_{name}={value:g}" for name, value in again.items() if value is not None]
         return [f"--runner={self.runner}", *self.options, *(flags if component == RETRYING_COMPONENT else [])]
-
-    @field_validator("components")
-    @classmethod
-    def _components(cls, components: tuple[str, ...]) -> tuple[str, ...]:
-        for component in components:
-            if component not in BEAM_COMPONENTS:
-                raise ValueError(unknown("component with Beam steps", component, BEAM_COMPONENTS))
-        return components
 
     @field_validator("runner")
     @classmethod

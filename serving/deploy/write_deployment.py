@@ -25,18 +25,13 @@ _PLACES = {
     "gs": r"gs://[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._~@%+=-]+)*/?",
     "s3": r"s3://[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._~@%+=-]+)*/?",
 }
-_TAKES = {
-    "compose": ("folder",), "kubernetes": ("folder", "pvc", "gs"), "kserve": ("pvc", "gs", "s3"),
-    "prometheus": ("folder", "pvc", "gs", "s3"),
-}  # fmt: skip
+_TAKES = {"compose": "folder", "kubernetes": "folder pvc gs", "kserve": "pvc gs s3", "prometheus": "folder pvc gs s3"}
 # Part of an address and of a line of TensorFlow Serving's configuration, and a name of Kubernetes, which adds to it
 _MODEL, _OBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,126}"), re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/:-]*?(:(?!latest\Z)\w[\w.-]{0,127}|@sha256:[0-9a-f]{64})")
 
-# TensorFlow -> the last release of TensorFlow Serving with that TensorFlow, as PyPI has its `tensorflow-serving-api`
-_RELEASES = {
-    "2.16": "2.16.1", "2.17": "2.17.1", "2.18": "2.18.1", "2.19": "2.19.1", "2.20": "2.20.0", "2.21": "2.21.0",
-}  # fmt: skip
+# The last release of TensorFlow Serving with each TensorFlow, as PyPI has its `tensorflow-serving-api`
+_RELEASES = ("2.16.1", "2.17.1", "2.18.1", "2.19.1", "2.20.0", "2.21.0")
 
 
 def write_deployment(
@@ -102,8 +97,8 @@ def _values(target: str, model: str, place: str, image: str) -> tuple[dict[str, 
             f"model {model}: {short_repr(place)} is no place: use a folder, pvc://CLAIM/FOLDER, gs://BUCKET/FOLDER or "
             "s3://BUCKET/FOLDER, of letters, digits and . _ - only."
         )
-    if kind not in _TAKES[target]:
-        known = ", ".join(scheme if scheme == "folder" else f"{scheme}://" for scheme in _TAKES[target])
+    if kind not in (places := _TAKES[target].split()):
+        known = ", ".join(scheme if scheme == "folder" else f"{scheme}://" for scheme in places)
         raise ConfigError(f"model {model}: {place} is not read by {target}; it reads {known}.")
     if target == "compose" and not complete_versions(source):
         raise ConfigError(
@@ -132,12 +127,13 @@ def image_for(version: str) -> str:
     match = re.match(r"(\d{1,4}\.\d{1,4})(\.|$)", version, re.ASCII)
     if match is None:
         raise ConfigError(f"TensorFlow {short_repr(version)}: is not a version such as 2.16.2.")
-    if match[1] not in _RELEASES:
+    release = next((release for release in _RELEASES if release.startswith(f"{match[1]}.")), None)
+    if release is None:
         raise ConfigError(
             f"no release of TensorFlow Serving is known here for TensorFlow {match[1]}: name an image that is not "
             "older than it."
         )
-    return f"tensorflow/serving:{_RELEASES[match[1]]}"
+    return f"tensorflow/serving:{release}"
 
 
 def tensorflow_of(version_folder: Path) -> str | None:

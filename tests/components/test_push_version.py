@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from crowdzoo.components import push_version as module
-from crowdzoo.components.push_version import copy_model, push_version
+from crowdzoo.components import serving_folder as module
+from crowdzoo.components.serving_folder import copy_model, push_version
 from crowdzoo.errors import PipelineError
 from crowdzoo.files.version_folders import complete_versions
 
@@ -36,7 +36,7 @@ def whole(version):
 # pushes two models in turn: the newest version is hardly ever the one that is pushed
 PUSHES = """
 import sys
-from crowdzoo.components.push_version import push_version
+from crowdzoo.components.serving_folder import push_version
 for number in range(int(sys.argv[4])):
     print(push_version(sys.argv[1 + number % 2], sys.argv[3]).name, flush=True)
 """
@@ -65,12 +65,10 @@ def test_processes_that_push_at_once_leave_only_whole_versions_of_one_model(tmp_
 def test_folders_of_killed_pushes_are_removed_by_the_next_but_not_those_in_use(tmp_path):
     model, serving = write_model(tmp_path / "a", "a"), tmp_path / "serving"
     serving.mkdir()
-    (serving / ".pushing" / "variables").mkdir(parents=True)
     code = """
 import os, shutil, signal, sys
-from crowdzoo.components.push_version import push_version
-def half(source, target):
-    os.mkdir(target)
+from crowdzoo.components.serving_folder import push_version
+def half(source, target, dirs_exist_ok):
     print(flush=True)
     signal.pause()
 shutil.copytree = half
@@ -80,7 +78,6 @@ push_version(*sys.argv[1:])
     try:
         busy.stdout.readline()
         (hidden,) = serving.iterdir()
-        assert (hidden / "model").is_dir(), ".pushing of an earlier release is gone already"
         first = push_version(model, serving)
         assert set(serving.iterdir()) == {hidden, first}
         busy.send_signal(signal.SIGKILL)
@@ -92,9 +89,13 @@ push_version(*sys.argv[1:])
     assert set(serving.iterdir()) == {first, second}
 
 
+def without_locks(descriptor, operation):
+    raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+
 def test_without_locks_a_version_is_never_replaced(tmp_path, monkeypatch):
     model, serving = write_model(tmp_path / "a", "a"), tmp_path / "serving"
-    monkeypatch.setattr(module, "_flock", lambda *_: False)
+    monkeypatch.setattr(module.fcntl, "flock", without_locks)
     monkeypatch.setattr(module.time, "time", lambda: 1000.0)
     rename, raced = Path.rename, []
 

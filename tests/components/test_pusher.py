@@ -3,7 +3,7 @@ import json
 import pytest
 from google.protobuf import json_format
 
-from crowdzoo.components import push_version
+from crowdzoo.components import serving_folder
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.pusher import PusherExecutor
 from crowdzoo.components.rollback import lift_veto, take_back
@@ -79,7 +79,7 @@ def test_a_push_that_is_interrupted_leaves_no_version_and_is_made_good_by_the_ne
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(push_version.Path, "rename", interrupted)
+        patch.setattr(serving_folder.Path, "rename", interrupted)
         with pytest.raises(KeyboardInterrupt):
             push(tmp_path, model)
     assert visible(tmp_path) == []

@@ -7,10 +7,9 @@ import pytest
 
 from crowdzoo.commands import main as cli
 from crowdzoo.components.lineage import read_origin, update_origin
-from crowdzoo.components.push_version import push_version
 from crowdzoo.components.registry import fetch_version, register_version
 from crowdzoo.components.rollback import take_back
-from crowdzoo.components.serving_folder import fingerprint
+from crowdzoo.components.serving_folder import fingerprint, push_version
 from crowdzoo.errors import ConfigError, DataError, ServingError
 from crowdzoo.files.version_folders import complete_versions
 

@@ -10,9 +10,8 @@ import sys
 import pytest
 
 from crowdzoo.components import rollback
-from crowdzoo.components.push_version import push_version
 from crowdzoo.components.rollback import describe_versions, lift_veto, take_back, veto_of, vetoes_of
-from crowdzoo.components.serving_folder import baseline_of, fingerprint
+from crowdzoo.components.serving_folder import baseline_of, fingerprint, push_version
 from crowdzoo.errors import DataError, ServingError
 from crowdzoo.files.version_folders import complete_versions
 

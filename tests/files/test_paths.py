@@ -20,8 +20,8 @@ def refusal(check, *args, **kwargs):
 @pytest.mark.parametrize("name", ["my results", "Köln", "50%", "a[1]", "~", "a\nb", "-", "x" * 255])
 def test_any_name_of_a_file_is_a_local_path(name):
     assert local_path(name) == Path.cwd() / name
-    assert check_output_file(name, "--out") == Path.cwd() / name
-    assert check_output_folder(f"a/{name}", "--out") == Path.cwd() / "a" / name
+    check_output_file(name, "--out")
+    check_output_folder(f"a/{name}", "--out")
     assert os.listdir() == []
 
 

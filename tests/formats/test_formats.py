@@ -69,6 +69,7 @@ WRITERS = {
     "crowdzoo.reading.tables.parquet": "annotations: under its key in the footer",
     "crowdzoo.reading.tables.row_checks": "a table",
     "crowdzoo.training.checkpoint": "checkpoint.json and each phase-*.npz; only the code that wrote them reads them",
+    "crowdzoo.components.crowd_aggregator": "a table, and the files of crowdzoo.aggregation.base",
     "crowdzoo.components.evaluator": "evaluation.json, an artifact that TFX makes again for other code",
     "crowdzoo.components.pusher": "blessing.json",
     "crowdzoo.components.lineage": "origin.json",

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from crowdzoo import Annotations
+from crowdzoo.aggregation import MajorityVote
 from crowdzoo.data.regions import MarkedImage, mask_of_pixels
 from crowdzoo.errors import DataError
 from crowdzoo.label_studio.client import Client
@@ -143,6 +145,21 @@ def test_a_polygon_goes_around_each_part_and_not_around_holes():
         [[10, 10], [10, 50], [40, 10], [40, 50]],
         [[50, 70], [50, 80], [55, 70], [55, 80]],
     ]
+
+
+@pytest.mark.parametrize(
+    ("control", "name", "value"),
+    [
+        ('<Rating name="c" toName="o" maxRating="5"/>', "4", {"rating": 4}),
+        ('<Number name="c" toName="o"/>', "2.5", {"number": 2.5}),
+        ('<Pairwise name="c" toName="o"/>', "left", {"selected": "left"}),
+    ],
+)
+def test_classes_are_shown_by_a_control_of_numbers_or_pairs(control, name, value):
+    (control,) = read_label_config(TEXT.format(control))
+    annotations = Annotations.from_arrays(task=["7", "7"], annotator=["a", "b"], label=[name, name])
+    [(_, [item], _)] = consensus_results(control, MajorityVote().fit(annotations))
+    assert item["value"] == value
 
 
 def test_a_consensus_that_cannot_be_shown_is_refused():

@@ -75,7 +75,10 @@ BROKEN = {
         X + "beam: {options: [direct_num_workers=2]}\n",
         ", beam.options: each must begin with --, like --name=value, got 'direct_num_workers=2'.",
     ),
-    "component without Beam": (X + "beam: {components: [Trainer]}\n", ", beam.components: unknown component with Beam"),
+    "component without Beam": (
+        X + "beam: {components: [Trainer]}\n",
+        ", beam.components.0: must be one of StatisticsGen, C",
+    ),
     "runner among the options": (X + "beam: {options: [--runner=FlinkRunner]}\n", ", beam.options: set beam.runner in"),
     "missing section": ("name: x\n", ", data: is missing."),
     "missing name": (DATA, ", name: is missing."),

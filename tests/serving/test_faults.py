@@ -9,7 +9,7 @@ import pytest
 # copies a model into a serving folder on a disk on which no file may have more bytes than this
 PUSH = """
 import resource, sys
-from crowdzoo.components.push_version import push_version
+from crowdzoo.components.serving_folder import push_version
 from crowdzoo.errors import PipelineError
 most = int(sys.argv[3])
 if most:

@@ -79,6 +79,11 @@ class ClassAggregating(Aggregating[Annotations, "Aggregation", Codes]):
             return [*rows, ("tasks of known class", f"{known:,}")]
         return rows + SCORING.rows_of_known(gold, result.posteriors)
 
+    def consensus(self, result: Aggregation, crowd: Annotations, tasks: Codes) -> Iterable[tuple[list[str], float]]:
+        """Names of classes, one for each task, with their probabilities."""
+        codes = result.labels[tasks]
+        return zip([[str(name)] for name in result.classes[codes]], result.posteriors[tasks, codes], strict=True)
+
 
 class ClassTraining(Training[Annotations, "Aggregation", Codes]):
     """Models are classifiers of instances of any kind."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.free_texts.scoring import SCORING
 from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
 from crowdzoo.kinds.reading import Reading
-from crowdzoo.kinds.scoring import Objects, Rows
+from crowdzoo.kinds.scoring import Codes, Objects, Rows
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold_texts
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
@@ -36,6 +37,10 @@ class TextAggregating(Aggregating[Annotations, "TextAggregation", Objects]):
         if gold is None:
             return rows
         return rows + replace(SCORING, normalize=result.normalize).rows_of_known(gold, result.texts)
+
+    def consensus(self, result: TextAggregation, crowd: Annotations, tasks: Codes) -> Iterable[tuple[str, float]]:
+        """Texts."""
+        return zip(map(str, result.texts[tasks]), result.confidence[tasks], strict=True)
 
 
 def _page() -> type[TextPage]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
 from crowdzoo.kinds.ratings.scoring import SCORING
 from crowdzoo.kinds.reading import Reading
-from crowdzoo.kinds.scoring import Floats, Rows
+from crowdzoo.kinds.scoring import Codes, Floats, Rows
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
@@ -39,6 +40,12 @@ class RatingAggregating(Aggregating[Annotations, "RatingAggregation", Floats]):
         if result.biases is not None:
             rows.append(("annotators' biases", _span(result.biases)))
         return rows if gold is None else rows + SCORING.rows_of_known(gold, result.estimates)
+
+    def consensus(self, result: RatingAggregation, crowd: Annotations, tasks: Codes) -> Iterable[tuple[float, float]]:
+        """Estimates; those are sure whose standard errors are small next to the spread of the estimates."""
+        estimates = result.estimates[tasks]
+        spread = max(estimates.std(), 1e-9) if len(tasks) else 1.0
+        return zip(estimates.tolist(), 1 - result.standard_errors[tasks] / spread, strict=True)
 
 
 class RatingTraining(Training[Annotations, "RatingAggregation", Floats]):

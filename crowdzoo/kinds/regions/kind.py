@@ -32,12 +32,19 @@ if TYPE_CHECKING:
     from crowdzoo.kinds.regions.page import RegionPage
     from crowdzoo.kinds.regions.questions import RegionQuestions
     from crowdzoo.kinds.regions.records import RegionRecords
+    from crowdzoo.kinds.scoring import Codes
     from crowdzoo.training.crowd_model import CrowdModel
     from crowdzoo.training.pair_rows import Examples
 
 
 class RegionAggregating(Aggregating[Annotations, "RegionAggregation", Objects]):
     """Results have regions for each image."""
+
+    def consensus(
+        self, result: RegionAggregation, crowd: Annotations, tasks: Codes
+    ) -> Iterable[tuple[MarkedImage, float]]:
+        """Marked images."""
+        return ((result.marked[task], result.confidence[task]) for task in tasks.tolist())
 
     def rows(self, result: RegionAggregation, crowd: Annotations, gold: Objects | None, used_gold: bool) -> Rows:
         """Regions, confidence, and how regions compare with gold."""

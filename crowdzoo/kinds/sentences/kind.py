@@ -21,10 +21,10 @@ from crowdzoo.data.retokenized import retokenized
 from crowdzoo.data.tags import READ_AS, spans_of
 from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.files.writing import csv_cell
-from crowdzoo.kinds.aggregating import Aggregating
+from crowdzoo.kinds.aggregating import Aggregating, DrawnText
 from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
 from crowdzoo.kinds.reading import Reading
-from crowdzoo.kinds.scoring import Rows
+from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.kinds.sentences.scoring import DRAWN_F1, SCORING, TAGS_F1, Tags, span_rows
 from crowdzoo.kinds.training import Encoder, Inputs, Targets, TrainedModel, Training, TrainingSet
 from crowdzoo.quality.span_scores import drawn_scores, span_scores
@@ -99,6 +99,23 @@ class SpanAggregating(Aggregating[CrowdSequences, "SequenceAggregation", Tags]):
     def rows(self, result: SequenceAggregation, crowd: CrowdSequences, gold: Tags | None, used_gold: bool) -> Rows:
         """F1 of spans."""
         return [] if gold is None else _span_rows("", crowd, gold, result.tags(), result.drawn(crowd))
+
+    def answer_counts(self, result: SequenceAggregation) -> Codes:
+        """Annotators of each sentence, [N]."""
+        return result.annotators_per_task
+
+    def consensus(
+        self, result: SequenceAggregation, crowd: CrowdSequences, tasks: Codes
+    ) -> Iterable[tuple[list[DrawnText], float]]:
+        """Spans in characters, with the mean probability of the sentence's tags."""
+        drawn, sure = result.drawn(crowd), result.posteriors[np.arange(len(result.labels)), result.labels]
+        texts = cast(Sequence[str], crowd.texts)
+        for task in tasks.tolist():
+            edges, text, spans = crowd.edges(task), texts[task], []
+            for span in drawn[task]:
+                start, end = edges[span.start][0], edges[span.end - 1][1]
+                spans.append(DrawnText(span.label, {"start": start, "end": end, "text": text[start:end]}))
+            yield spans, sure[result.starts[task] : result.starts[task + 1]].mean()
 
     def write(
         self, result: SequenceAggregation, crowd: CrowdSequences, path: Path, file_format: str = "parquet"

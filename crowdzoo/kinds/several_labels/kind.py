@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +113,14 @@ class LabelAggregating(Aggregating[Annotations, "MultiLabelAggregation", LabelGo
         if gold:
             rows.append(("tasks with gold", f"{(next(iter(gold.values())) >= 0).sum():,}"))
         return [*rows, ("no label", f"{(~result.chosen.any(axis=1)).sum():,} tasks")]
+
+    def consensus(
+        self, result: MultiLabelAggregation, crowd: Annotations, tasks: Codes
+    ) -> Iterable[tuple[list[str], float]]:
+        """Names of the labels of each task, with the probability of the least sure one."""
+        sure = np.maximum(result.probabilities, 1 - result.probabilities).min(axis=1, initial=1)
+        names = result.label_sets
+        return (([str(name) for name in names[task]], sure[task]) for task in tasks.tolist())
 
 
 def _page() -> type[LabelPage]:
