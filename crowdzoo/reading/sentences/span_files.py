@@ -22,7 +22,7 @@ from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_text
 from crowdzoo.reading.sentences.span_sentences import LineError, Sentence, aligned, check_keys, is_token
 from crowdzoo.reading.sentences.text_lines import ExportLines, TextFile, integers_if_all, sorted_names
-from crowdzoo.reading.tables.row_checks import rejects_file
+from crowdzoo.reading.tables.rejects import rejects_file
 
 _KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
 _HEAD = ("tasks", "annotators", "classes")
