@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -121,6 +122,16 @@ class Prediction:
             sys.stdout.write(text)
         else:
             write_numbers(path, text)
+
+
+def loaded(path: str) -> Callable[[], Any]:
+    """A function that imports a class when it is called; `path` is `module:class`."""
+    return partial(resolve_name, path)
+
+
+def made(path: str) -> Callable[[], Any]:
+    """As `loaded`, but the function gives an instance of the class."""
+    return lambda: resolve_name(path)()
 
 
 @dataclass(frozen=True, eq=False)

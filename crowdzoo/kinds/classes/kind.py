@@ -14,7 +14,7 @@ from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.classes.scoring import SCORING
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, Kind, KindOptions, Prediction
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, Kind, KindOptions, Prediction, loaded, made
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.kinds.training import Training
@@ -25,10 +25,6 @@ from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
-    from crowdzoo.kinds.classes.measure import ClassMeasure
-    from crowdzoo.kinds.classes.page import ClassPage
-    from crowdzoo.kinds.classes.questions import ClassQuestions
-    from crowdzoo.kinds.classes.records import ClassRecords
 
 
 class ClassReading(Reading[Annotations, Codes]):
@@ -105,30 +101,6 @@ class ClassPrediction(Prediction):
         ]
 
 
-def _page() -> type[ClassPage]:
-    from crowdzoo.kinds.classes.page import ClassPage
-
-    return ClassPage
-
-
-def _measure() -> type[ClassMeasure]:
-    from crowdzoo.kinds.classes.measure import ClassMeasure
-
-    return ClassMeasure
-
-
-def _questions() -> ClassQuestions:
-    from crowdzoo.kinds.classes.questions import ClassQuestions
-
-    return ClassQuestions()
-
-
-def _records() -> ClassRecords:
-    from crowdzoo.kinds.classes.records import ClassRecords
-
-    return ClassRecords()
-
-
 READING = ClassReading(CLASSIFICATION, "annotations")
 AGGREGATING = ClassAggregating(CLASSIFICATION, "robust", "one-coin")
 CLASSES = Kind(
@@ -139,8 +111,8 @@ CLASSES = Kind(
     scoring=SCORING,
     training=ClassTraining(CLASSIFICATION, READING, AGGREGATING, SCORING),
     prediction=ClassPrediction("class", ("task", "class", "probability")),
-    load_page=_page,
-    load_measure=_measure,
-    load_questions=_questions,
-    load_records=_records,
+    load_page=loaded("crowdzoo.kinds.classes.page:ClassPage"),
+    load_measure=loaded("crowdzoo.kinds.classes.measure:ClassMeasure"),
+    load_questions=made("crowdzoo.kinds.classes.questions:ClassQuestions"),
+    load_records=made("crowdzoo.kinds.classes.records:ClassRecords"),
 )

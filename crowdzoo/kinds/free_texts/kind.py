@@ -10,7 +10,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import FREE_TEXT
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.free_texts.scoring import SCORING
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction, loaded, made
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Objects, Rows
 from crowdzoo.kinds.training import Training
@@ -20,9 +20,6 @@ from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
-    from crowdzoo.kinds.free_texts.measure import TextMeasure
-    from crowdzoo.kinds.free_texts.page import TextPage
-    from crowdzoo.kinds.free_texts.questions import TextQuestions
 
 OF_TEXTS = "is for --kind free-text; leave it out."
 
@@ -36,24 +33,6 @@ class TextAggregating(Aggregating[Annotations, "TextAggregation", Objects]):
         if gold is None:
             return rows
         return rows + replace(SCORING, normalize=result.normalize).rows_of_known(gold, result.texts)
-
-
-def _page() -> type[TextPage]:
-    from crowdzoo.kinds.free_texts.page import TextPage
-
-    return TextPage
-
-
-def _measure() -> type[TextMeasure]:
-    from crowdzoo.kinds.free_texts.measure import TextMeasure
-
-    return TextMeasure
-
-
-def _questions() -> TextQuestions:
-    from crowdzoo.kinds.free_texts.questions import TextQuestions
-
-    return TextQuestions()
 
 
 # Gold is true texts, [N], empty where they are unknown
@@ -92,7 +71,7 @@ FREE_TEXTS = Kind(
     scoring=SCORING,
     training=Training(FREE_TEXT, READING, AGGREGATING, SCORING),
     prediction=Prediction("text", ("task", "text")),
-    load_page=_page,
-    load_measure=_measure,
-    load_questions=_questions,
+    load_page=loaded("crowdzoo.kinds.free_texts.page:TextPage"),
+    load_measure=loaded("crowdzoo.kinds.free_texts.measure:TextMeasure"),
+    load_questions=made("crowdzoo.kinds.free_texts.questions:TextQuestions"),
 )

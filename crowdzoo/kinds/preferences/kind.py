@@ -13,7 +13,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.errors import DataError
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Prediction
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Prediction, loaded, made
 from crowdzoo.kinds.preferences.scoring import ORDER_SCORING, SCORING
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Floats, Rows
@@ -27,9 +27,6 @@ from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
-    from crowdzoo.kinds.preferences.measure import PreferenceMeasure
-    from crowdzoo.kinds.preferences.page import PreferencePage
-    from crowdzoo.kinds.preferences.records import PreferenceRecords
     from crowdzoo.training.crowd_model import CrowdModel
 
 
@@ -140,24 +137,6 @@ class PreferenceTraining(Training[Annotations, "PreferenceAggregation", Floats])
         return rows
 
 
-def _page() -> type[PreferencePage]:
-    from crowdzoo.kinds.preferences.page import PreferencePage
-
-    return PreferencePage
-
-
-def _measure() -> type[PreferenceMeasure]:
-    from crowdzoo.kinds.preferences.measure import PreferenceMeasure
-
-    return PreferenceMeasure
-
-
-def _records() -> PreferenceRecords:
-    from crowdzoo.kinds.preferences.records import PreferenceRecords
-
-    return PreferenceRecords()
-
-
 # Gold is true scores, or ranks from the worst, [N], NaN where they are unknown
 READING = PreferenceReading(PREFERENCE, "preferences", read_gold_ratings)
 AGGREGATING = PreferenceAggregating(PREFERENCE, "annotator-bradley-terry")
@@ -179,7 +158,7 @@ PREFERENCES = Kind(
     scoring=SCORING,
     training=PreferenceTraining(PREFERENCE, READING, AGGREGATING, SCORING),
     prediction=Prediction("score", ("task", "score")),
-    load_page=_page,
-    load_measure=_measure,
-    load_records=_records,
+    load_page=loaded("crowdzoo.kinds.preferences.page:PreferencePage"),
+    load_measure=loaded("crowdzoo.kinds.preferences.measure:PreferenceMeasure"),
+    load_records=made("crowdzoo.kinds.preferences.records:PreferenceRecords"),
 )
