@@ -91,7 +91,7 @@ class Collector:
         self.rules = rules
         self.reject = reject
         self.has_pairs = source.label_kind.has_pairs
-        self.sides = ("left", "right") if self.has_pairs else ("task",)  # columns of tasks
+        self.sides = source.label_kind.sides
         named = [column for column in VOCABULARIES if column in source.required]
         if source.label_kind.has_numbers:
             named.remove("label")

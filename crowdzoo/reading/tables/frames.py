@@ -72,7 +72,8 @@ def array_source(columns: Mapping[str, Any], kind: str, passed: Container[str], 
     arrays: dict[str, pa.Array] = {}
     objects: dict[str, np.ndarray] = {}
     images: dict[str, MarkedImage] = {}
-    if label_kind(kind).has_pairs:
+    labels = label_kind(kind)
+    if labels.has_pairs:
         columns, names = _with_shared_ids(columns, "left" in passed)
         objects |= {} if names is None else dict.fromkeys(SIDES, names)
     for column, values in columns.items():
@@ -80,14 +81,13 @@ def array_source(columns: Mapping[str, Any], kind: str, passed: Container[str], 
             continue
         if isinstance(values, (pa.Array, pa.ChunkedArray)):
             arrays[column] = plain_array(values, column, column, name)
-        elif column in NAMES and (column != "label" or not label_kind(kind).has_numbers):
-            if column == "label" and label_kind(kind).has_regions:
+        elif column in NAMES and (column != "label" or not labels.has_numbers):
+            if column == "label" and labels.has_regions:
                 images |= {label.text: label for label in values if isinstance(label, MarkedImage)}
                 values = [label.text if isinstance(label, MarkedImage) else label for label in values]
-            ids, names = _ids(values, column, column in passed)
-            arrays[column] = _checked_text(ids, column, name)
-            if names is not None:
-                objects[column] = names
+            values, names = _ids(values, column, column in passed)
+            arrays[column] = _checked_text(values, column, name)
+            objects |= {} if names is None else {column: names}
         else:
             arrays[column] = _checked_text(_numbers(values, column), column, name)
     lengths = {column: len(values) for column, values in arrays.items()}
@@ -180,12 +180,6 @@ def _table(frame: Any) -> pa.Table:
         return frame.to_arrow()
     if hasattr(frame, "__arrow_c_stream__") and int(pa.__version__.split(".")[0]) >= 14:
         return pa.table(frame)
-    if hasattr(frame, "__dataframe__"):
-        try:
-            from pyarrow.interchange import from_dataframe
-        except ImportError as error:  # before pyarrow 11
-            raise DataError("this kind of frame needs pyarrow 11 or later; pass on its to_arrow().") from error
-        return from_dataframe(frame)
     raise DataError(f"{type(frame).__name__} is not a frame. Pass pandas, polars, Arrow or a dictionary of columns.")
 
 

@@ -125,9 +125,8 @@ class Source:
         self.layout = layout or Layout()
         if self.layout.wide and (self.label_kind.has_positions or self.label_kind.has_pairs):
             raise ConfigError(f"{Setting('wide')} belongs to kinds classification and regression, got kind '{kind}'")
-        self.required: tuple[str, ...] = (*REQUIRED, "position") if self.label_kind.has_positions else REQUIRED
-        if self.label_kind.has_pairs:
-            self.required = ("left", "right", "annotator", "label")
+        positions = ("position",) if self.label_kind.has_positions else ()
+        self.required: tuple[str, ...] = (*self.label_kind.sides, "annotator", "label", *positions)
         self.path: Path | None = None
         self.found: dict[str, str] = {}
         self.guessed: dict[str, str] = {}
