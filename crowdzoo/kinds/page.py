@@ -15,17 +15,7 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page_parts import (
-    Columns,
-    Details,
-    Figures,
-    Numbers,
-    PageTable,
-    PageWarning,
-    as_lists,
-    percent,
-    warning,
-)
+from crowdzoo.kinds.page_parts import Columns, Details, Figures, Numbers, PageTable, PageWarning, as_lists, warning
 from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
@@ -250,7 +240,7 @@ class KindPage(ABC):
         if self.by_alpha and (self.alpha is None or not parts.above_chance(self.alpha)):
             warnings.append(warning("by-chance" if self.alpha else "all-equal", True))
         if (alone := overall["tasks_with_one"] / self.labelled) > 0.5:
-            warnings.append(warning("one-annotation", True, share=percent(alone)))
+            warnings.append(warning("one-annotation", True, share=parts.percent(alone)))
         return warnings
 
     def of_reading(self) -> list[PageWarning]:
@@ -259,7 +249,7 @@ class KindPage(ABC):
         if left_out := overall["rows_left_out"]:
             share = left_out / (left_out + overall["annotations"])
             rows = f"{left_out:,} {'row of the file was' if left_out == 1 else 'rows of the file were'}"
-            warnings.append(warning("rows", share >= parts.MANY, rows=rows, share=percent(share)))
+            warnings.append(warning("rows", share >= parts.MANY, rows=rows, share=parts.percent(share)))
         if not self.aggregation.converged:
             warnings.append(warning("no-convergence", True, self.aggregation.method))
         return warnings

@@ -27,6 +27,9 @@ HASTY = 0.25  # of the median time of the annotators, below which the time of on
 MANY = 0.1  # share of all annotations from which a note on those who made them is serious
 # From where data are reliable, and conclusions tentative: Krippendorff, Content Analysis, 2004
 RELIABLE, TENTATIVE = 0.8, 2 / 3
+MOST_PAIRS = 100
+UNCLEAR = 0.75  # agreement of a pair of classes below which their definition is called unclear
+MUCH = 0.1  # share of all disagreement from which a pair of classes is warned of
 
 
 @dataclass(frozen=True)
@@ -340,6 +343,37 @@ def first_names(names: Sequence[object], most: int = MOST_NAMED) -> str:
     return ", ".join(map(str, names[:most])) + rest
 
 
+def confused_pairs(counts: NDArray[np.float64], names: list[str], nothing: bool = False) -> Columns:
+    """Pairs of classes that are confused, the largest share of the disagreement first.
+
+    Args:
+        counts: how often two classes meet in a task, [K, K].
+        names: of the classes, [K].
+        nothing: whether the last class is that nothing was said: nobody counts where two say nothing.
+
+    Returns:
+        Columns `first`, `second`, `agreement` of the two, `disagreement`, their share of all of it, and `pairs`.
+    """
+    total, size = counts.sum() - np.trace(counts), len(counts)
+    first, second = np.triu_indices(size, 1)
+    between = 2 * counts[first, second]
+    order = np.argsort(-between, kind="stable")[:MOST_PAIRS]
+    order = order[between[order] > 0]
+    first, second, between = first[order], second[order], between[order]
+    both = counts[first, first] + counts[second, second]
+    if nothing:
+        both = np.where(second == size - 1, counts[first, : size - 1].sum(axis=1), both)
+    figures = {"agreement": both / (both + between), "disagreement": between / total, "pairs": between}
+    columns = {name: np.round(values, DIGITS).tolist() for name, values in figures.items()}
+    return {"first": [names[code] for code in first], "second": [names[code] for code in second], **columns}
+
+
+def rows_confused(pairs: Columns) -> list[tuple[str, str, float, float]]:
+    """Pairs whose definition may be unclear: first, second, agreement, and share of all disagreement."""
+    rows = zip(*(pairs[key] for key in ("first", "second", "agreement", "disagreement")), strict=True)
+    return [row for row in rows if row[2] < UNCLEAR and row[3] >= MUCH]
+
+
 def percent(share: float) -> str:
     """A share as the page writes it."""
     if 0 < share < 0.0005:
@@ -405,12 +439,6 @@ def median_seconds(annotations: Annotations) -> NDArray[np.float64] | None:
         gaps, annotators = gaps[same], annotators[order][1:][same]
     else:
         return None
-    order = np.lexsort((gaps, annotators))
-    gaps, annotators = gaps[order], annotators[order]
-    counts = np.bincount(annotators, minlength=annotations.num_annotators)
-    starts = np.cumsum(counts) - counts
-    medians = np.full(annotations.num_annotators, np.nan)
-    several = counts >= 2
-    lower, upper = starts + (counts - 1) // 2, starts + counts // 2
-    medians[several] = (gaps[lower[several]] + gaps[upper[several]]) / 2
-    return medians
+    gaps = gaps[np.argsort(annotators, kind="stable")]
+    ends = np.cumsum(np.bincount(annotators, minlength=annotations.num_annotators))
+    return np.array([np.median(part) if len(part) > 1 else np.nan for part in np.split(gaps, ends)[:-1]])

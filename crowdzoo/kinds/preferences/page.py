@@ -10,18 +10,9 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
+from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance, interval, scale_of
-from crowdzoo.kinds.page_parts import (
-    DIGITS,
-    Details,
-    PageTable,
-    PageWarning,
-    alpha_sentence,
-    as_lists,
-    percent,
-    read_columns,
-    rows_of,
-)
+from crowdzoo.kinds.page_parts import DIGITS, Details, PageTable, PageWarning, as_lists, percent, rows_of
 from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_order, of_sides
 from crowdzoo.quality import circular_triads, order_of_others
@@ -49,7 +40,7 @@ class PreferencePage(KindPage):
     """
 
     kind, labels, subject = "preference", PREFERENCE, "preferences"
-    own_columns = read_columns(__package__)
+    own_columns = parts.read_columns(__package__)
     metrics = ("nominal", "ordinal", "interval")
     not_metric = "answers to a pair are not quantities; give nominal, ordinal or interval."
     own_values = (
@@ -300,7 +291,8 @@ class PreferencePage(KindPage):
         """See `KindPage.first`."""
         agreement = self.overall["agreement"]
         if self.alpha is not None:
-            return alpha_sentence(self.alpha, f"Two annotators of a pair agree in {percent(agreement)} of cases; ")
+            start = f"Two annotators of a pair agree in {percent(agreement)} of cases; "
+            return parts.alpha_sentence(self.alpha, start)
         if agreement is not None:
             return "Agreement beyond chance cannot be measured, because all call the tasks of a pair equal."
         return "Agreement on a pair cannot be measured, because no two annotators judged the same pair."

@@ -65,12 +65,10 @@ def read_annotator_table(path: str | Path, annotators: np.ndarray, layout: Layou
     rows = [place[str(name)] for name in annotators.tolist()]
     sources = costs = None
     if "source" in table.columns:
-        source_words = np.array(
-            [str(source).strip().lower() for source in table.names("source").tolist()], dtype=object
-        )
-        wrong = [row for row, source in enumerate(source_words.tolist()) if source not in SOURCES]
+        words = [source.strip().lower() for source in table.names("source").tolist()]
+        wrong = [row for row, source in enumerate(words) if source not in SOURCES]
         complain(wrong, "source", table.names("source"), "is not one of model, person.")
-        sources = source_words[rows]
+        sources = np.array(words, object)[rows]
     if "cost" in table.columns:
         cost_texts = table.names("cost")
         numbers = table.numbers("cost", cost_texts, "annotators")

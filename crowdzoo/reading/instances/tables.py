@@ -25,7 +25,7 @@ from crowdzoo.reading.instances.table import (
     read_table,
     shown_names,
 )
-from crowdzoo.reading.instances.vectors import decoded, is_number, is_text, numbers_in, vector_reader
+from crowdzoo.reading.instances.vectors import decoded, is_list, is_number, is_text, numbers_in, vector_reader
 from crowdzoo.reading.tables.layout import Layout
 
 # A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
@@ -43,7 +43,7 @@ def tables(inputs: Mapping[str, str] | None = None) -> InstanceReader:
     Args:
         inputs: column -> one of INPUT_TYPES, for columns whose type is not to be found out.
     """
-    return dataclasses.replace(READER, values=functools.partial(_values, inputs=inputs or {}))
+    return dataclasses.replace(READER, values=lambda table: (table_columns(table, inputs), None))
 
 
 def served_tables(
@@ -60,12 +60,10 @@ def served_tables(
     """
     if "instances" in inputs:
         return None
-    scalars = {True: NUMBER, False: CATEGORY}
-    types = {
-        name: scalars[dtype.startswith("float")] if rank == 1 else VECTOR for name, (dtype, rank) in inputs.items()
-    }
-    declared_kinds = {served_name(name): kind for name, kind in (declared or {}).items()}
-    return typed_tables({name: declared_kinds.get(name, kind) for name, kind in types.items()})
+    types = {served_name(name): kind for name, kind in (declared or {}).items()}
+    for name, (dtype, rank) in inputs.items():
+        types.setdefault(name, VECTOR if rank > 1 else NUMBER if dtype.startswith("float") else CATEGORY)
+    return typed_tables({name: types[name] for name in inputs})
 
 
 def typed_tables(types: Mapping[str, str]) -> InstanceReader:
@@ -188,10 +186,6 @@ def input_type(name: str, values: np.ndarray, inputs: Mapping[str, str]) -> str:
     return declared.get(served_name(name), TEXT if name == TEXT else CATEGORY)
 
 
-def _values(table: Table, inputs: Mapping[str, str]) -> tuple[dict[str, np.ndarray], None]:
-    return table_columns(table, inputs), None
-
-
 def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> bool:
     """A column is of text, or has missing values, in the first rows; but for texts alone, and lists of features."""
     names = set(header) - set(BESIDE)
@@ -226,7 +220,7 @@ def _found_type(table: Table, name: str) -> str:
     kind = decoded(table.columns[name]).type
     if is_number(kind):
         return NUMBER
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_list(kind):
         return VECTOR
     if not is_text(kind):
         raise DataError(_other_type(table.name, name, kind))
@@ -247,10 +241,8 @@ def _typed(table: Table, columns: Mapping[str, tuple[str, str]]) -> dict[str, An
         for name, (own, kind) in columns.items()
         if kind != IMAGE
     }
-    values = images | (
-        table.values(lambda part: {name: read(part) for name, read in readers.items()}) if readers else {}
-    )
-    return {name: values[name] for name in columns}
+    others = table.values(lambda part: {name: read(part) for name, read in readers.items()}) if readers else {}
+    return {name: images[name] if name in images else others[name] for name in columns}
 
 
 def _is_empty(values: Any) -> bool:
@@ -376,6 +368,6 @@ READER = InstanceReader(
     TABLES.bases,
     looks_like=_looks_like,
     check_header=_check_header,
-    values=functools.partial(_values, inputs={}),
+    values=lambda table: (table_columns(table), None),
     as_text=True,
 )

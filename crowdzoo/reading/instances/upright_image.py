@@ -114,10 +114,8 @@ def _upright(image: Any, content: bytes, name: str, whole: bool) -> UprightImage
     if changes:
         upright = _colours(ImageOps.exif_transpose(image) if _orientation(image) > 1 else image)
         stream = io.BytesIO()
-        if jpeg:
-            upright.save(stream, "JPEG", quality=_QUALITY, subsampling=0)
-        else:
-            upright.save(stream, "PNG")
+        options = {"format": "JPEG", "quality": _QUALITY, "subsampling": 0} if jpeg else {"format": "PNG"}
+        upright.save(stream, **options)
         content, size = stream.getvalue(), upright.size
     elif whole:
         if jpeg:

@@ -12,8 +12,6 @@ from crowdzoo.data.numbers import parse_numbers
 from crowdzoo.errors import SHOWN, BadRow, DataError, Setting, did_you_mean
 from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, shown_names
 
-__all__ = ["VECTORS"]
-
 
 def _check_columns(name: str, header: Sequence[str]) -> None:
     if "task" not in header:
@@ -30,8 +28,7 @@ def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """Vectors float32 [N, D], and the names of their columns; None for a list column."""
     names = [name for name in table.columns if name not in BESIDE]
     listed = table.columns.get("features")
-    in_lists = listed is not None and not (pa.types.is_integer(listed.type) or pa.types.is_floating(listed.type))
-    if in_lists:
+    if listed is not None and not (pa.types.is_integer(listed.type) or pa.types.is_floating(listed.type)):
         return table.values(vector_reader(table, "features")), None
 
     def matrix(part: Table) -> np.ndarray:
@@ -49,8 +46,7 @@ def vector_reader(table: Table, name: str) -> Callable[[Table], np.ndarray]:
         DataError: the column is not one of lists of numbers, or most are empty.
     """
     kind = table.columns[name].type
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    if not is_list or not is_number(kind.value_type):
+    if not is_list(kind) or not is_number(kind.value_type):
         raise DataError(f"{table.name}: column {name!r} holds {kind}; lists of numbers are wanted there.")
     counts: Counter[int] = Counter()
     for part in table.parts():
@@ -126,6 +122,11 @@ def is_number(kind: pa.DataType) -> bool:
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
 
 
+def is_list(kind: pa.DataType) -> bool:
+    """Whether it is one of lists."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether it is one of strings."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
@@ -145,9 +146,4 @@ def _floats(column: pa.Array) -> np.ndarray:
         return numbers_in(column).astype(np.float32)
 
 
-READER = InstanceReader(
-    VECTORS.name,
-    VECTORS.bases,
-    check_header=_check_columns,
-    values=_features,
-)
+READER = InstanceReader(VECTORS.name, VECTORS.bases, check_header=_check_columns, values=_features)

@@ -249,11 +249,8 @@ class _Conll:
             if is_header:
                 continue
             if len(cells) != width:
-                values = f"{len(cells)} value{'s' * (len(cells) != 1)}"
-                reason = (
-                    f"has {values} where line {first_line} has {width}. Each token has a tag or {MISSING} a column."
-                )
-                self.file.note(number, None, shorten(line), reason)
+                reason = f"has {len(cells)} value{'s' * (len(cells) != 1)} where line {first_line} has {width}."
+                self.file.note(number, None, shorten(line), f"{reason} Each token has a tag or {MISSING} a column.")
                 broken = True
             elif not cells[0].strip(" "):
                 self.file.note(number, "token", "", "is not a token. Fill it in, or remove the line.")
@@ -336,9 +333,8 @@ class _Conll:
         if self.given is not None and tag not in self.given:
             names = ", ".join(map(repr, self.given))
             same = [name for name in self.given if name.lower() == tag.lower()]
-            return (
-                f"is not one of the classes [{names}].{did_you_mean(tag.upper() if same else tag, same or self.given)}"
-            )
+            hint = did_you_mean(tag.upper() if same else tag, same or self.given)
+            return f"is not one of the classes [{names}].{hint}"
         reason = tag_problem(tag, self.scheme)
         if reason and not self.header and not self.tokens[1:]:
             reason += " If the line names the columns, remove it; read_conll in Python has the argument header for it."
@@ -368,9 +364,8 @@ def _sequences(known: _Conll | None, *readers: _Conll) -> CrowdSequences:
     types = {tag[2:] for file in files for tag in file.vocabulary if tag != OUTSIDE}
     tag_set = TagSet(files[0].given or allowed_tags(types, scheme), scheme)
     names = [name for reader in readers for name in np.asarray(reader.names).tolist()]
-    answers = [
-        (task, place + who, codes) for place, file in enumerate(readers) for task, who, codes in file.coded(tag_set)
-    ]
+    coded = ((place, *answer) for place, file in enumerate(readers) for answer in file.coded(tag_set))
+    answers = [(task, place + who, codes) for place, task, who, codes in coded]
     annotators = names_array(names, "annotators") if names else np.empty(0, np.int64)
     crowd = sentence_annotations(answers, np.arange(len(tokens)), annotators, tag_set.classes)
     truth = {} if known is None else {task: codes for task, _, codes in known.coded(tag_set)}
