@@ -89,10 +89,7 @@ class Measure(ABC, Generic[Crowd, Result]):
         """Gold as an array with one value per task."""
         values = np.asarray(gold)
         index: Any = getattr(gold, "index", None)
-        if hasattr(gold, "reindex") and index.tolist() not in (
-            self.annotations.tasks.tolist(),
-            [*range(len(values))],
-        ):
+        if hasattr(gold, "reindex") and index.tolist() not in (self.annotations.tasks.tolist(), [*range(len(values))]):
             raise DataError(
                 "compare: gold is a Series whose index is neither annotations.tasks nor 0, 1, 2, …. Write "
                 "gold.reindex(annotations.tasks), or gold.to_numpy() where its rows are in the right order."

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
@@ -16,6 +15,7 @@ from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.page_parts import Columns, Details, Figures, Numbers, PageTable, PageWarning, as_lists, warning
+from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
@@ -39,7 +39,7 @@ class PageSettings:
     seed: int = 0
     on_sample: Callable[[], None] | None = None
     predictions: Predictions | None = None
-    gold: NDArray[np.int64] | None = None
+    gold: Codes | None = None
     models: Sequence[object] | None = None
     epsilon: float = 0.2
     curve: int = 5
@@ -166,7 +166,7 @@ class KindPage(ABC):
 
     # === What kinds have in common ===
 
-    def count(self, sizes: NDArray[np.int64], **figures: Any) -> None:
+    def count(self, sizes: Codes, **figures: Any) -> None:
         """Adds counts to `overall`: `sizes` are the annotations of each task."""
         self.overall |= {
             "annotations": int(sizes.sum()),
@@ -180,12 +180,7 @@ class KindPage(ABC):
         }
 
     def of_annotators(
-        self,
-        counts: NDArray[np.int64],
-        shared: NDArray[np.int64],
-        marks: dict[str, NDArray[np.bool_]],
-        linked: NDArray[np.int64] | None = None,
-        **columns: Any,
+        self, counts: Codes, shared: Codes, marks: dict[str, Flags], linked: Codes | None = None, **columns: Any
     ) -> Columns:
         """Values of the table of annotators.
 
@@ -316,12 +311,8 @@ class KindPage(ABC):
 
 
 def below_and_at_chance(
-    value: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    enough: NDArray[np.bool_],
-    chance: float = 0.0,
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    value: Floats, low: Floats, high: Floats, enough: Flags, chance: float = 0.0
+) -> tuple[Flags, Flags]:
     """Who agrees with others less than by chance, and who as by chance and clearly less than the crowd, bool [R] each.
 
     Args:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.wilson import wilson
 
@@ -272,10 +273,7 @@ def shares_of_flags(annotators: Columns) -> dict[str, float | None]:
     theirs = sum(
         count for count, notes in zip(counts, annotators["notes"], strict=True) if not doubted.isdisjoint(notes)
     )
-    return {
-        "noted_annotators": float(sum(serious_notes(annotators))),
-        "noted_share": theirs / total if total else None,
-    }
+    return {"noted_annotators": float(sum(serious_notes(annotators))), "noted_share": theirs / total if total else None}
 
 
 def serious_notes(annotators: Columns) -> list[bool]:
@@ -343,7 +341,7 @@ def first_names(names: Sequence[object], most: int = MOST_NAMED) -> str:
     return ", ".join(map(str, names[:most])) + rest
 
 
-def confused_pairs(counts: NDArray[np.float64], names: list[str], nothing: bool = False) -> Columns:
+def confused_pairs(counts: Floats, names: list[str], nothing: bool = False) -> Columns:
     """Pairs of classes that are confused, the largest share of the disagreement first.
 
     Args:
@@ -381,7 +379,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.{1 if 0 < share < 0.0995 else 0}f} %"
 
 
-def plain(values: NDArray[np.float64]) -> list[float | None]:
+def plain(values: Floats) -> list[float | None]:
     """Numbers with four decimals as Python's own, None for NaN."""
     return [None if value != value else value for value in np.round(values, DIGITS).tolist()]
 
@@ -400,7 +398,7 @@ def as_lists(**columns: NDArray[Any] | list[Any]) -> Columns:
     }
 
 
-def rows_of(owners: NDArray[np.int64], order: NDArray[np.int64], selected: list[int], most: int) -> list[list[int]]:
+def rows_of(owners: Codes, order: Codes, selected: list[int], most: int) -> list[list[int]]:
     """Of each owner shown the first rows, `most` or fewer, in some order.
 
     Args:
@@ -423,7 +421,7 @@ def plain_columns(table: pa.Table) -> Columns:
     return as_lists(**{name: x.to_numpy() if pa.types.is_floating(x.type) else x.to_pylist() for name, x in columns})
 
 
-def median_seconds(annotations: Annotations) -> NDArray[np.float64] | None:
+def median_seconds(annotations: Annotations) -> Floats | None:
     """Median time of an annotator's answers, seconds, [R]: what they took, else what lay between two of them.
 
     NaN where fewer than two are known; None where no time is.

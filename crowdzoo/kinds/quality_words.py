@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import option_text
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.page_parts import Figures, PageWarning, percent, share_and_ends, warning
+from crowdzoo.kinds.scoring import Codes
 from crowdzoo.quality import AlternativeAnnotator, QualityReport
 from crowdzoo.quality.columns import name_column
 from crowdzoo.quality.settled import with_range
@@ -98,7 +98,7 @@ def between(overall: Figures, name: str, note: str = "") -> str:
     return f"({low} to {high} %{note})"
 
 
-def camps_by_gold(report: QualityReport, annotations: Annotations, gold: NDArray[np.int64]) -> Figures:
+def camps_by_gold(report: QualityReport, annotations: Annotations, gold: Codes) -> Figures:
     """How many tasks on which the labels of two camps differ have gold, and how often each camp agrees with it.
 
     Args:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.page import interval
 from crowdzoo.kinds.page_parts import as_lists, share_and_ends
+from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.metrics import calibration_bins
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.reading.instances.predictions import Predictions
@@ -40,7 +40,7 @@ class ModelNumbers:
 
 
 def model_numbers(
-    annotations: Annotations, aggregation: Aggregation, predictions: Predictions | None, gold: NDArray[np.int64] | None
+    annotations: Annotations, aggregation: Aggregation, predictions: Predictions | None, gold: Codes | None
 ) -> ModelNumbers:
     """Compares aggregated labels with a model's, and the probabilities of both with gold.
 
@@ -98,7 +98,7 @@ def model_numbers(
 
 
 def _pairs(
-    annotations: Annotations, aggregation: Aggregation, predictions: Predictions, differ: NDArray[np.int64]
+    annotations: Annotations, aggregation: Aggregation, predictions: Predictions, differ: Codes
 ) -> dict[str, list[Any]]:
     """Pairs of an aggregated label and another class by the model, the most frequent first."""
     classes, labels, predicted = _names(annotations), aggregation.labels, predictions.labels
@@ -121,9 +121,9 @@ def _tasks(
     annotations: Annotations,
     aggregation: Aggregation,
     predictions: Predictions,
-    gold: NDArray[np.int64] | None,
-    sure: NDArray[np.float64],
-    chosen: NDArray[np.int64],
+    gold: Codes | None,
+    sure: Floats,
+    chosen: Codes,
 ) -> dict[str, list[Any]]:
     classes = _names(annotations)
     columns = as_lists(
@@ -143,7 +143,7 @@ def _names(annotations: Annotations) -> list[str]:
     return [str(name) for name in np.asarray(annotations.classes).tolist()]
 
 
-def _calibration(right: NDArray[np.bool_], probability: NDArray[np.float64]) -> dict[str, Any]:
+def _calibration(right: Flags, probability: Floats) -> dict[str, Any]:
     """How often answers of some probability are right.
 
     Args:

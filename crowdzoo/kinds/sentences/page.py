@@ -14,6 +14,7 @@ from crowdzoo.data.label_kinds import SEQUENCE
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.page import MOST_VOTES, KindPage, interval
 from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, as_lists, percent, warning
+from crowdzoo.kinds.scoring import Floats
 from crowdzoo.quality import MarkedSpans, marked_spans
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
@@ -235,10 +236,7 @@ class SpanPage(KindPage):
         """See `KindPage.of_agreement`; also that nobody marked anything."""
         if self.overall["spans"]:
             return super().of_agreement()
-        return [
-            warning("no-spans", True),
-            *(item for item in super().of_agreement() if item.about != "agreement"),
-        ]
+        return [warning("no-spans", True), *(item for item in super().of_agreement() if item.about != "agreement")]
 
     def own_warnings(self) -> list[PageWarning]:
         """Tags that were corrected, types that are confused, what some mark and others do not, and unclear edges."""
@@ -289,7 +287,7 @@ def _pairs(marked: MarkedSpans) -> parts.Columns:
     return parts.confused_pairs(marked.coincidences, [*marked.types, NO_SPAN], nothing=True)
 
 
-def _f1_interval(right: NDArray[Any], both: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _f1_interval(right: NDArray[Any], both: NDArray[Any]) -> tuple[Floats, Floats]:
     """Interval of 95 % of F1, 2 right / both: Wilson's of the share of right ones of all spans of either side."""
     union = np.asarray(both - right, np.float64)
     low, high = wilson(ratio(right, union), union)

@@ -150,10 +150,7 @@ class Instances:
 
 
 def read_instances(
-    path: str | Path,
-    kind: InstanceKind | None = None,
-    layout: Layout | None = None,
-    folder: str | Path | None = None,
+    path: str | Path, kind: InstanceKind | None = None, layout: Layout | None = None, folder: str | Path | None = None
 ) -> Instances:
     """Read instances from Parquet or CSV, or images from a folder.
 

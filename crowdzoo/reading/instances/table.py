@@ -29,12 +29,11 @@ from crowdzoo.files.arrow import (
 )
 from crowdzoo.files.regular import check_regular, plain_name
 from crowdzoo.files.workbooks import WORKBOOK
-from crowdzoo.reading.tables.answer_rows import code_names, named
 from crowdzoo.reading.tables.cells import JOINT
 from crowdzoo.reading.tables.csv import LONGEST_VALUE, CsvSource
 from crowdzoo.reading.tables.layout import Layout, own_encoding
 from crowdzoo.reading.tables.naming import find_columns, warn_of_guess
-from crowdzoo.reading.tables.plain_array import plain_array
+from crowdzoo.reading.tables.plain_array import code_names, named, plain_array
 from crowdzoo.reading.tables.sources import PART_OF
 from crowdzoo.reading.tables.suffixes import column_names
 

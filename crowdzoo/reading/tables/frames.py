@@ -11,9 +11,8 @@ from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import BadRow, ConfigError, DataError, Setting
 from crowdzoo.files.text import is_utf8
-from crowdzoo.reading.tables.answer_rows import answer_rows, code_names
 from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.reading.tables.plain_array import json_originals, plain_array
+from crowdzoo.reading.tables.plain_array import answer_rows, code_names, json_originals, plain_array
 from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source
 
 SIDES = ("left", "right")

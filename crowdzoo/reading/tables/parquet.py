@@ -19,9 +19,8 @@ from crowdzoo.files.arrow import open_parquet, parquet_batches, parquet_errors
 from crowdzoo.files.json import JsonError, check_format, parse_json
 from crowdzoo.files.text import is_utf8
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.reading.tables.answer_rows import answer_rows, code_names
 from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.reading.tables.plain_array import json_originals, plain_array
+from crowdzoo.reading.tables.plain_array import answer_rows, code_names, json_originals, plain_array
 from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source
 
 KEY = b"crowdzoo.annotations"
