@@ -269,11 +269,11 @@ def annotators_first(annotators: Columns, most: int) -> list[int]:
 def shares_of_flags(annotators: Columns) -> dict[str, float | None]:
     """How many annotators have a serious note, and the share of all annotations that one puts in doubt."""
     doubted = {name for name, flag in FLAGS.items() if flag.serious and not flag.keep}
-    counts, total = annotators["annotations"], sum(annotators["annotations"])
-    theirs = sum(
-        count for count, notes in zip(counts, annotators["notes"], strict=True) if not doubted.isdisjoint(notes)
-    )
-    return {"noted_annotators": float(sum(serious_notes(annotators))), "noted_share": theirs / total if total else None}
+    counts = annotators["annotations"]
+    pairs = zip(counts, annotators["notes"], strict=True)
+    theirs, total = sum(count for count, notes in pairs if not doubted.isdisjoint(notes)), sum(counts)
+    noted = float(sum(serious_notes(annotators)))
+    return {"noted_annotators": noted, "noted_share": theirs / total if total else None}
 
 
 def serious_notes(annotators: Columns) -> list[bool]:

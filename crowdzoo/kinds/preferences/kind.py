@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,25 +19,12 @@ from crowdzoo.kinds.scoring import Floats, Rows
 from crowdzoo.kinds.training import Encoder, Training, TrainingSet, encode
 from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.platforms.export import Export
-from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
 from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
     from crowdzoo.training.crowd_model import CrowdModel
-
-
-class PreferenceReading(Reading[Annotations, Floats]):
-    """Reads pairs of tasks."""
-
-    def write_export(
-        self, crowd: Annotations, export: Export, folder: Path, columns: Mapping[str, str], keep: Collection[str] = ()
-    ) -> dict[str, str | None]:
-        """See `Reading.write_export`; preferences alone, as a task of the export is a pair of theirs."""
-        write_annotations(crowd, folder / "annotations.csv")
-        return {}
 
 
 class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Floats]):
@@ -68,7 +54,9 @@ class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Fl
     def rows(self, result: PreferenceAggregation, crowd: Annotations, gold: Floats | None, used_gold: bool) -> Rows:
         """Best and worst task, range of the annotators' biases, and the correlation with gold."""
         groups = len(np.unique(result.groups[result.annotations_per_task > 0]))
-        rows = [("answers", ", ".join(self._counted_answers(crowd)))]
+        counts = np.bincount(crowd.labels, minlength=crowd.num_classes).tolist()
+        answers = zip(counts, np.asarray(crowd.classes).tolist(), strict=True)
+        rows = [("answers", ", ".join(f"{count:,} {name}" for count, name in answers))]
         if groups == 1 and len(crowd):
             order = np.argsort(-result.scores, kind="stable")
             order = order[result.annotations_per_task[order] > 0]
@@ -80,11 +68,6 @@ class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Fl
         if gold is None:
             return rows
         return rows + ORDER_SCORING.rows_of_known(gold, np.stack([result.scores, result.groups], axis=1))
-
-    def _counted_answers(self, crowd: Annotations) -> list[str]:
-        classes = np.asarray(crowd.classes).tolist()
-        counts = np.bincount(crowd.labels, minlength=len(classes))
-        return [f"{count:,} {name}" for name, count in zip(classes, counts.tolist(), strict=True)]
 
 
 class PreferenceTraining(Training[Annotations, "PreferenceAggregation", Floats]):
@@ -138,7 +121,7 @@ class PreferenceTraining(Training[Annotations, "PreferenceAggregation", Floats])
 
 
 # Gold is true scores, or ranks from the worst, [N], NaN where they are unknown
-READING = PreferenceReading(PREFERENCE, "preferences", read_gold_ratings)
+READING = Reading[Annotations, Floats](PREFERENCE, "preferences", read_gold_ratings)
 AGGREGATING = PreferenceAggregating(PREFERENCE, "annotator-bradley-terry")
 PREFERENCES = Kind(
     labels=PREFERENCE,

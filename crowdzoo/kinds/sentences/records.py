@@ -120,9 +120,8 @@ def read_examples(patterns: Sequence[str], info: DatasetInfo) -> ReadSentences:
         posterior = np.array(feature["posterior"].float_list.value, np.float32)
         texts.append(feature["instances"].bytes_list.value[0].decode())
         sentences.append(tokens)
-        posteriors.append(
-            posterior.reshape(len(tokens), num_classes) if len(posterior) else np.zeros((len(tokens), num_classes))
-        )
+        empty = np.zeros((len(tokens), num_classes))
+        posteriors.append(posterior.reshape(empty.shape) if len(posterior) else empty)
         evaluation_labels.append(np.array(feature["evaluation_label"].int64_list.value, np.int64))
         weights.append(feature["evaluation_weight"].float_list.value[0])
     annotators = np.array(info["annotators"], object)
@@ -194,12 +193,14 @@ class SpanRecords(Records):
         """
         assert isinstance(settings, TaggerSettings)
         sentences = read_examples(files.patterns, files.info)
-        model, encoder = train_tagger(
-            settings, sentences.tokens, sentences.annotations,
-            tasks=sentences.annotations.tasks, scheme=files.info["scheme"],
-            tag_distribution=sentences.posteriors if settings.method == AGGREGATED else None, verbose=2,
-            checkpoint=files.checkpoint,
-        )  # fmt: skip
+        crowd, targets = sentences.annotations, sentences.posteriors if settings.method == AGGREGATED else None
+        how = {
+            "scheme": files.info["scheme"],
+            "tag_distribution": targets,
+            "verbose": 2,
+            "checkpoint": files.checkpoint,
+        }
+        model, encoder = train_tagger(settings, sentences.tokens, crowd, tasks=crowd.tasks, **how)
         return Trained(model, model.history, encoder, sentences.texts[:WARMUP])
 
     def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
@@ -222,9 +223,8 @@ class SpanRecords(Records):
                 tokens, own = cut[:length].tolist(), sentences.tokens[task]
                 if tokens != own:
                     raise ValueError(f"{folder}: cuts {sentences.texts[task]!r} into {tokens}, not {own}")
-            answers[name] = [
-                tags[:length].tolist() for tags, length in zip(outputs["tags"], outputs["lengths"], strict=True)
-            ]
+            pairs = zip(outputs["tags"], outputs["lengths"], strict=True)
+            answers[name] = [tags[:length].tolist() for tags, length in pairs]
         return scored_models(SpanScoring(info["scheme"]), models, gold, answers)
 
     def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:

@@ -162,10 +162,15 @@ def read_gold_pairs(
     wrong = np.flatnonzero(answer[firsts] != answer)
     table.complain(wrong, "gold", table.names("gold"), "is another answer than an earlier row's for these two tasks.")
     known &= np.array(firsts, np.int64) == np.arange(len(known))
-    return Annotations(
-        "preference", left[known], np.zeros(known.sum(), np.int64), better[known], tasks, np.array(["gold"], object),
-        classes, right_ids=right[known],
-    )  # fmt: skip
+    return gold_pairs(left[known], right[known], better[known], tasks, classes)
+
+
+def gold_pairs(
+    left: np.ndarray, right: np.ndarray, better: np.ndarray, tasks: np.ndarray, classes: np.ndarray
+) -> Annotations:
+    """What is true of pairs as annotations by one annotator, "gold"; codes of tasks and of classes."""
+    nobody, names = np.zeros(len(left), np.int64), np.array(["gold"], object)
+    return Annotations("preference", left, nobody, better, tasks, names, classes, right_ids=right)
 
 
 def _gold_of(

@@ -368,7 +368,7 @@ class _Spans:
         """A line's spans, each once, in the order of the text."""
         if not isinstance(spans, list):
             raise LineError("spans", spans, "is not a list.")
-        drawn: list[tuple[tuple[tuple[int, int], ...], str]] = []
+        drawn: list[DrawnSpan] = []
         for number, span in enumerate(spans):
             key = f"spans[{number}]"
             if not isinstance(span, dict):
@@ -382,11 +382,11 @@ class _Spans:
                 continue
             whole = _FRAGMENTS not in span
             pieces = (self._tokens_of(sentence, key, *ends, label),) if whole else self._pieces(sentence, key, span)
-            drawn.append((pieces, label))
-        drawn = sorted(set(drawn))
-        side_by_side = all(left[-1][1] <= right[0][0] for (left, _), (right, _) in pairwise(drawn))
-        self.flat &= side_by_side and all(len(pieces) == 1 for pieces, _ in drawn)
-        return [DrawnSpan(label, pieces) for pieces, label in drawn]
+            drawn.append(DrawnSpan(label, pieces))
+        drawn = sorted({*drawn}, key=lambda span: (span.fragments, span.label))
+        side_by_side = all(left.end <= right.start for left, right in pairwise(drawn))
+        self.flat &= side_by_side and all(len(span.fragments) == 1 for span in drawn)
+        return drawn
 
     def _pieces(self, sentence: Sentence, key: str, span: dict[str, Any]) -> tuple[tuple[int, int], ...]:
         """Tokens of a span's pieces; those with no token between them are one."""
@@ -446,7 +446,7 @@ class _Spans:
         kept = answers if self.flat else {key: outermost(spans) for key, spans in answers.items()}
         codes = {}
         for (task, name), spans in kept.items():
-            flat = [(label, pieces[0][0], pieces[-1][1]) for label, pieces in spans]
+            flat = [(span.label, span.start, span.end) for span in spans]
             codes[task, name] = tag_set.codes(tags_of(flat, len(sentences[task].tokens), self.scheme))
         crowd = sentence_annotations(
             [(task, place[name], codes[task, name]) for task, name in self.answers],
