@@ -216,7 +216,7 @@ class PreferenceRecords(Records):
         assert isinstance(settings, InstanceSettings)
         pairs = read_pairs(files.patterns, files.info)
         targets = pairs.posteriors if settings.method == AGGREGATED else None
-        how = {"label_distribution": targets, "verbose": 2, "checkpoint": files.checkpoint}
+        how: dict[str, Any] = {"label_distribution": targets, "verbose": 2, "checkpoint": files.checkpoint}
         model, encoder = train(settings, pairs.instances, annotations=pairs.annotations, **how)
         return Trained(model, model.history, encoder, take_rows(pairs.instances.values, slice(WARMUP)))
 

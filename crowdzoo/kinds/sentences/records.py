@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -194,13 +195,9 @@ class SpanRecords(Records):
         assert isinstance(settings, TaggerSettings)
         sentences = read_examples(files.patterns, files.info)
         crowd, targets = sentences.annotations, sentences.posteriors if settings.method == AGGREGATED else None
-        how = {
-            "scheme": files.info["scheme"],
-            "tag_distribution": targets,
-            "verbose": 2,
-            "checkpoint": files.checkpoint,
-        }
-        model, encoder = train_tagger(settings, sentences.tokens, crowd, tasks=crowd.tasks, **how)
+        how: dict[str, Any] = {"tag_distribution": targets, "verbose": 2, "checkpoint": files.checkpoint}
+        scheme, tasks = files.info["scheme"], crowd.tasks
+        model, encoder = train_tagger(settings, sentences.tokens, crowd, tasks=tasks, scheme=scheme, **how)
         return Trained(model, model.history, encoder, sentences.texts[:WARMUP])
 
     def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:

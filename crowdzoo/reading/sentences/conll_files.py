@@ -71,10 +71,10 @@ def read_conll(
     if annotators is not None:
         reader.names = names_array(annotators, "annotators")
     readers = _folder(Path(path), scheme, on_bad_tags, reader.given) if Path(path).is_dir() else [reader.read()]
-    known = None
-    if gold is not None:
-        known = _Conll(gold, scheme, on_bad_tags, reader.given, last_only=True).read()
-        _check_same_sentences(readers[0], known)
+    if gold is None:
+        return _sequences(None, *readers)
+    known = _Conll(gold, scheme, on_bad_tags, reader.given, last_only=True).read()
+    _check_same_sentences(readers[0], known)
     return _sequences(known, *readers)
 
 
@@ -278,10 +278,8 @@ class _Conll:
         elif self.names is None:
             self.names = np.arange(1, width)
         elif len(self.names) != width - 1:
-            raise DataError(
-                f"{self.file.name}, row {number}: {width - 1} columns of annotators, but {len(self.names)} names were "
-                "given."
-            )
+            text = f"{width - 1} columns of annotators, but {len(self.names)} names were given."
+            raise DataError(f"{self.file.name}, row {number}: {text}")
 
     def _sentence(self, rows: list[list[str]], start: int) -> None:
         """Takes a sentence that begins in line `start`."""
@@ -403,10 +401,8 @@ def _header_names(file: str, number: int, names: list[str]) -> NDArray[Any]:
 def _check_cells(sequences: CrowdSequences) -> None:
     for task, tokens in enumerate(sequences.tokens):
         for token in tokens:
-            reason = _cell_problem(token)
-            if token == DOCUMENT:
-                reason = "means a new document in files of columns."
-            if reason:
+            document = "means a new document in files of columns." if token == DOCUMENT else ""
+            if reason := document or _cell_problem(token):
                 raise DataError(f"sentence {task}: token {token!r} {reason}")
 
 

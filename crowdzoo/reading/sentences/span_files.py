@@ -147,17 +147,12 @@ class Sentence:
 
     def check_ends(self, key: str, start: int, end: int) -> None:
         """Refuses a span that is empty or goes beyond the sentence."""
-        size, unit = len(self.tokens), "tokens"
-        if self.text is not None:
-            size, unit = len(self.text), "characters"
+        size, unit = (len(self.tokens), "tokens") if self.text is None else (len(self.text), "characters")
         if not 0 <= start < end <= size:
             name, value = ("end", end) if 0 <= start < size else ("start", start)
             what = "is not after the start" if 0 <= start < size and end <= start else "is outside the sentence"
-            raise LineError(
-                f"{key}.{name}",
-                value,
-                f"{what}: start < end, and there are {size} {unit}, from 0. Correct it, or leave the span out.",
-            )
+            fix = "Correct it, or leave the span out."
+            raise LineError(f"{key}.{name}", value, f"{what}: start < end, and there are {size} {unit}, from 0. {fix}")
 
     def off_edge(self, name: str, value: int) -> str:
         """Which token an offset cuts, or what it should be."""
@@ -261,9 +256,8 @@ class _Spans:
         if not isinstance(gold, bool):
             raise LineError("gold", gold, "is neither true nor false.")
         if gold and annotator is not None:
-            raise LineError(
-                "annotator", annotator, 'stands beside "gold": true. A line is the truth or an annotator\'s.'
-            )
+            both = 'stands beside "gold": true. A line is the truth or an annotator\'s.'
+            raise LineError("annotator", annotator, both)
         sentence = self._sentence(task, row, number)
         if annotator is None and not gold:
             if row.get("spans"):
@@ -353,9 +347,8 @@ class _Spans:
         if isinstance(offsets, str):
             raise LineError("tokens", given_tokens, offsets)
         if not tokens:
-            raise LineError(
-                "text" if given_tokens is None else "tokens", text or given_tokens, "has no tokens. Leave it out."
-            )
+            key = "text" if given_tokens is None else "tokens"
+            raise LineError(key, text or given_tokens, "has no tokens. Leave it out.")
         first = next(iter(self.sentences.values()), None)
         if first is not None and (first.text is None) != (text is None):
             have = "no text" if first.text is None else "a text"
@@ -439,37 +432,27 @@ class _Spans:
             raise DataError(f"{self.file.name}: {reason}")
         allowed = allowed_tags(types if self.types is None else self.types, self.scheme)
         tag_set = TagSet(self.classes or allowed, self.scheme)
-        names = self.annotators
-        if names is None:
-            names = sorted_names({name for _, name in self.answers})
+        names = sorted_names({name for _, name in self.answers}) if self.annotators is None else self.annotators
         place = {str(name): code for code, name in enumerate(names.tolist())}
         kept = answers if self.flat else {key: outermost(spans) for key, spans in answers.items()}
         codes = {}
         for (task, name), spans in kept.items():
             flat = [(span.label, span.start, span.end) for span in spans]
             codes[task, name] = tag_set.codes(tags_of(flat, len(sentences[task].tokens), self.scheme))
-        crowd = sentence_annotations(
-            [(task, place[name], codes[task, name]) for task, name in self.answers],
-            names_array(self.tasks or integers_if_all(list(self.sentences)), "tasks"),
-            names,
-            tag_set.classes,
-        )
+        rows = [(task, place[name], codes[task, name]) for task, name in self.answers]
+        tasks = names_array(self.tasks or integers_if_all(list(self.sentences)), "tasks")
+        crowd = sentence_annotations(rows, tasks, names, tag_set.classes)
         crowd = replace(crowd, num_rejected=self.file.num_bad + len(self.repeated), num_replaced=len(self.repeated))
-        with_text = sentences[0].text is not None
-        drawn = None
+        texts = offsets = drawn = None
+        if sentences[0].text is not None:
+            texts = [sentence.text or "" for sentence in sentences]
+            offsets = [sentence.offsets for sentence in sentences if sentence.offsets is not None]
         if not self.flat:
             self._tell_lost(answers, kept)
             drawn = {(task, place.get(name, GOLD)): tuple(spans) for (task, name), spans in answers.items()}
-        return CrowdSequences(
-            [sentence.tokens for sentence in sentences],
-            crowd,
-            [codes.get((sentence.code, "")) for sentence in sentences],
-            [sentence.text or "" for sentence in sentences] if with_text else None,
-            [sentence.offsets for sentence in sentences if sentence.offsets is not None] if with_text else None,
-            self.scheme,
-            self.num_mended,
-            drawn,
-        )
+        tokens = [sentence.tokens for sentence in sentences]
+        truth = [codes.get((sentence.code, "")) for sentence in sentences]
+        return CrowdSequences(tokens, crowd, truth, texts, offsets, self.scheme, self.num_mended, drawn)
 
     def _tell_lost(self, answers: dict[Any, list[DrawnSpan]], kept: dict[Any, list[DrawnSpan]]) -> None:
         """Warns of what tags do not have."""

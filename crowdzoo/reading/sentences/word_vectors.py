@@ -75,15 +75,12 @@ class _Reader:
             num_vectors += 1
         self.file.stop_if_bad(f"{name} cannot be read as word vectors.")
         if self.count is not None and num_vectors != self.count:
-            raise DataError(
-                f"{name} has {num_vectors:,} vectors, where its first line says {self.count:,}. Copy or download it "
-                "again."
-            )
+            count = f"{num_vectors:,} vectors, where its first line says {self.count:,}"
+            raise DataError(f"{name} has {count}. Copy or download it again.")
         if not self.found.any():
-            raise DataError(
-                f"{name} has none of the {num_words:,} words, so it is of another language or kind. The words "
-                f"look like {', '.join(map(repr, list(self.rows)[:3])) or 'nothing: there are none'}."
-            )
+            look = ", ".join(map(repr, list(self.rows)[:3])) or "nothing: there are none"
+            kind = f"has none of the {num_words:,} words, so it is of another language or kind"
+            raise DataError(f"{name} {kind}. The words look like {look}.")
 
     def _is_header(self, line: str) -> bool:
         """Whether the first line is word2vec's "count size"."""
@@ -99,9 +96,7 @@ class _Reader:
 
     def _line(self, number: int, line: str) -> None:
         fields = line.count(" ")
-        word = line.partition(" ")[0]
-        if fields > self.size:
-            word = line.rsplit(" ", self.size)[0]
+        word = line.rsplit(" ", self.size)[0] if fields > self.size else line.partition(" ")[0]
         if fields < self.size or (fields > self.size and _is_number(word.rpartition(" ")[2])):
             self._note_length(number, line)
             return
