@@ -107,9 +107,8 @@ class AnswerPage(KindPage):
         usual = float(np.median(means[np.isfinite(means)])) if np.isfinite(means).any() else 0.0
         words = np.array([f"agreement {mean:.2f}, usually {usual:.2f}" for mean in means.tolist()], object)
         worst = np.nan_to_num(means, nan=1.0) < WORST * usual
-        self.redo = np.select(
-            [few, worst], ["fewer than two answers of annotators who are not far from others", words], ""
-        )
+        alone = "fewer than two answers of annotators who are not far from others"
+        self.redo = np.select([few, worst], [alone, words], "")
 
     def own_warnings(self) -> list[PageWarning]:
         """See `KindPage.own_warnings`."""

@@ -24,10 +24,8 @@ from crowdzoo.reading.instances.predictions import Predictions
 
 MOST_VOTES = 20  # of a task
 T = TypeVar("T")
-_OF_ALL = (
-    "alpha", "alpha_low", "alpha_high", "annotations", "tasks", "annotators", "annotations_per_task",
-    "tasks_with_one_share", "rows_left_out", "noted_annotators", "noted_share",
-)  # fmt: skip
+_OF_ALL = "alpha alpha_low alpha_high annotations tasks annotators annotations_per_task tasks_with_one_share"
+_OF_ALL += " rows_left_out noted_annotators noted_share"
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +119,7 @@ class KindPage(ABC):
     @classmethod
     def values(cls) -> tuple[str, ...]:
         """Names of what conditions may compare."""
-        return (*_OF_ALL, *cls.own_values)
+        return (*_OF_ALL.split(), *cls.own_values)
 
     def check(self) -> None:
         """Raise an error for settings that do not apply to this kind."""
@@ -192,12 +190,8 @@ class KindPage(ABC):
             **columns: further values.
         """
         linked = shared if linked is None else linked
-        marks = {
-            **marks,
-            "copy": np.array(columns["copies"], bool),
-            "alone": (linked == 0) & (counts > 0),
-            "few": (linked < FEW) & (linked > 0),
-        }
+        alone, few = (linked == 0) & (counts > 0), (linked < FEW) & (linked > 0)
+        marks = {**marks, "copy": np.array(columns["copies"], bool), "alone": alone, "few": few}
         first = {"annotator": self.table.annotators, "annotations": counts, "shared": shared}
         seconds = parts.median_seconds(self.table)
         columns |= {} if seconds is None else {"seconds": seconds}
@@ -262,10 +256,8 @@ class KindPage(ABC):
     def tables(self) -> dict[str, PageTable]:
         """The tables, in the order of the page."""
         first = parts.annotators_first(self.annotators, self.settings.most)
-        return {
-            "annotators": self.table_of("annotators", self.annotators, first, self.annotator_details(first)),
-            "tasks": self.table_of("tasks", self.tasks, self.rows, self.task_details()),
-        }
+        annotators = self.table_of("annotators", self.annotators, first, self.annotator_details(first))
+        return {"annotators": annotators, "tasks": self.table_of("tasks", self.tasks, self.rows, self.task_details())}
 
     def table_of(self, name: str, values: Columns, *rows: Any) -> PageTable:
         """A table with the columns that columns.csv has for it; `rows` are those shown, and their details."""

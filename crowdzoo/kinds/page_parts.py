@@ -224,15 +224,12 @@ def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
     if alpha is None:
         return "Agreement cannot be measured, because annotators share no tasks or all labels are equal."
     interval = "" if alpha.low is None else f" ({alpha.low:.2f} to {alpha.high:.2f})"
-    meaning = (
-        "the annotations are reliable"
-        if alpha.value >= RELIABLE
-        else "enough for tentative conclusions"
-        if alpha.value >= TENTATIVE
-        else "a single annotation is not reliable, so use labels aggregated from several"
-        if above_chance(alpha)
-        else "annotations do not agree clearly more than random ones, so aggregated labels may be mere chance"
-    )
+    meaning = "annotations do not agree clearly more than random ones, so aggregated labels may be mere chance"
+    if alpha.value >= TENTATIVE:
+        reliable = alpha.value >= RELIABLE
+        meaning = "the annotations are reliable" if reliable else "enough for tentative conclusions"
+    elif above_chance(alpha):
+        meaning = "a single annotation is not reliable, so use labels aggregated from several"
     return f"{start}Krippendorff's alpha is {alpha.value:.2f}{interval}: {meaning}."
 
 

@@ -29,17 +29,14 @@ def opening(overall: Figures, source: str | None = None) -> list[str]:
         source: file of the annotations and options of reading it, as a shell takes them; None in Python.
     """
     if overall["annotators"] == 1:
-        sentences = [
-            "All answers are from one annotator: have some tasks answered by others, to see whether they agree."
-        ]
+        alone = "All answers are from one annotator: have some tasks answered by others, to see whether they agree."
+        sentences = [alone]
     elif (settled := overall["settled"]) is None:
         sentences = ["How many labels would stay the same with more answers is not estimated for so many answers."]
     else:
         stay = "they would stay the same if many more of these annotators answered"
-        sentences = [
-            f"About {percent(settled)} of the labels are settled {between(overall, 'settled')}: {stay}. "
-            + further_answers(overall, source)
-        ]
+        share = f"About {percent(settled)} of the labels are settled {between(overall, 'settled')}"
+        sentences = [f"{share}: {stay}. {further_answers(overall, source)}"]
     if (correct := overall.get("aggregate_accuracy")) is not None:
         number = overall["gold_tasks"]
         tasks = f"{number:,} task{'' if number == 1 else 's'} with gold"
@@ -141,9 +138,8 @@ def camp_warning(report: QualityReport, hashed: bool = False) -> list[PageWarnin
         which.append(f"other classes on {rest:,}")
     leave = ""
     if not hashed:
-        options = [
-            option_text("--exclude", ",".join(map(csv_cell, camp))) for camp in camps if len(camp) <= MOST_LEFT_OUT
-        ]
+        named = [",".join(map(csv_cell, camp)) for camp in camps if len(camp) <= MOST_LEFT_OUT]
+        options = [option_text("--exclude", names_of) for names_of in named]
         leave = f", or leave out the camp that you find wrong: {' or '.join(options)}" if options else ""
     return [warning("camps", True, which="; ".join(which), leave=leave)]
 

@@ -38,9 +38,8 @@ def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: 
         DataError: no such file or columns, an empty task, one with different gold, none of the tasks that are wanted,
             a class that is not among `classes`; names file, row, column and value.
     """
-    return _gold_of(
-        path, tasks, lambda table, gold: parse_classes(table, gold, classes, what="true labels"), -1, layout
-    )
+    parse = functools.partial(parse_classes, classes=classes, what="true labels")
+    return _gold_of(path, tasks, parse, -1, layout)
 
 
 def read_gold_labels(
@@ -86,10 +85,8 @@ def read_gold_labels(
         return np.where([bool(labels) for labels in sets], alike, -1)
 
     row = _gold_of(path, tasks, rows, -1, layout)
-    return {
-        label: np.where(row >= 0, holds[row, place] if len(holds) else 0, -1).astype(np.int64)
-        for place, label in enumerate(labels)
-    }
+    known = (np.where(row >= 0, holds[row, place] if len(holds) else 0, -1) for place in range(len(names)))
+    return {label: codes.astype(np.int64) for label, codes in zip(labels, known, strict=True)}
 
 
 def gold_by_task(path: str | Path, layout: Layout | None = None) -> dict[str, str]:

@@ -122,9 +122,8 @@ def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS, most: i
     table.complain(list(bad), "image", names, lambda name: reasons[name])
     if changes:
         counted = "; ".join(f"{count:,} {change}" for change, count in changes.most_common())
-        warnings.warn(
-            f"{table.name}: of {len(places):,} images some are stored and sent changed: {counted}", stacklevel=2
-        )
+        text = f"{table.name}: of {len(places):,} images some are stored and sent changed: {counted}"
+        warnings.warn(text, stacklevel=2)
     return paths
 
 
@@ -132,9 +131,8 @@ def _file_table(path: Path, layout: Layout | None) -> Table:
     table = read_table(path, (*BESIDE, *COLUMNS), _check_header, layout, usual=())
     column = next(name for name in COLUMNS if name in table.columns)
     table.theirs = {**table.theirs, "image": table.theirs.get(column, column)}
-    table.columns = {"image": table.columns[column]} | {
-        name: values for name, values in table.columns.items() if name in BESIDE
-    }
+    beside = {name: values for name, values in table.columns.items() if name in BESIDE}
+    table.columns = {"image": table.columns[column], **beside}
     return table
 
 

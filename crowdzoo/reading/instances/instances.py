@@ -203,10 +203,8 @@ def read_instances(
     learned = [name for name in (values if isinstance(values, dict) else names or ()) if may_be_gold(name)]
     if gold is None and learned:
         option = Setting("instance_columns", {"gold": learned[0]})
-        text = (
-            f"{path}: column '{learned[0]}' is taken for what a model learns from. If it is the truth, give {option}."
-        )
-        warnings.warn(text, DataWarning, stacklevel=2)
+        text = f"column '{learned[0]}' is taken for what a model learns from. If it is the truth, give {option}."
+        warnings.warn(f"{path}: {text}", DataWarning, stacklevel=2)
     return Instances(tasks, kind, values, names, gold=gold, split=split, rows=table.rows, decimal=table.decimal)
 
 

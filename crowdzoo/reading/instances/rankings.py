@@ -44,9 +44,7 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
     for name, values in columns.items():
         complain(np.flatnonzero(values == "").tolist(), name, "is empty. Write a name.")
     ranks = table.numbers("rank", table.names("rank"), "rows")
-    task_ids, annotator_ids, list_ids = (
-        np.unique(columns[name], return_inverse=True)[1] for name in ("task", "annotator", key)
-    )
-    for row, column, reason in find_problems(task_ids, annotator_ids, list_ids, ranks):
+    ids = (np.unique(columns[name], return_inverse=True)[1] for name in ("task", "annotator", key))
+    for row, column, reason in find_problems(*ids, ranks):
         complain([row], key if column == "list" else column, reason)
     return Rankings.from_arrays(columns["task"], columns["annotator"], ranks, columns[key])

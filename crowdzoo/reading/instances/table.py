@@ -272,16 +272,14 @@ def _joined_tasks(
     parts = {f"{PART_OF}{name}": name.strip() for name in layout.columns["task"].split(",")}
     remaining = {name: theirs for name, theirs in layout.columns.items() if name != "task"}
     plain = dataclasses.replace(layout, columns={**remaining, **parts})
-    joined = read_table(
-        path, None if wanted is None else [*parts, *wanted], lambda name, header: check(name, ["task", *header]), plain,
-        [name for name in usual if name != "task"], *how,
-    )  # fmt: skip
+    wanted = None if wanted is None else [*parts, *wanted]
+    usual = [name for name in usual if name != "task"]
+    joined = read_table(path, wanted, lambda name, header: check(name, ["task", *header]), plain, usual, *how)
     texts = zip(*(joined.names(name) for name in parts), strict=True)
     tasks = pa.array([JOINT.join(ids) if all(ids) else "" for ids in texts], pa.large_string())
     rest = {name: values for name, values in joined.columns.items() if name not in parts}
-    return dataclasses.replace(
-        joined, columns={"task": tasks, **rest}, theirs={**joined.theirs, "task": ", ".join(parts.values())}
-    )
+    theirs = {**joined.theirs, "task": ", ".join(parts.values())}
+    return dataclasses.replace(joined, columns={"task": tasks, **rest}, theirs=theirs)
 
 
 Part = tuple[dict[str, pa.Array], np.ndarray]  # columns, and the rows' numbers
@@ -313,13 +311,9 @@ def _parquet_parts(path: Path, names: Mapping[str, str]) -> Iterator[Part]:
     for batch in parquet_batches(path, list(names.values()), parquet_rows(path, _PART_BYTES)):
         with parquet_errors(path, " inside"):
             batch.validate(full=True)
-        columns = {ours: batch.column(theirs) for ours, theirs in names.items()}
         # of a file of Arrow's own format all parts have one dictionary
-        plain = {
-            name: column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-            for name, column in columns.items()
-        }
-        yield plain, np.arange(start, start + batch.num_rows)
+        columns = {ours: decoded(batch.column(theirs)) for ours, theirs in names.items()}
+        yield columns, np.arange(start, start + batch.num_rows)
         start += batch.num_rows
 
 
@@ -366,6 +360,11 @@ def _feature_numbers(values: pa.Array, decimal: str) -> tuple[pa.Array, list[tup
             reason += " Columns other than task, gold and split are features; drop or correct it."
         wrong.append((place, values[place].as_py(), reason))
     return pa.array(np.where(empty, 0.0, numbers), mask=empty), wrong
+
+
+def decoded(column: pa.Array) -> pa.Array:
+    """Without a dictionary."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def parse_features(texts: pa.Array, decimal: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -437,9 +436,8 @@ def task_names(table: Table, repeats: bool = False) -> np.ndarray:
         codes = array.dictionary_encode().indices.to_numpy()
         # codes count up where a name is new
         repeated = np.flatnonzero(codes <= np.maximum.accumulate(np.concatenate([[-1], codes[:-1]])))
-        table.complain(
-            repeated, "task", names, "stands here a second time. Keep one row a task. Are these annotations?"
-        )
+        reason = "stands here a second time. Keep one row a task. Are these annotations?"
+        table.complain(repeated, "task", names, reason)
     integers = text_as_integers(array)
     return names if integers is None else integers
 

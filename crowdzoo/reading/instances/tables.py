@@ -21,11 +21,12 @@ from crowdzoo.reading.instances.table import (
     InstanceReader,
     Table,
     check_has,
+    decoded,
     parse_features,
     read_table,
     shown_names,
 )
-from crowdzoo.reading.instances.vectors import decoded, is_list, is_number, is_text, numbers_in, vector_reader
+from crowdzoo.reading.instances.vectors import is_list, is_number, is_text, numbers_in, vector_reader
 from crowdzoo.reading.tables.layout import Layout
 
 # A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows

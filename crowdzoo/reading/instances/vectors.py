@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.data.numbers import parse_numbers
 from crowdzoo.errors import SHOWN, BadRow, DataError, Setting, did_you_mean
-from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, shown_names
+from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, decoded, shown_names
 
 
 def _check_columns(name: str, header: Sequence[str]) -> None:
@@ -109,11 +109,6 @@ def _numeric(table: Table, name: str) -> np.ndarray:
         reason = "is not a number. Columns other than task, gold and split are features; drop or correct it."
         table.complain(np.flatnonzero(unreadable), name, texts, reason)
     raise DataError(f"{table.name}: column '{name}' holds {column.type}; numbers are wanted there.")
-
-
-def decoded(column: pa.Array) -> pa.Array:
-    """Without a dictionary."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -231,10 +231,8 @@ class CellSource(Source):
         if odd := [choice for answer in flat for choice in answer if isinstance(choice, (dict, list))]:
             text = f"{Setting('field', self.layout.question)}: answers such as {short_repr(odd[0])} are not labels."
             raise DataError(f"{self.name}: {text} Choose a question that is answered with labels.")
-        lists = [
-            sorted(map(str, choices)) if isinstance(answer, list) else choices[0]
-            for answer, choices in zip(answers_of_rows, flat, strict=True)
-        ]
+        pairs = zip(answers_of_rows, flat, strict=True)
+        lists = [sorted(map(str, parts)) if isinstance(answer, list) else parts[0] for answer, parts in pairs]
         texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in lists if answer is not None]
         kept.columns["label"] = pa.array(texts, pa.large_string())
         return kept
@@ -282,15 +280,14 @@ class CellSource(Source):
 
     def _chosen(self, batch: Batch) -> Batch:
         """One row a label, where each label has a column in which 1 stands if it is given; one row where none is."""
-        cells = {
-            name: pc.utf8_lower(_texts(values)) for name, values in batch.columns.items() if name.startswith(LABEL_OF)
-        }
+        columns = {name: values for name, values in batch.columns.items() if name.startswith(LABEL_OF)}
+        cells = {name: pc.utf8_lower(_texts(values)) for name, values in columns.items()}
         yes, no = (pa.array(words, pa.large_string()) for words in (YES, [*NO, *self.layout.missing]))
         is_yes = np.array([_is_in(values, yes) for values in cells.values()])
         strange = ~is_yes & ~np.array([_is_in(values, no) for values in cells.values()])
         wrong, names = strange.any(axis=0), [*cells]
-        reason = "is neither 1 nor 0. Write 1 where the label was given. Counts do not say who voted: write a row for "
-        reason += "each annotator."
+        advice = "Write 1 where the label was given"
+        reason = f"is neither 1 nor 0. {advice}. Counts do not say who voted: write a row for each annotator."
         last_first = ((names[place], row) for place, row in np.argwhere(strange)[::-1].tolist())
         self._refuse(batch, {row: (self.found[name], cells[name][row].as_py(), reason) for name, row in last_first})
         if not self.layout.missing and self.layout.no_label is None:

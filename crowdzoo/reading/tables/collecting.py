@@ -23,13 +23,8 @@ from crowdzoo.reading.tables.rejects import rejects_file
 from crowdzoo.reading.tables.sources import Batch, Source
 from crowdzoo.reading.tables.suspicious import spelt_alike, strange_ids, suspicious_classes
 
-_ATTRIBUTES = {
-    "task": "task_ids",
-    "left": "task_ids",
-    "annotator": "annotator_ids",
-    "label": "labels",
-    "position": "positions",
-}
+_IDS = {"task": "task_ids", "left": "task_ids", "annotator": "annotator_ids"}
+_ATTRIBUTES = {**_IDS, "label": "labels", "position": "positions"}
 
 LONG, DISTINCT = 3, 20  # words of a class that looks like a text, and number of classes from which that is looked for
 LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is no annotator
@@ -192,9 +187,9 @@ class Collector:
             check_pairs(self.source, self.rules, batch)
         bad_rows: list[tuple[int, str, Any, str]] = []
         num_found = 0
-        good = (
-            ~self._excluded(batch.columns["annotator"]) if self.rules.exclude else np.ones(batch.num_rows, dtype=bool)
-        )
+        good = np.ones(batch.num_rows, dtype=bool)
+        if self.rules.exclude:
+            good = ~self._excluded(batch.columns["annotator"])
         for column in [column for column in batch.columns if column.startswith(VOID)]:
             words = pc.utf8_lower(pc.utf8_trim_whitespace(batch.columns.pop(column).cast(pa.large_string())))
             of_status = "status" in column.casefold()  # where 1 may mean that it is done

@@ -166,9 +166,8 @@ def _is_table(part: Any) -> bool:
 def _table(frame: Any) -> pa.Table:
     if isinstance(frame, Mapping):  # of splits
         parts = {split: _table(part) for split, part in frame.items()}
-        return pa.concat_tables(
-            part.append_column("split", pa.array([split] * len(part), pa.string())) for split, part in parts.items()
-        )
+        splits = {split: pa.array([split] * len(part), pa.string()) for split, part in parts.items()}
+        return pa.concat_tables(part.append_column("split", splits[split]) for split, part in parts.items())
     if hasattr(frame, "with_format"):  # a Dataset, with the rows that were selected
         return frame.with_format("arrow")[:]
     if isinstance(frame, pa.Table):
@@ -194,11 +193,8 @@ def _checked_text(values: pa.Array | np.ndarray, column: str, name: str) -> pa.A
         return pa.array(values, type=pa.large_string())
     except UnicodeEncodeError:
         reason = "holds half a character, which UTF-8 cannot write."
-        bad = [
-            BadRow(name, row, column, value, reason)
-            for row, value in enumerate(values.tolist())
-            if value is not None and not is_utf8(value)
-        ]
+        rows = [(row, value) for row, value in enumerate(values.tolist()) if value is not None and not is_utf8(value)]
+        bad = [BadRow(name, row, column, value, reason) for row, value in rows]
         raise DataError(f"{name}: {len(bad):,} bad row{'s' * (len(bad) > 1)}.", bad) from None
 
 

@@ -128,9 +128,8 @@ def write_parquet(
     Raises:
         DataError: for names that are neither strings nor integers.
     """
-    named = {
-        column: _arrow_names(names, VOCABULARIES[column]) for column, (_, names) in columns.items() if names is not None
-    }
+    vocabularies = {column: names for column, (_, names) in columns.items() if names is not None}
+    named = {column: _arrow_names(names, VOCABULARIES[column]) for column, names in vocabularies.items()}
     # without it a reader takes the usual answers for the classes, or their order for its own
     always = ["label"] if LABEL_KINDS[kind].answers or not classes_sorted else []
     listed = {
@@ -138,11 +137,9 @@ def write_parquet(
         for column, names in named.items()
     }
     about = {"version": VERSION, "kind": kind, "names": listed, "repeats": repeats}
-    fields = [
-        (column, named[column].type if column in named else pa.from_numpy_dtype(values.dtype))
-        for column, (values, _) in columns.items()
-    ]
-    schema = pa.schema(fields, metadata={KEY: json.dumps(about).encode()})
+    types = {column: pa.from_numpy_dtype(values.dtype) for column, (values, _) in columns.items()}
+    types |= {column: names.type for column, names in named.items()}
+    schema = pa.schema(types, metadata={KEY: json.dumps(about).encode()})
     total = len(columns["annotator"][0])
     with atomic_file(path) as file, pq.ParquetWriter(file, schema) as writer:
         for start in range(0, max(total, 1), ROWS):

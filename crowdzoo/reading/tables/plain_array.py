@@ -81,9 +81,8 @@ def json_originals(columns: dict[str, pa.Array]) -> Callable[[Sequence[int]], li
     def originals(rows: Sequence[int]) -> list[str]:
         wanted = pa.array(rows, type=pa.int64())
         values = {name: column.take(wanted).to_pylist() for name, column in columns.items()}
-        return [
-            json.dumps(dict(zip(values, row, strict=True)), default=str) for row in zip(*values.values(), strict=True)
-        ]
+        entries = (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True))
+        return [json.dumps(entry, default=str) for entry in entries]
 
     return originals
 
@@ -140,10 +139,8 @@ def answer_rows(
                 "Write a label for each annotator."
             )
         rows = np.repeat(np.arange(len(labels)), labels)
-        arrays = {
-            ours: pc.list_flatten(array) if ours in LISTS else array.take(pa.array(rows))
-            for ours, array in arrays.items()
-        }
+        for ours, array in arrays.items():
+            arrays[ours] = pc.list_flatten(array) if ours in LISTS else array.take(pa.array(rows))
     if found.get("label") in names and pa.types.is_integer(arrays["label"].type):
         answered = np.flatnonzero(pc.not_equal(arrays["label"], -1).fill_null(True).to_numpy(zero_copy_only=False))
         if len(answered) < len(arrays["label"]):

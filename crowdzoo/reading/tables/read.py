@@ -94,10 +94,9 @@ class PlatformSource(Source):
         yield self._batch(rows, bad)
 
     def _batch(self, rows: list[_Row], bad: list[tuple[BadRow, str]]) -> Batch:
-        values = (
-            (*label[:2], who, label[2]) if self.label_kind.has_pairs else (record.task, who, label)
-            for record, who, label, *_ in rows
-        )
+        values = ((record.task, who, label) for record, who, label, *_ in rows)
+        if self.label_kind.has_pairs:
+            values = ((*label[:2], who, label[2]) for _, who, label, *_ in rows)
         columns = zip(*values, strict=True) if rows else ((),) * len(self.required)
 
         def originals(wanted: Sequence[int]) -> list[str]:

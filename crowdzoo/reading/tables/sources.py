@@ -227,9 +227,8 @@ class Source:
         """The columns of annotators (or tasks) in a wide table: those that are given, or all but those of the rows."""
         what = self.axes[1]
         patterns = [pattern.strip() for pattern in self.layout.columns.get(what, "*").split(",")]
-        names = [
-            name for name in header if name not in rows and any(fnmatchcase(name, wildcard) for wildcard in patterns)
-        ]
+        matched = {name for pattern in patterns for name in header if fnmatchcase(name, pattern)} - {*rows}
+        names = [name for name in header if name in matched]
         if not names:
             raise DataError(f"{self.name}: no column of {_A[what]} is named {' or '.join(map(repr, patterns))}.")
         if what not in self.layout.columns and (strangers := [name for name in names if is_no_annotator(name)]):
