@@ -199,10 +199,8 @@ class Kind:
             ConfigError: there is no pipeline for them.
         """
         if self.load_records is None:
-            raise ConfigError(
-                f"there is no pipeline of {self.title}: crowdzoo aggregate --method NAME --gold FILE says how far a "
-                "method is from gold."
-            )
+            way_out = "crowdzoo aggregate --method NAME --gold FILE says how far a method is from gold."
+            raise ConfigError(f"there is no pipeline of {self.title}: {way_out}")
         return self.load_records()
 
     def __repr__(self) -> str:

@@ -95,9 +95,8 @@ class Measure(ABC, Generic[Crowd, Result]):
                 "gold.reindex(annotations.tasks), or gold.to_numpy() where its rows are in the right order."
             )
         if values.shape != (self.num_tasks,):
-            raise DataError(
-                f"compare: gold must have a value for each of the {self.num_tasks:,} tasks, got shape {values.shape}."
-            )
+            text = f"compare: gold must have a value for each of the {self.num_tasks:,} tasks"
+            raise DataError(f"{text}, got shape {values.shape}.")
         return values
 
     def numbers_of(self, gold: object) -> Floats:

@@ -12,11 +12,11 @@ from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 from crowdzoo.quality.wilson import NORMAL_975, wilson
+from crowdzoo.reading.instances.gold import EQUAL, TURNED
 
-LEFT, EQUAL = 0, 2
+LEFT = 0
 ONE_SIDE = 0.1  # share of the judgments whose better task is on one side, below which a bias cannot be told
 LEVEL = 1e-9  # difference of two scores, in log odds, up to which neither task is ahead
-TURNED = [1, 0, 2]  # the answers, if the two tasks change places
 
 
 @dataclass(frozen=True, eq=False)

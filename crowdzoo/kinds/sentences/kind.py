@@ -119,9 +119,8 @@ class SpanTraining(Training[CrowdSequences, "SequenceAggregation", Tags]):
     ) -> InstanceKind:
         """See `Training.instances_of`; sentences are in the file of annotations."""
         if base is not None and is_own(base):
-            raise ConfigError(
-                f"base {base}: sentences are tagged by {self.bases[0]}; a base of your own is for other labels."
-            )
+            what = f"sentences are tagged by {self.bases[0]}; a base of your own is for other labels."
+            raise ConfigError(f"base {base}: {what}")
         return SENTENCE_INSTANCES if base is None else self.instances_for(base)
 
     def settings(self, base: str, **given: Any) -> TaggerSettings:

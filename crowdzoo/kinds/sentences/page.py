@@ -112,10 +112,9 @@ class SpanPage(KindPage):
                 far |= known & (wilson(errors[name], of)[0] > np.nanmedian(errors[name][known]) + FAR)
         far &= ~(edges | silent | apart | exchange)
         shares = [(name.replace("_", " "), errors[name].tolist()) for name in errors]
-        differs = [
-            ", ".join(f"{name} {percent(of[place])}" for name, of in shares if of[place] > SOME) if far[place] else None
-            for place in range(len(shared))
-        ]
+        differs: list[str | None] = [None] * len(shared)
+        for place in np.flatnonzero(far).tolist():
+            differs[place] = ", ".join(f"{name} {percent(of[place])}" for name, of in shares if of[place] > SOME)
         marks = {"edges": edges, "silent": silent, "apart": apart, "exchange": exchange, "far": far}
         tags = SequenceTable.of(self.crowd, "A page of a report")
         total = expected + number

@@ -227,7 +227,5 @@ def _opposed_on_one(by_label: list[Floats]) -> Flags:
     """Who agrees less than by chance on a label, with 95 % for all labels of an annotator together, bool [R]."""
     wider = NormalDist().inv_cdf(1 - 0.025 / len(by_label)) / NORMAL_975
     with np.errstate(invalid="ignore"):
-        opposed = [
-            (chance >= LEAST_CHANCE) & (value + wider * (high - value) < 0) for value, _, high, chance in by_label
-        ]
-    return np.any(opposed, axis=0)
+        upper = [(value + wider * (high - value), chance) for value, _, high, chance in by_label]
+        return np.any([(chance >= LEAST_CHANCE) & (end < 0) for end, chance in upper], axis=0)

@@ -58,10 +58,8 @@ def read_annotator_table(path: str | Path, annotators: np.ndarray, layout: Layou
     complain(repeated, "annotator", names, "stands here a second time. Keep one row for each annotator.")
     missing = [str(name) for name in annotators.tolist() if str(name) not in place]
     if missing:
-        raise DataError(
-            f"{table.name}: has no row for {len(missing):,} of {len(annotators):,} annotators, such as "
-            f"{short_repr(missing[0])}. Add a row for each."
-        )
+        which = f"{len(missing):,} of {len(annotators):,} annotators, such as {short_repr(missing[0])}"
+        raise DataError(f"{table.name}: has no row for {which}. Add a row for each.")
     rows = [place[str(name)] for name in annotators.tolist()]
     sources = costs = None
     if "source" in table.columns:

@@ -138,10 +138,8 @@ class Instances:
         differing = (("lacks", {*names} - {*self.names}), ("has", {*self.names} - {*names}))
         parts = [f"{verb} {shown_names(sorted(tasks))}" for verb, tasks in differing if tasks]
         if parts:
-            raise DataError(
-                f"{file}: {' and '.join(parts)}. The model was trained on the columns {shown_names(names)}; give these "
-                "columns, in any order."
-            )
+            trained = f"The model was trained on the columns {shown_names(names)}; give these columns, in any order."
+            raise DataError(f"{file}: {' and '.join(parts)}. {trained}")
         return self.values[:, [self.names.index(name) for name in names]]
 
     def _table(self, file: str | Path) -> Table:
@@ -250,7 +248,5 @@ def check_annotated(instances: Instances, crowd: Annotations, path: str | Path, 
     unknown = tasks[~is_among(tasks, names)]
     if len(unknown):
         listed = ", ".join(map(repr, unknown[:SHOWN].tolist())) + (", ..." if len(unknown) > SHOWN else "")
-        raise DataError(
-            f"{annotations}: {len(unknown):,} of the {len(tasks):,} tasks have no row in {path}: {listed}. Tasks there "
-            f"look like {str(names[0])!r}."
-        )
+        text = f"{len(unknown):,} of the {len(tasks):,} tasks have no row in {path}: {listed}."
+        raise DataError(f"{annotations}: {text} Tasks there look like {str(names[0])!r}.")

@@ -102,10 +102,8 @@ def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict
     for name in names:
         other = served.setdefault(served_name(name), name)
         if other != name:
-            raise DataError(
-                f"{table.name}: columns {other!r} and {name!r} would both be served as {served_name(name)!r}. Rename "
-                "one of them."
-            )
+            both = f"columns {other!r} and {name!r} would both be served as {served_name(name)!r}"
+            raise DataError(f"{table.name}: {both}. Rename one of them.")
     types: dict[str, tuple[str, str]] = {}
     for name in names:
         try:
@@ -163,10 +161,8 @@ def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarra
     missing = [name for name in types if name not in columns]
     extra = [columns[name] for name in columns if name not in types]
     if missing:
-        raise DataError(
-            f"{table.name}: has no column {missing[0]!r}, which the model takes; its columns are "
-            f"{shown_names(columns.values())}.{did_you_mean(missing[0], extra)}"
-        )
+        listed = f"{shown_names(columns.values())}.{did_you_mean(missing[0], extra)}"
+        raise DataError(f"{table.name}: has no column {missing[0]!r}, which the model takes; its columns are {listed}")
     if extra:
         raise DataError(f"{table.name}: the model takes {shown_names(types)}, not {extra[0]!r}. Leave the column out.")
     return _typed(table, {name: (columns[name], kind) for name, kind in types.items()})

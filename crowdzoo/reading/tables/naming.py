@@ -87,10 +87,8 @@ def find_columns(
         names = usual_columns([name for name in header if name not in used], [ours], more)
         if len(names) > 1:
             candidates = " or ".join(f"'{name}'" for name in names)
-            raise DataError(
-                f"{source}: there is no column '{ours}', and it may be {candidates}. "
-                f"Say which: {Setting(layout.option, {ours: names[0]})}."
-            )
+            which = f"Say which: {Setting(layout.option, {ours: names[0]})}."
+            raise DataError(f"{source}: there is no column '{ours}', and it may be {candidates}. {which}")
         if names:
             columns[ours] = guessed[ours] = names[0]
     for name in columns.values():
@@ -130,10 +128,8 @@ def _squeezed(name: str) -> str:
 def column_not_there(source: str, ours: str, theirs: str, header: Sequence[str]) -> str:
     """Says that a column that was given is not in a header."""
     listed = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
-    return (
-        f"{source}: there is no column {short_repr(theirs)}, which was given for '{ours}'. The columns are {listed}."
-        f"{did_you_mean(theirs, header)}"
-    )
+    what = f"there is no column {short_repr(theirs)}, which was given for '{ours}'"
+    return f"{source}: {what}. The columns are {listed}.{did_you_mean(theirs, header)}"
 
 
 def warn_of_guess(source: str, guessed: Mapping[str, str], option: str, stacklevel: int) -> None:

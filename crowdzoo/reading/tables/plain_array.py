@@ -40,10 +40,8 @@ def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, sourc
         raise DataError(f"{source}: column '{name}' of type {kind} holds what cannot be read: {reason}") from None
     if plain is None:
         way_out = f" Leave it out: {Setting('columns', {column: ''})}." if column in OPTIONAL else ""
-        raise DataError(
-            f"{source}: column '{name}' has the type {kind}. Ids are strings or integers, labels too or numbers."
-            f"{way_out}"
-        )
+        text = f"column '{name}' has the type {kind}. Ids are strings or integers, labels too or numbers."
+        raise DataError(f"{source}: {text}{way_out}")
     return plain
 
 
@@ -134,10 +132,8 @@ def answer_rows(
         annotators, labels = (pc.fill_null(pc.list_value_length(arrays[ours]), 0).to_numpy() for ours in LISTS)
         for row in np.flatnonzero(annotators != labels)[:1]:
             who, what = (found[ours] for ours in LISTS)
-            raise DataError(
-                f"{source}, row {first + row}: '{who}' holds {annotators[row]} values and '{what}' {labels[row]}. "
-                "Write a label for each annotator."
-            )
+            counts = f"'{who}' holds {annotators[row]} values and '{what}' {labels[row]}"
+            raise DataError(f"{source}, row {first + row}: {counts}. Write a label for each annotator.")
         rows = np.repeat(np.arange(len(labels)), labels)
         for ours, array in arrays.items():
             arrays[ours] = pc.list_flatten(array) if ours in LISTS else array.take(pa.array(rows))

@@ -247,10 +247,9 @@ class Source:
         rest = ",".join(name for name in names if name not in apart) or "FIRST,SECOND"
         of_row, what = self.axes
         row = {of_row: self.layout.columns[of_row]} if of_row in self.layout.columns else {}
-        return DataError(
-            f"{self.name}: column '{strangers[0]}' does not look like {_A[what]}{why}. Name the columns that are: "
-            f"{Setting(self.layout.option, {**row, what: rest})}; a * stands for any letters."
-        )
+        names_them = f"Name the columns that are: {Setting(self.layout.option, {**row, what: rest})}"
+        text = f"column '{strangers[0]}' does not look like {_A[what]}{why}. {names_them}; a * stands for any letters."
+        return DataError(f"{self.name}: {text}")
 
     def _missing(self, missing: Sequence[str], header: Sequence[str], columns: Mapping[str, str]) -> str:
         column, used = missing[0], set(columns.values())
@@ -277,10 +276,8 @@ class Source:
             other = f"If another one holds the answers: {Setting('sheet', 'NAME')}."
             return f"{message} The sheet has one column, {header[0]!r}. {other}{ABOVE}"
         if len(header) == 1 and not self.sparse:
-            return (
-                f"{message} The whole header is one column, {header[0]!r}. If something else separates the values, say "
-                f"so: {Setting('separator', '^')}.{ABOVE}"
-            )
+            separator = f"If something else separates the values, say so: {Setting('separator', '^')}."
+            return f"{message} The whole header is one column, {header[0]!r}. {separator}{ABOVE}"
         # names of columns are seldom numbers
         numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
         nothing = self.layout.header and not (columns or self.layout.columns or self.sparse)
@@ -288,16 +285,12 @@ class Source:
         listed = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
         by_annotator = Setting("columns", {"annotator": "NAME"})
         if self.layout.wide:
-            message += (
-                f" Where no column names it, {Setting('columns', {'task': ''})} takes the number of the row; where a "
-                f"row is an annotator and each other column a task, {by_annotator} says who it is."
-            )
+            message += f" Where no column names it, {Setting('columns', {'task': ''})} takes the number of the row; "
+            message += f"where a row is an annotator and each other column a task, {by_annotator} says who it is."
         if not sets and {"annotator", "label"} <= {*missing} and "task" in columns and len(free) > 1 and not numbers:
             wide, named = Setting("wide", True), Setting(self.layout.option, {column: "NAME"})
-            return (
-                f"{message} The columns are {listed}. If a row is a task and each other column an annotator, say so: "
-                f"{wide}. Otherwise say which column it is: {named}."
-            )
+            of_wide = f"If a row is a task and each other column an annotator, say so: {wide}."
+            return f"{message} The columns are {listed}. {of_wide} Otherwise say which column it is: {named}."
         if missing == ["position"]:
             message += " A sequence needs one row a token, with the token's position from 0."
         which = "it is"
@@ -448,9 +441,7 @@ class TextSource(Source):
         yield self._batch(lines, bad)
 
     def _batch(self, rows: list[tuple[int, bytes, list[Any]]], bad: list[tuple[BadRow, str]]) -> Batch:
-        columns = {
-            name: pa.array([values[place] for _, _, values in rows], type=pa.large_string())
-            for place, name in enumerate(self.found)
-        }
+        parts = ([values[place] for _, _, values in rows] for place in range(len(self.found)))
+        columns = {name: pa.array(part, pa.large_string()) for name, part in zip(self.found, parts, strict=True)}
         lines = np.array([line for line, _, _ in rows], dtype=np.int64)
         return Batch(columns, lines, lambda wanted: [readable(rows[row][1]) for row in wanted], bad)
