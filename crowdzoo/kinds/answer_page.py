@@ -16,6 +16,8 @@ from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.fitted_skills import fitted_skills
 from crowdzoo.quality.wilson import NORMAL_975
 
+__all__ = ["AnswerPage", "Codes", "Flags", "Floats"]
+
 NOBODY = np.zeros(1, bool)
 HARDLY = 0.5  # the usual reliability below which the page warns: two answers have a quarter in common
 WORST = 0.5  # of the usual agreement of a task's answers, below which it is to be done again

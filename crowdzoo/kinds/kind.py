@@ -20,6 +20,8 @@ from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Scoring
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
+from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from crowdzoo.kinds.measure import Measure
@@ -34,6 +36,7 @@ FOR_CLASSES = {
     "predictions": "a report compares with predictions of classes only; leave it out.",
 }
 EXPORT_OPTIONS = ("platform", "field")  # which platform's export the annotations are, and which of its questions
+OF_TABLES = (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS)
 
 
 @dataclass(frozen=True)

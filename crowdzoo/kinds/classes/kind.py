@@ -14,14 +14,13 @@ from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.classes.scoring import SCORING
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, Kind, KindOptions, Prediction, loaded, made
+from crowdzoo.kinds.kind import OF_TABLES, Kind, KindOptions, Prediction, loaded, made
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
-from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.reading.tables.layout import Layout
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
@@ -100,7 +99,7 @@ READING = ClassReading(CLASSIFICATION, "annotations")
 AGGREGATING = ClassAggregating(CLASSIFICATION, "robust", "one-coin")
 CLASSES = Kind(
     labels=CLASSIFICATION,
-    options=KindOptions(("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS), refused={}),
+    options=KindOptions(("classes", "image", *OF_TABLES), refused={}),
     reading=READING,
     aggregation=AGGREGATING,
     scoring=SCORING,

@@ -10,13 +10,11 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import FREE_TEXT
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.free_texts.scoring import SCORING
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction, loaded, made
+from crowdzoo.kinds.kind import FOR_CLASSES, OF_TABLES, Kind, KindOptions, Option, Prediction, loaded, made
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Objects, Rows
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold_texts
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
-from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
@@ -41,7 +39,7 @@ AGGREGATING = TextAggregating(FREE_TEXT, "text-rasa")
 FREE_TEXTS = Kind(
     labels=FREE_TEXT,
     options=KindOptions(
-        (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS),
+        OF_TABLES,
         refused={
             **FOR_CLASSES,
             "classes": "texts have no classes; leave it out.",

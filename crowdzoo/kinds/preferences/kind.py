@@ -12,15 +12,13 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.errors import DataError
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Prediction, loaded, made
+from crowdzoo.kinds.kind import FOR_CLASSES, OF_TABLES, Kind, KindOptions, Prediction, loaded, made
 from crowdzoo.kinds.preferences.scoring import ORDER_SCORING, SCORING
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Floats, Rows
 from crowdzoo.kinds.training import Encoder, Training, TrainingSet, encode
 from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
-from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
@@ -126,7 +124,7 @@ AGGREGATING = PreferenceAggregating(PREFERENCE, "annotator-bradley-terry")
 PREFERENCES = Kind(
     labels=PREFERENCE,
     options=KindOptions(
-        ("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS),
+        ("classes", *OF_TABLES),
         refused={
             **FOR_CLASSES,
             "use_gold": "no method for preferences takes known scores; leave it out.",

@@ -10,15 +10,13 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction, loaded, made
+from crowdzoo.kinds.kind import FOR_CLASSES, OF_TABLES, Kind, KindOptions, Option, Prediction, loaded, made
 from crowdzoo.kinds.ratings.scoring import SCORING
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Floats, Rows
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
-from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
@@ -61,7 +59,7 @@ AGGREGATING = RatingAggregating(REGRESSION, "rating-em")
 RATINGS = Kind(
     labels=REGRESSION,
     options=KindOptions(
-        ("low", "high", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS),
+        ("low", "high", "image", *OF_TABLES),
         refused={
             **FOR_CLASSES,
             "classes": "ratings have no classes; leave it out.",

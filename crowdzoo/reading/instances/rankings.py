@@ -40,11 +40,12 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
         table.complain(places, column, table.names(column), reason, what="rows")
 
     key = "list" if "list" in table.columns else "annotator"
-    columns = {name: table.names(name) for name in ("task", "annotator", key)}
+    names = ("task", "annotator", key)
+    columns = {name: table.names(name) for name in names}
     for name, values in columns.items():
         complain(np.flatnonzero(values == "").tolist(), name, "is empty. Write a name.")
     ranks = table.numbers("rank", table.names("rank"), "rows")
-    ids = (np.unique(columns[name], return_inverse=True)[1] for name in ("task", "annotator", key))
-    for row, column, reason in find_problems(*ids, ranks):
+    task_ids, annotator_ids, list_ids = (np.unique(columns[name], return_inverse=True)[1] for name in names)
+    for row, column, reason in find_problems(task_ids, annotator_ids, list_ids, ranks):
         complain([row], key if column == "list" else column, reason)
     return Rankings.from_arrays(columns["task"], columns["annotator"], ranks, columns[key])

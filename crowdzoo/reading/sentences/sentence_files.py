@@ -49,7 +49,7 @@ def read_sentences(
             a name that is to be left out.
         DataError: a file that cannot be used.
     """
-    export = {"platform": platform, "field": field, "text": text, "encoding": encoding}
+    export: dict[str, Any] = {"platform": platform, "field": field, "text": text, "encoding": encoding}
     for name, value in (("field", field), ("encoding", encoding)):
         if value is not None and platform is None:
             raise ConfigError(f"{Setting(name)} belongs to an export of a labelling platform: name it as well.")

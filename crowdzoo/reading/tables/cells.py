@@ -226,7 +226,7 @@ class CellSource(Source):
             names = dict.fromkeys(name for cell in cells for name in cell)
             raise DataError(f"{self.name}: {unknown('field', self.layout.question, names)}")
         kept = _taken(batch, np.flatnonzero([answer is not None for answer in answers_of_rows]))
-        lists = [answer if isinstance(answer, list) else [answer] for answer in answers_of_rows]
+        lists: list[Any] = [answer if isinstance(answer, list) else [answer] for answer in answers_of_rows]
         flat = [[part.get("choice", part) if isinstance(part, dict) else part for part in answer] for answer in lists]
         if odd := [choice for answer in flat for choice in answer if isinstance(choice, (dict, list))]:
             text = f"{Setting('field', self.layout.question)}: answers such as {short_repr(odd[0])} are not labels."
