@@ -118,24 +118,19 @@ def _pairs(
 
 
 def _tasks(
-    annotations: Annotations,
-    aggregation: Aggregation,
-    predictions: Predictions,
-    gold: Codes | None,
-    sure: Floats,
-    chosen: Codes,
+    table: Annotations, aggregation: Aggregation, model: Predictions, gold: Codes | None, sure: Floats, rows: Codes
 ) -> dict[str, list[Any]]:
-    classes = _names(annotations)
+    classes = _names(table)
     columns = as_lists(
-        task=annotations.tasks[chosen],
-        annotations=annotations.redundancy[chosen],
-        label=[classes[code] for code in aggregation.labels[chosen]],
-        probability=sure[chosen],
-        predicted=[classes[code] for code in predictions.labels[chosen]],
-        model_probability=predictions.probabilities[chosen],
+        task=table.tasks[rows],
+        annotations=table.redundancy[rows],
+        label=[classes[code] for code in aggregation.labels[rows]],
+        probability=sure[rows],
+        predicted=[classes[code] for code in model.labels[rows]],
+        model_probability=model.probabilities[rows],
     )
     if gold is not None:
-        columns["gold"] = [classes[code] if code >= 0 else None for code in gold[chosen]]
+        columns["gold"] = [classes[code] if code >= 0 else None for code in gold[rows]]
     return columns
 
 

@@ -13,7 +13,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.numbers import numbers_of
 from crowdzoo.data.vocabulary import as_named
 from crowdzoo.errors import BadRow, DataError, DataWarning, did_you_mean, short_repr
-from crowdzoo.reading.instances.table import Table, read_table, shown_names, task_names
+from crowdzoo.reading.instances.table import Reason, Table, read_table, shown_names, task_names
 from crowdzoo.reading.tables.layout import Layout
 
 # Codes of a preference's answer: that of "equal", and the same answer where left and right change places
@@ -171,11 +171,7 @@ def gold_pairs(
 
 
 def _gold_of(
-    path: str | Path,
-    tasks: np.ndarray,
-    parse: Callable[[Table, np.ndarray], np.ndarray],
-    missing: Any,
-    layout: Layout | None,
+    path: str | Path, tasks: np.ndarray, parse: Callable[..., np.ndarray], missing: Any, layout: Layout | None
 ) -> np.ndarray:
     """Gold of the tasks, [N], out of a file whose gold [n] is parsed."""
     needed = ("task", "gold")
@@ -258,7 +254,7 @@ def parse_classes(
     return np.fromiter((code[name] for name in gold.tolist()), np.int64, len(gold))
 
 
-def _no_rating(reason: str | Callable[[Any], str], what: str, decimal: str, value: Any) -> str:
+def _no_rating(reason: Reason, what: str, decimal: str, value: Any) -> str:
     text = reason if isinstance(reason, str) else reason(value)
     hint = f"The column gold has {what} here, which are numbers; leave it empty if unknown."
     hint += " Gold has the decimal mark of the annotations: write decimal commas there, too." if decimal == "," else ""

@@ -1,14 +1,13 @@
 """read_rankings: lists of tasks in order, from a file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from crowdzoo.data.rankings import Rankings, find_problems
 from crowdzoo.errors import DataError, Setting
-from crowdzoo.reading.instances.table import check_has, read_table
+from crowdzoo.reading.instances.table import Reason, check_has, read_table
 from crowdzoo.reading.tables.layout import Layout
 
 COLUMNS = ("list", "annotator", "task", "rank")
@@ -36,7 +35,7 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
 
     table = read_table(path, COLUMNS, check, layout, ("annotator", "task"))
 
-    def complain(places: Sequence[int], column: str, reason: str | Callable[[Any], str]) -> None:
+    def complain(places: Sequence[int], column: str, reason: Reason) -> None:
         table.complain(places, column, table.names(column), reason, what="rows")
 
     key = "list" if "list" in table.columns else "annotator"

@@ -41,6 +41,8 @@ BESIDE = ("task", "gold", "split")  # columns beside what a model learns from
 NAMED = (*BESIDE, "text")  # columns of text; all others are features
 # What is read of a header: our names of columns -> the file's; and which of these were guessed
 Choose = Callable[[Sequence[str]], tuple[dict[str, str], dict[str, str]]]
+Check = Callable[[str, Sequence[str]], None]  # refuses a header, given the file's name and our names of the columns
+Reason = str | Callable[[Any], str]  # why a value is refused, or what says so of the value
 _PART_BYTES = 32 * 2**20  # of a table that is read part by part
 # usual names of columns in a table of one row a task
 _USUAL = {"task": ("id",), "gold": ("label", "class", "correct", "correctanswer", "expert")}
@@ -153,12 +155,7 @@ class Table:
         return numbers
 
     def complain(
-        self,
-        places: Sequence[int] | np.ndarray,
-        column: str,
-        values: Any,
-        reason: str | Callable[[Any], str],
-        what: str = "instances",
+        self, places: Sequence[int] | np.ndarray, column: str, values: Any, reason: Reason, what: str = "instances"
     ) -> None:
         """Refuses the file where there are rows to complain about."""
         if not len(places):
@@ -202,7 +199,7 @@ class _InstanceCsv(CsvSource):
 def read_table(
     path: str | Path,
     wanted: Sequence[str] | None,
-    check: Callable[[str, Sequence[str]], None] | None = None,
+    check: Check | None = None,
     layout: Layout | None = None,
     usual: Sequence[str] = ("task",),
     as_text: bool = False,
@@ -261,12 +258,7 @@ def read_table(
 
 
 def _joined_tasks(
-    path: Path,
-    wanted: Sequence[str] | None,
-    check: Callable[[str, Sequence[str]], None],
-    layout: Layout,
-    usual: Sequence[str],
-    *how: Any,
+    path: Path, wanted: Sequence[str] | None, check: Check, layout: Layout, usual: Sequence[str], *how: Any
 ) -> Table:
     """See `read_table`: tasks are named after several columns, as those of annotations are."""
     parts = {f"{PART_OF}{name}": name.strip() for name in layout.columns["task"].split(",")}
@@ -378,12 +370,7 @@ def parse_features(texts: pa.Array, decimal: str) -> tuple[np.ndarray, np.ndarra
 
 
 def _chosen(
-    name: str,
-    layout: Layout,
-    usual: Sequence[str],
-    wanted: Sequence[str] | None,
-    check: Callable[[str, Sequence[str]], None],
-    header: Sequence[str],
+    name: str, layout: Layout, usual: Sequence[str], wanted: Sequence[str] | None, check: Check, header: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Our name of each column to be read -> the file's; and those that were guessed, see `find_columns`."""
     chosen, guessed = find_instance_columns(name, header, layout, usual)
@@ -476,6 +463,6 @@ class InstanceReader(InstanceKind):
     values: Callable[[Table], tuple[Any, tuple[str, ...] | None]]
     looks_like: Callable[[Path, Sequence[str], Layout | None], bool] | None = None
     wanted: tuple[str, ...] | None = None
-    check_header: Callable[[str, Sequence[str]], None] = lambda name, header: None
+    check_header: Check = lambda name, header: None
     table: Callable[[Path, Layout | None], Table] | None = None
     as_text: bool = False

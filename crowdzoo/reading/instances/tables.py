@@ -47,9 +47,7 @@ def tables(inputs: Mapping[str, str] | None = None) -> InstanceReader:
     return dataclasses.replace(READER, values=lambda table: (table_columns(table, inputs), None))
 
 
-def served_tables(
-    inputs: Mapping[str, tuple[str, int]], declared: Mapping[str, str] | None = None
-) -> InstanceReader | None:
+def served_tables(inputs: Mapping[str, tuple[str, int]], declared: Mapping[str, str]) -> InstanceReader | None:
     """The kind of instances that a served model takes, if that is rows of a table.
 
     Args:
@@ -61,7 +59,7 @@ def served_tables(
     """
     if "instances" in inputs:
         return None
-    types = {served_name(name): kind for name, kind in (declared or {}).items()}
+    types = {served_name(name): kind for name, kind in declared.items()}
     for name, (dtype, rank) in inputs.items():
         types.setdefault(name, VECTOR if rank > 1 else NUMBER if dtype.startswith("float") else CATEGORY)
     return typed_tables({name: types[name] for name in inputs})

@@ -38,15 +38,12 @@ _NO_ANNOTATORS = (
     "consensus majority majorityvote majoritylabel mode agreement mean median average avg total sum count votes std "
     "final finallabel adjudicated entropy startdate enddate recordeddate ipaddress progress finished"
 )
+Usual = Mapping[str, Sequence[str]]  # further usual names of columns
 ALIASES = {ours: frozenset(names.split()) for ours, names in _ALIASES.items()}
 
 
 def find_columns(
-    source: str,
-    header: Sequence[str],
-    wanted: Sequence[str],
-    layout: Layout,
-    more: Mapping[str, Sequence[str]] | None = None,
+    source: str, header: Sequence[str], wanted: Sequence[str], layout: Layout, more: Usual | None = None
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Finds columns by what is given, else by our own name, else by a usual name, if that is one column alone.
 
@@ -100,9 +97,7 @@ def find_columns(
     return {ours: columns[ours] for ours in wanted if ours in columns} | void, guessed
 
 
-def usual_columns(
-    header: Sequence[str], wanted: Iterable[str], more: Mapping[str, Sequence[str]] | None = None
-) -> list[str]:
+def usual_columns(header: Sequence[str], wanted: Iterable[str], more: Usual | None = None) -> list[str]:
     """Those names of a header that are usual ones of the columns wanted."""
     usual = {name for ours in wanted for name in (*ALIASES.get(ours, ()), *(more or {}).get(ours, ()))}
     return [name for name in dict.fromkeys(header) if _squeezed(name) in usual]

@@ -26,6 +26,7 @@ from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source
 KEY = b"crowdzoo.annotations"
 VERSION = 1  # of what stands under the key
 ROWS = 1 << 20
+Columns = Mapping[str, tuple[np.ndarray, np.ndarray | None]]  # values of each, and the names behind codes
 
 
 class ParquetSource(Source):
@@ -105,11 +106,7 @@ class ParquetSource(Source):
 
 
 def write_parquet(
-    path: str | os.PathLike[str],
-    kind: str,
-    columns: Mapping[str, tuple[np.ndarray, np.ndarray | None]],
-    repeats: bool = False,
-    classes_sorted: bool = False,
+    path: str | os.PathLike[str], kind: str, columns: Columns, repeats: bool = False, classes_sorted: bool = False
 ) -> Path:
     """Writes names as columns, and what columns cannot hold into the file's metadata.
 

@@ -102,11 +102,7 @@ def code_names(schema: pa.Schema) -> dict[str, list[str]]:
 
 
 def answer_rows(
-    columns: Mapping[str, pa.Array | pa.ChunkedArray],
-    found: Mapping[str, str],
-    names: Mapping[str, Sequence[str]],
-    source: str,
-    first: int = 0,
+    columns: dict[str, pa.Array], found: Mapping[str, str], names: Mapping[str, list[str]], source: str, first: int = 0
 ) -> tuple[dict[str, pa.Array], np.ndarray | None]:
     """A row an answer, with names: cells of lists become rows of their own, and codes their names.
 
