@@ -59,9 +59,12 @@ class ClassAggregating(Aggregating[Annotations, "Aggregation", Codes]):
             value, low, high = result.accuracy_interval
             others = (gold < 0) & (result.annotations_per_task > 0)
             probability = f"{result.posteriors[others].max(axis=1).mean():.3f}" if others.any() else "no other tasks"
-            others_right = ("accuracy on other tasks", f"{value:.3f} ({low:.3f} to {high:.3f}, estimated)")
-            rows += [("gold tasks, for calibration", f"{known:,}"), others_right]
-            return [*rows, ("mean probability there", probability)]
+            return [
+                *rows,
+                ("gold tasks, for calibration", f"{known:,}"),
+                ("accuracy on other tasks", f"{value:.3f} ({low:.3f} to {high:.3f}, estimated)"),
+                ("mean probability there", probability),
+            ]
         if result.error_bound is not None and result.accepted is not None:
             error, confidence = result.error_bound
             accepted = f"{result.accepted.sum():,} of {result.accepted.size:,} labels accepted"

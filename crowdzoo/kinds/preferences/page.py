@@ -237,9 +237,6 @@ class PreferencePage(KindPage):
         consistent, both_orders = pairs.consistent(table.num_annotators)
         twice = int(both_orders.sum())
         same = float((np.nan_to_num(consistent) * both_orders).sum()) / twice if twice else np.nan
-        order_ends, same_ends = (
-            [float(end[0]) for end in wilson([share], [of])] for share, of in ((agreement, usable), (same, twice))
-        )
         figures = {
             "tasks_compared": int(some.sum()),
             "tasks_with_few": int((some & (counts < LEAST_COMPARED)).sum()),
@@ -251,14 +248,14 @@ class PreferencePage(KindPage):
             "one_sided": self.one_sided,
             "linked_by_others": int(judged.linked.sum()),
             "judged_by_others": usable,
-            **interval("order_agreement", float(agreement), *order_ends),
+            **interval("order_agreement", float(agreement), *_ends(agreement, usable)),
             "fitted_agreement": float(((gap > 0) == (labels == LEFT))[named].mean()) if named.any() else None,
             "left_ahead": float(judged.left_ahead[judged.usable].mean()) if usable else None,
             **interval("left_share", *left),
             "answer_by_side": int(by_side.sum()),
             **interval("left_share_of_others", *rest),
             "both_orders": twice,
-            **interval("consistent_share", same, *same_ends),
+            **interval("consistent_share", same, *_ends(same, twice)),
             "separation": _separation(result, self.errors),
             "groups": len(np.unique(result.groups[some])),
             "circular_triads": None if triads is None else triads.circular,
@@ -330,6 +327,11 @@ class PreferencePage(KindPage):
     def of_notes(self) -> list[PageWarning]:
         """See `KindPage.of_notes`; for several groups a warning tells more than the note."""
         return super().of_notes() if self.overall["groups"] < 2 else []
+
+
+def _ends(share: float, number: int) -> list[float]:
+    """Wilson's interval of one share."""
+    return [float(end[0]) for end in wilson([share], [number])]
 
 
 def _won(annotations: Annotations) -> Floats:
