@@ -80,9 +80,8 @@ class TrainingSet(Generic[Crowd, Gold]):
     @property
     def used(self) -> Annotations:
         """Labels of the tasks that are trained on."""
-        if self.training.all():
-            return self.annotations
-        return self.annotations.select_tasks(np.flatnonzero(self.training))
+        every = self.training.all()
+        return self.annotations if every else self.annotations.select_tasks(np.flatnonzero(self.training))
 
 
 @dataclass(frozen=True)

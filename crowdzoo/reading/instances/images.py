@@ -50,11 +50,9 @@ def read_image_table(path: str | Path, layout: Layout | None = None) -> Table:
     table = _folder_table(path) if path.is_dir() else _file_table(path, layout)
     names = table.names("image")
     table.complain(np.flatnonzero(names == ""), "image", names, "is empty. Give the path of an image.")
-    urls = np.flatnonzero(["://" in name for name in names])
-    table.complain(urls, "image", names, _URL)
+    table.complain(np.flatnonzero(["://" in name for name in names]), "image", names, _URL)
     if "task" not in table.columns:
-        tasks = [os.path.splitext(name)[0] for name in names]
-        table.columns["task"] = pa.array(tasks, pa.large_string())
+        table.columns["task"] = pa.array([os.path.splitext(name)[0] for name in names], pa.large_string())
     return table
 
 

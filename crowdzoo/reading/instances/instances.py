@@ -136,8 +136,7 @@ class Instances:
         if names is None or self.names is None or tuple(names) == self.names:
             return self.values
         differing = (("lacks", {*names} - {*self.names}), ("has", {*self.names} - {*names}))
-        parts = [f"{verb} {shown_names(sorted(tasks))}" for verb, tasks in differing if tasks]
-        if parts:
+        if parts := [f"{verb} {shown_names(sorted(tasks))}" for verb, tasks in differing if tasks]:
             trained = f"The model was trained on the columns {shown_names(names)}; give these columns, in any order."
             raise DataError(f"{file}: {' and '.join(parts)}. {trained}")
         return self.values[:, [self.names.index(name) for name in names]]

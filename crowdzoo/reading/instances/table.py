@@ -105,8 +105,7 @@ class Table:
                     yield result
         if errors:
             rows = [row for error in errors for row in error.rows]
-            message = str(errors[0]).splitlines()[0]
-            raise DataError(message, rows[:SHOWN], sum(error.total for error in errors))
+            raise DataError(str(errors[0]).splitlines()[0], rows[:SHOWN], sum(error.total for error in errors))
 
     def values(self, read: Callable[["Table"], Any]) -> Any:
         """What `read` makes of the table: an array, or a dictionary of arrays.

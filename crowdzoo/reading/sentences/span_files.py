@@ -324,8 +324,7 @@ class _Spans:
     def _sentence(self, task: str, row: dict[str, Any], number: int) -> Sentence:
         """The task's sentence, from this line or an earlier one that says the same."""
         text, given_tokens = row.get("text"), row.get("tokens")
-        known = self.sentences.get(task)
-        if known is not None:
+        if (known := self.sentences.get(task)) is not None:
             for key, mine, theirs in (("text", text, known.text), ("tokens", given_tokens, known.given)):
                 if mine != theirs:
                     reason = f"differs from what line {known.line} says of task {task!r}. A task is one sentence."

@@ -105,8 +105,7 @@ class _Reader:
             row, rank = self.rows.get(_normal(word)), BY_FORM
         if row is None or self.found[row] >= rank:
             return
-        vector = self._numbers(number, line.rsplit(" ", self.size)[1:])
-        if vector is not None:
+        if (vector := self._numbers(number, line.rsplit(" ", self.size)[1:])) is not None:
             self.vectors[row] = vector
             self.found[row] = rank
 

@@ -378,8 +378,7 @@ def _taken(batch: Batch, row: np.ndarray) -> Batch:
 def _filled(values: pa.Array) -> np.ndarray:
     """Where a cell holds something, bool [n]."""
     if pa.types.is_large_string(values.type):
-        empty = pc.equal(pc.utf8_trim_whitespace(values), "").fill_null(True)
-        return ~empty.to_numpy(zero_copy_only=False)
+        return ~pc.equal(pc.utf8_trim_whitespace(values), "").fill_null(True).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(values.type):
         return ~np.isnan(values.to_numpy(zero_copy_only=False))
     return values.is_valid().to_numpy(zero_copy_only=False)

@@ -196,8 +196,7 @@ class Source:
                     warnings.warn(text, DataWarning, stacklevel=2)
                 return {"left": both.pop("winner"), "right": both.pop("loser"), **both}
         needed = wanted if self.layout.wide else self.required
-        missing = [column for column in needed if column not in theirs and chosen.get(column) != ""]
-        if missing:
+        if missing := [column for column in needed if column not in theirs and chosen.get(column) != ""]:
             raise DataError(self._missing(missing, header, theirs))
         return theirs
 
@@ -253,10 +252,9 @@ class Source:
 
     def _missing(self, missing: Sequence[str], header: Sequence[str], columns: Mapping[str, str]) -> str:
         column, used = missing[0], set(columns.values())
-        message = f"{self.name}: column '{column}' is missing."
-        if column == "annotator":
-            message = f"{self.name}: column 'annotator' (or 'worker') is missing."
         free = [name for name in header if name not in used]
+        other = " (or 'worker')" if column == "annotator" else ""
+        message = f"{self.name}: column '{column}'{other} is missing."
         if "task" in missing and {"left", "right"} <= {*free}:
             kind = Setting("kind", "preference")
             return f"{message} It looks like preferences (left, right), which are aggregated with {kind}."
@@ -304,8 +302,7 @@ class Source:
             if "task" in missing:
                 wide = Setting("wide", True)
                 no_header += f" If a row is an annotator and each other column a task: {wide} {by_annotator}."
-        inside = [name for name, value in getattr(self, "first", {}).items() if isinstance(value, (list, dict))]
-        if inside:
+        if inside := [name for name, value in getattr(self, "first", {}).items() if isinstance(value, (list, dict))]:
             no_header = f" Answers inside {inside[0]!r} are not read: write a line for each answer."
         names = Setting(self.layout.option, dict.fromkeys(missing, "NAME"))
         return f"{message} The columns are {listed}. Say which {which}: {names}.{no_header}"

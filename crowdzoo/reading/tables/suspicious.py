@@ -49,8 +49,7 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
     if len(decimals) > 2 and None not in numbers:  # fewer may be versions
         use = f"{Setting('kind', 'regression')}" + f" and {Setting('decimal', ',')}" * commas
         similar.append(f"classes are numbers, some with decimals: {_listed(decimals)}. If they are ratings, use {use}.")
-    ends = [short_repr(text) for text in texts if text != text.strip()]
-    if ends:
+    if ends := [short_repr(text) for text in texts if text != text.strip()]:
         similar.append(f"white space at the ends is part of a class's name: {_listed(ends)}.")
     single = np.flatnonzero(np.asarray(counts) == 1)
     if len(single) and np.sum(counts) >= RARE * max(len(names) - len(single), 1):
