@@ -85,6 +85,7 @@ class Collector:
         self.source = source
         self.rules = rules
         self.reject = reject
+        self.keeps_all = rules.on_bad_rows == "reject" and rules.rejects is not None
         self.has_pairs = source.label_kind.has_pairs
         self.sides = source.label_kind.sides
         named = [column for column in VOCABULARIES if column in source.required]
@@ -217,7 +218,7 @@ class Collector:
                 rows = rows[good[rows]]
                 good[rows] = False
                 num_found += len(rows)
-                listed = rows if self._keeps_all else rows[:SHOWN]
+                listed = rows if self.keeps_all else rows[:SHOWN]
                 examples = values.take(pa.array(listed, type=pa.int64())).to_pylist()
                 for row, value in zip(listed.tolist(), examples, strict=True):
                     value = self.source.display(column, value)
@@ -251,18 +252,12 @@ class Collector:
         self.numbers.pop(column, None)  # of batches without a good row
         return True
 
-    @property
-    def _keeps_all(self) -> bool:
-        return self.rules.on_bad_rows == "reject" and self.rules.rejects is not None
-
     def _note_bad(self, batch: Batch, bad_rows: list[tuple[int, str, Any, str]], num_found: int) -> None:
         """Notes a batch's bad rows in the order of their lines."""
         if not num_found and not batch.bad:
             return
         bad_rows.sort(key=lambda entry: entry[0])
-        if not self._keeps_all:
-            bad_rows = bad_rows[:SHOWN]
-        lines = batch.line_numbers()
+        bad_rows, lines = bad_rows if self.keeps_all else bad_rows[:SHOWN], batch.line_numbers()
         originals = batch.originals([entry[0] for entry in bad_rows])
         problems = list(batch.bad)
         for (row, column, value, reason), original in zip(bad_rows, originals, strict=True):
@@ -297,34 +292,27 @@ class Collector:
         if pa.types.is_floating(values.type):
             numbers = values.to_numpy(zero_copy_only=False)
             whole = np.isnan(numbers) | ((np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53))
-            if not whole.all():
-                problems.append((np.flatnonzero(~whole), "is not an id. Use strings or integers."))
+            problems.append((np.flatnonzero(~whole), "is not an id. Use strings or integers."))
             missing = np.isnan(numbers) | ~whole
             values = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
         encoded = values.dictionary_encode()
         dictionary = encoded.dictionary
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        blank = np.zeros(len(dictionary), dtype=bool)
         if pa.types.is_large_string(dictionary.type):
             trimmed = pc.utf8_trim_whitespace(dictionary)
             blank = pc.equal(trimmed, "").to_numpy(zero_copy_only=False)
-            if self.source.trim:
-                dictionary = trimmed
-        else:
-            blank = np.zeros(len(dictionary), dtype=bool)
-        empty = codes < 0
-        if blank.any():
-            empty |= blank[codes]
-        if empty.any():
-            problems.append((np.flatnonzero(empty), "is empty. Fill it in, or remove the row."))
+            dictionary = trimmed if self.source.trim else dictionary
+        empty = np.append(blank, True)[codes]  # -1 is the last
+        problems.append((np.flatnonzero(empty), "is empty. Fill it in, or remove the row."))
         if column == "label" and self.source.label_kind.has_regions:
             bad = np.array([*(self._no_regions(text) != "" for text in dictionary.to_pylist()), False])  # -1 is empty
             problems.append((np.flatnonzero(bad[codes] & ~empty), self._no_regions))
         if column == "label" and (classes := self.rules.names["label"]) is not None:
             if self.source.text:
                 dictionary = as_named(dictionary, classes)
-            outside = ~is_among(dictionary, classes) & ~blank
-            if outside.any():
-                problems.append((np.flatnonzero(outside[codes] & ~empty), self._not_one_of("label")))
+            outside = np.append(~is_among(dictionary, classes), False)[codes] & ~empty
+            problems.append((np.flatnonzero(outside), self._not_one_of("label")))
         return dictionary, codes, problems
 
     def _no_regions(self, label: object) -> str:
