@@ -21,16 +21,10 @@ from crowdzoo.kinds.scoring import Scores, scored_models
 from crowdzoo.kinds.sentences.scoring import SpanScoring
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.records import example_files
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import files_of
-from crowdzoo.records.example_files import (
-    SPLITS,
-    DatasetInfo,
-    read_dataset_info,
-    split_by_hash,
-    split_files,
-    task_and_example,
-)
+from crowdzoo.records.example_files import SPLITS, DatasetInfo, split_by_hash, split_files
 from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
 from crowdzoo.records.training import WARMUP, Trained
 from crowdzoo.training.methods import AGGREGATED
@@ -134,7 +128,7 @@ def read_tokens(pattern: str) -> dict[str, list[str]]:
     """The tokens of the sentences in a split, by task."""
     tokens = {}
     for record in _records(sorted(tf.io.gfile.glob(pattern))):
-        task, example = task_and_example(record)
+        task, example = example_files.task_and_example(record)
         tokens[task] = _tokens(example)
     return tokens
 
@@ -229,7 +223,7 @@ class SpanRecords(Records):
 
         Args: see `Records.aggregate`.
         """
-        info = read_dataset_info(examples)
+        info = example_files.read_dataset_info(examples)
         fitted, tables = {}, {}
         for split, annotations in crowds.items():
             tokens = read_tokens(split_files(examples, split))

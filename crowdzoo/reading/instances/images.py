@@ -192,11 +192,7 @@ def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
 
 
 READER = InstanceReader(
-    IMAGES.name,
-    IMAGES.bases,
-    looks_like=_looks_like,
-    table=read_image_table,
-    values=lambda table: (checked_images(table), None),
+    **vars(IMAGES), looks_like=_looks_like, table=read_image_table, values=lambda table: (checked_images(table), None)
 )
 
 

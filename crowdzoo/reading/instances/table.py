@@ -17,16 +17,7 @@ from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.data.numbers import no_number, numbers_of, parse_numbers
 from crowdzoo.data.vocabulary import text_as_integers
 from crowdzoo.errors import SHOWN, BadRow, DataError
-from crowdzoo.files.arrow import (
-    ColumnFile,
-    ValueFile,
-    mapped_columns,
-    one_array,
-    parquet_batches,
-    parquet_errors,
-    parquet_rows,
-    read_parquet,
-)
+from crowdzoo.files import arrow
 from crowdzoo.files.regular import check_regular, plain_name
 from crowdzoo.files.workbooks import WORKBOOK
 from crowdzoo.reading.tables.cells import JOINT
@@ -117,11 +108,11 @@ class Table:
         """
         if self.folder is None:
             return read(self)
-        files: dict[str | None, ValueFile] = {}
+        files: dict[str | None, arrow.ValueFile] = {}
         for values in self.each(read):
             for name, column in values.items() if isinstance(values, dict) else [(None, values)]:
                 if name not in files:
-                    files[name] = ValueFile(self.folder / f"values-{len(files)}")
+                    files[name] = arrow.ValueFile(self.folder / f"values-{len(files)}")
                 files[name].add(column)
         stored = {name: file.read() for name, file in files.items()}
         return stored.get(None, stored)
@@ -130,7 +121,7 @@ class Table:
         """Some columns of the table, in memory."""
         columns = {name: self.columns[name] for name in names}
         if self.folder is not None:
-            columns = {name: one_array(column) for name, column in columns.items()}
+            columns = {name: arrow.one_array(column) for name, column in columns.items()}
         return dataclasses.replace(self, columns=columns, folder=None)
 
     def names(self, column: str, trim: bool = True) -> np.ndarray:
@@ -228,16 +219,9 @@ def read_table(
     choose = functools.partial(_chosen, name, layout, usual, wanted, check)
     if path.suffix == ".parquet":
         names, guessed = choose(column_names(path))
-        if folder is not None or most_rows is not None:
-            parts = _parquet_parts(path, names)
-            read = _joined(itertools.islice(parts, 1)) if folder is None else _stored(parts, folder)
-            result = Table(name, *read, theirs=names, folder=folder)
-        else:
-            table = read_parquet(path, list(names.values()))
-            columns = {ours: one_array(table.column(theirs)) for ours, theirs in names.items()}
-            if "gold" in names:  # as the library `datasets` has it
-                columns["gold"] = named(columns["gold"], code_names(table.schema).get(names["gold"]))
-            result = Table(name, columns, np.arange(table.num_rows), theirs=names)
+        parts: Iterator[Part] = itertools.islice(_parquet_parts(path, names), None if most_rows is None else 1)
+        columns, rows = _joined(parts) if folder is None else _stored(parts, folder)
+        result = Table(name, columns, rows, theirs=names, folder=folder)
     else:
         # numbers are there where all columns are wanted, unless they are read as they are written
         source = _InstanceCsv(path, choose, layout, usual, wanted is None and not as_text)
@@ -246,13 +230,12 @@ def read_table(
         result = Table(name, columns, rows, True, source.layout.decimal, source.found, folder)
         guessed = source.guessed
     warn_of_guess(name, guessed, layout.option, stacklevel=3)
-    assert result.rows is not None  # a file of columns has rows
     result.outside_images = layout.outside_images
-    if most_rows is None and not len(result.rows):
+    if most_rows is None and not len(rows):
         raise DataError(f"{name}: holds no instances, only column names.")
     if most_rows is not None:
-        columns = {column: array.slice(0, most_rows) for column, array in result.columns.items()}
-        result = dataclasses.replace(result, columns=columns, rows=result.rows[:most_rows])
+        result.columns = {column: array.slice(0, most_rows) for column, array in columns.items()}
+        result.rows = rows[:most_rows]
     return result
 
 
@@ -299,11 +282,13 @@ def _csv_parts(source: _InstanceCsv, most_batches: int | None) -> Iterator[Part]
 
 def _parquet_parts(path: Path, names: Mapping[str, str]) -> Iterator[Part]:
     start = 0
-    for batch in parquet_batches(path, list(names.values()), parquet_rows(path, _PART_BYTES)):
-        with parquet_errors(path, " inside"):
+    for batch in arrow.parquet_batches(path, list(names.values()), arrow.parquet_rows(path, _PART_BYTES)):
+        with arrow.parquet_errors(path, " inside"):
             batch.validate(full=True)
         # of a file of Arrow's own format all parts have one dictionary
         columns = {ours: decoded(batch.column(theirs)) for ours, theirs in names.items()}
+        if "gold" in names:  # as the library `datasets` has it
+            columns["gold"] = named(columns["gold"], code_names(batch.schema).get(names["gold"]))
         yield columns, np.arange(start, start + batch.num_rows)
         start += batch.num_rows
 
@@ -327,7 +312,7 @@ def _stored(parts: Iterable[Part], folder: Path) -> tuple[dict[str, Any], np.nda
         for here, numbers in parts:
             if not len(numbers):
                 continue
-            order, file = here, file or ColumnFile(path)
+            order, file = here, file or arrow.ColumnFile(path)
             file.write({name: values for name, values in here.items() if name not in BESIDE})
             yield {name: values for name, values in here.items() if name in BESIDE}, numbers
 
@@ -336,7 +321,7 @@ def _stored(parts: Iterable[Part], folder: Path) -> tuple[dict[str, Any], np.nda
     finally:
         if file is not None:
             file.close()
-    columns = {**kept, **mapped_columns(path)} if file is not None else {}
+    columns = {**kept, **arrow.mapped_columns(path)} if file is not None else {}
     return {name: columns[name] for name in order}, rows
 
 

@@ -359,8 +359,7 @@ def _other_type(file: str, name: str, kind: pa.DataType) -> str:
 
 
 READER = InstanceReader(
-    TABLES.name,
-    TABLES.bases,
+    **vars(TABLES),
     looks_like=_looks_like,
     check_header=_check_header,
     values=lambda table: (table_columns(table), None),

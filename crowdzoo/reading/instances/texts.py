@@ -71,8 +71,7 @@ def _texts(table: Table) -> np.ndarray:
 
 
 READER = InstanceReader(
-    TEXTS.name,
-    TEXTS.bases,
+    **vars(TEXTS),
     looks_like=_looks_like,
     wanted=NAMED,
     check_header=functools.partial(check_has, needed=("task", "text")),

@@ -140,4 +140,4 @@ def _floats(column: pa.Array) -> np.ndarray:
         return numbers_in(column).astype(np.float32)
 
 
-READER = InstanceReader(VECTORS.name, VECTORS.bases, check_header=_check_columns, values=_features)
+READER = InstanceReader(**vars(VECTORS), check_header=_check_columns, values=_features)

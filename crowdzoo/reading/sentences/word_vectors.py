@@ -4,6 +4,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,9 +127,7 @@ class _Reader:
         return None
 
     def _note_length(self, number: int, line: str) -> None:
-        fields, numbers = line.split(" "), 0
-        while numbers < len(fields) - 1 and _is_number(fields[-1 - numbers]):
-            numbers += 1
+        numbers = sum(1 for _ in takewhile(_is_number, reversed(line.split(" ")[1:])))
         many = f"{numbers} number{'s' * (numbers != 1)}"
         reason = f"has {many} after the word where {self.size} are due. Check size, or fix the line."
         self.file.note(number, None, shorten(line), reason)
