@@ -21,7 +21,7 @@ from crowdzoo.errors import BadRow, DataError, Setting, did_you_mean, shorten
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_text, shown
 from crowdzoo.reading.sentences.text_lines import ExportLines, TextFile, integers_if_all, sorted_names
-from crowdzoo.reading.tables.rejects import rejects_file
+from crowdzoo.reading.tables.annotation_files import rejects_file
 
 _KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
 HEAD = ("tasks", "annotators", "classes")

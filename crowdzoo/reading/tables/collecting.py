@@ -15,11 +15,11 @@ from crowdzoo.data.numbers import Problem, numbers_of, outside_scale, scale_reas
 from crowdzoo.data.vocabulary import Vocabulary, as_named, is_among, text_as_integers
 from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, Setting, did_you_mean, short_repr
 from crowdzoo.files.paths import check_output_file
+from crowdzoo.reading.tables.annotation_files import rejects_file
 from crowdzoo.reading.tables.cells import YES, CellSource, check_pairs, json_answers, listed, made_of_others
 from crowdzoo.reading.tables.layout import OPTIONAL
 from crowdzoo.reading.tables.naming import VOID, warn_of_guess
 from crowdzoo.reading.tables.options import Rules, not_excluded
-from crowdzoo.reading.tables.rejects import rejects_file
 from crowdzoo.reading.tables.sources import Batch, Source
 from crowdzoo.reading.tables.suspicious import spelt_alike, strange_ids, suspicious_classes
 
