@@ -36,7 +36,9 @@ FOR_CLASSES = {
     "predictions": "a report compares with predictions of classes only; leave it out.",
 }
 EXPORT_OPTIONS = ("platform", "field")  # which platform's export the annotations are, and which of its questions
+# Options of annotations in tables, and of those whose tasks may be images
 OF_TABLES = (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS)
+OF_IMAGES = (*ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
 
 
 @dataclass(frozen=True)

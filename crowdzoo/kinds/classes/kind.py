@@ -14,7 +14,7 @@ from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.classes.scoring import SCORING
-from crowdzoo.kinds.kind import OF_TABLES, Kind, KindOptions, Prediction, loaded, made
+from crowdzoo.kinds.kind import OF_IMAGES, Kind, KindOptions, Prediction, loaded, made
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.kinds.training import Training
@@ -102,7 +102,7 @@ READING = ClassReading(CLASSIFICATION, "annotations")
 AGGREGATING = ClassAggregating(CLASSIFICATION, "robust", "one-coin")
 CLASSES = Kind(
     labels=CLASSIFICATION,
-    options=KindOptions(("classes", "image", *OF_TABLES), refused={}),
+    options=KindOptions(("classes", *OF_IMAGES), refused={}),
     reading=READING,
     aggregation=AGGREGATING,
     scoring=SCORING,

@@ -10,7 +10,7 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import FOR_CLASSES, OF_TABLES, Kind, KindOptions, Option, Prediction, loaded, made
+from crowdzoo.kinds.kind import FOR_CLASSES, OF_IMAGES, Kind, KindOptions, Option, Prediction, loaded, made
 from crowdzoo.kinds.ratings.scoring import SCORING
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Floats, Rows
@@ -59,7 +59,7 @@ AGGREGATING = RatingAggregating(REGRESSION, "rating-em")
 RATINGS = Kind(
     labels=REGRESSION,
     options=KindOptions(
-        ("low", "high", "image", *OF_TABLES),
+        ("low", "high", *OF_IMAGES),
         refused={
             **FOR_CLASSES,
             "classes": "ratings have no classes; leave it out.",
