@@ -174,11 +174,10 @@ class ClassPage(KindPage):
         _, labels = self.table.padded(self.rows)
         details = Details()
         for task, row, voters in zip(self.rows, labels, self.voters(int), strict=True):
-            codes, counts = np.unique(row[row >= 0], return_counts=True)
-            votes = zip(codes.tolist(), counts.tolist(), strict=True)
+            votes = np.stack(np.unique(row[row >= 0], return_counts=True), axis=1).tolist()
             posterior = self.aggregation.posteriors[task]
             likely = [code for code in np.argsort(-posterior, kind="stable")[:5].tolist() if posterior[code] >= 0.005]
-            most = sorted(map(list, votes), key=lambda vote: -vote[1])[:MOST_VOTES]
+            most = sorted(votes, key=lambda vote: -vote[1])[:MOST_VOTES]
             shares = [[code, round(float(posterior[code]), 3)] for code in likely]
             details.append({"votes": most, "voters": voters, "posterior": shares})
         return details

@@ -115,9 +115,8 @@ class CsvSource(TextSource):
 
     def numeric_columns(self) -> set[str]:
         """Those of the columns found that hold numbers as a rule; none where Arrow cannot read them as such."""
-        if self.layout.decimal != ".":
-            return set()
-        return {"confidence", "label"} if self.label_kind.has_numbers else {"confidence"}
+        of_labels = {"label"} if self.label_kind.has_numbers else set[str]()
+        return {"confidence", *of_labels} if self.layout.decimal == "." else set()
 
     def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
         column_types = (pa.float64() if column in self.numeric else pa.large_string() for column in self.found)
