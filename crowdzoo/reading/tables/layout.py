@@ -79,8 +79,9 @@ class Layout:
                 raise bad_setting(name, "must be UTF-8, as cells are", value)
         if "columns" in chosen:
             chosen["columns"] = _columns(chosen["columns"], known, option)
-        for name in chosen.keys() & _CHECKS.keys():
-            chosen[name] = _CHECKS[name](chosen[name])
+        for name, check in _CHECKS.items():
+            if name in chosen:
+                chosen[name] = check(chosen[name])
         if chosen.get("decimal", ".") not in (".", ","):
             raise bad_setting("decimal", "must be '.' or ','", chosen["decimal"])
         if not isinstance(chosen.get("no_label", "-"), str) or not chosen.get("no_label", "-").strip():
@@ -173,8 +174,7 @@ def _columns(columns: Any, known: Sequence[str], option: str) -> dict[str, str]:
             raise ConfigError(f"{Setting(option)}: {name} must be the name of a column, got {short_repr(theirs)}.")
     named = {name: str(theirs) for name, theirs in ours.items()}
     for theirs in filter(None, named.values()):
-        twice = [name for name in named if named[name] == theirs]
-        if len(twice) > 1:
+        if len(twice := [name for name in named if named[name] == theirs]) > 1:
             both = f"{' and '.join(twice)} cannot both be the column {short_repr(theirs)}"
             raise ConfigError(f"{Setting(option)}: {both}.")
     return named
