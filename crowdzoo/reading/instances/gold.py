@@ -119,17 +119,14 @@ def read_gold_texts(path: str | Path, tasks: np.ndarray, layout: Layout | None =
     return _gold_of(path, tasks, lambda _, texts: texts.astype(object), "", layout)
 
 
-def read_gold_pairs(
-    path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: Layout | None = None
-) -> Annotations:
+def read_gold_pairs(path: str | Path, tasks: np.ndarray, classes: np.ndarray) -> Annotations:
     """Reads which side of pairs of tasks is better.
 
     Args:
         path: .parquet, .csv or .csv.gz with the columns `left`, `right` (names of tasks) and `gold` (one of `classes`;
-            empty where unknown).
+            empty where unknown). Gold is found by usual names as well.
         tasks: names of the tasks, [N].
         classes: names of left, right and equal.
-        layout: names of the columns; without it gold is found by usual names as well.
 
     Returns:
         Annotations of kind "preference" by one annotator, "gold", a row for each pair that is known. Of a pair that
@@ -139,8 +136,7 @@ def read_gold_pairs(
         DataError: no such file or columns, an unknown task, a task beside itself, gold that is none of `classes`, or
             two different answers for a pair; names file, row, column and value.
     """
-    needed = ("left", "right", "gold")
-    table = read_table(path, needed, layout=layout, usual=("gold",))
+    table = read_table(path, ("left", "right", "gold"), usual=("gold",))
     code = {str(name): number for number, name in enumerate(tasks.tolist())}
     sides = {side: table.names(side) for side in ("left", "right")}
     for side, names in sides.items():

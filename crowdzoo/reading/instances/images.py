@@ -13,7 +13,7 @@ import pyarrow as pa
 from crowdzoo.data.instance_kinds import IMAGES
 from crowdzoo.errors import DataError, ServingError, Setting, short_repr
 from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, check_ending, read_table, shown_names
-from crowdzoo.reading.instances.upright_image import FORMATS, MAX_MEGAPIXELS, read_image
+from crowdzoo.reading.instances.upright_image import FORMATS, read_image
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.suffixes import column_names
 
@@ -88,12 +88,11 @@ def image_paths(table: Table) -> np.ndarray:
     return paths
 
 
-def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS, most: int | None = None) -> np.ndarray:
+def checked_images(table: Table, most: int | None = None) -> np.ndarray:
     """As `image_paths`, of images each of which was opened and decoded.
 
     Args:
         table: of `read_image_table`.
-        max_megapixels: most pixels of one, in millions.
         most: open only so many, spread over the table; None opens all.
 
     Returns:
@@ -113,7 +112,7 @@ def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS, most: i
     for place in places:
         path = paths[place]
         try:
-            changes.update(read_image(path, max_megapixels=max_megapixels, whole=True).changes)
+            changes.update(read_image(path, whole=True).changes)
         except DataError as error:
             bad[place] = _reason(error, path)
     reasons = {names[place]: reason for place, reason in bad.items()}
