@@ -131,6 +131,7 @@ from dataclasses import replace
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.kinds.classes.kind import CLASSES, ClassAggregating, ClassReading, ClassTraining
 from crowdzoo.kinds.classes.scoring import ClassScoring
+from crowdzoo.kinds.kind import loaded, made
 
 
 class VerdictScoring(ClassScoring):
@@ -145,18 +146,6 @@ class VerdictAggregating(ClassAggregating):
         return result
 
 
-def _page():
-    from crowdzoo.kinds.verdicts.page import VerdictPage
-
-    return VerdictPage
-
-
-def _records():
-    from crowdzoo.kinds.verdicts.records import VerdictRecords
-
-    return VerdictRecords()
-
-
 VERDICT, SCORING = LABEL_KINDS["verdict"], VerdictScoring()
 READING, AGGREGATING = ClassReading(VERDICT, "verdicts"), VerdictAggregating(VERDICT, "verdict-vote")
 VERDICTS = replace(
@@ -166,8 +155,8 @@ VERDICTS = replace(
     aggregation=AGGREGATING,
     scoring=SCORING,
     training=ClassTraining(VERDICT, READING, AGGREGATING, SCORING),
-    load_page=_page,
-    load_records=_records,
+    load_page=loaded("crowdzoo.kinds.verdicts.page:VerdictPage"),
+    load_records=made("crowdzoo.kinds.verdicts.records:VerdictRecords"),
 )
 '''
 

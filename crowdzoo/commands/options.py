@@ -20,8 +20,8 @@ from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds import KINDS, Kind, kind_of
+from crowdzoo.reading.tables.annotation_files import HEADER
 from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.reading.tables.row_checks import HEADER
 from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, TrainingSettings
 
 # Headings of --help; the options of a kind of label stand under its name

@@ -59,6 +59,11 @@ class LabelKind:
         return bool(self.answers)
 
     @property
+    def sides(self) -> tuple[str, ...]:
+        """Columns of tasks in a table: one, or left and right."""
+        return ("left", "right") if self.has_pairs else ("task",)
+
+    @property
     def has_tokens(self) -> bool:
         """Whether positions are the tokens of a sentence."""
         return self.has_positions and not self.has_pixels

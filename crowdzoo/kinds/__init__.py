@@ -19,9 +19,8 @@ def __dir__() -> list[str]:
 
 
 # By name; the first is the default of the command line
-KINDS: dict[str, Kind] = {
-    kind.name: kind for kind in (CLASSES, SENTENCES, RATINGS, PREFERENCES, FREE_TEXTS, REGIONS, SEVERAL_LABELS)
-}
+_KINDS = (CLASSES, SENTENCES, RATINGS, PREFERENCES, FREE_TEXTS, REGIONS, SEVERAL_LABELS)
+KINDS: dict[str, Kind] = {kind.name: kind for kind in _KINDS}
 
 
 def kind_of(name: object) -> Kind:

@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.kinds.page import KindPage, interval
 from crowdzoo.kinds.page_parts import PageWarning, warning
+from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.fitted_skills import fitted_skills
 from crowdzoo.quality.wilson import NORMAL_975
 
-Codes = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+__all__ = ["AnswerPage", "Codes", "Flags", "Floats"]
+
 NOBODY = np.zeros(1, bool)
 HARDLY = 0.5  # the usual reliability below which the page warns: two answers have a quarter in common
 WORST = 0.5  # of the usual agreement of a task's answers, below which it is to be done again
@@ -110,9 +109,8 @@ class AnswerPage(KindPage):
         usual = float(np.median(means[np.isfinite(means)])) if np.isfinite(means).any() else 0.0
         words = np.array([f"agreement {mean:.2f}, usually {usual:.2f}" for mean in means.tolist()], object)
         worst = np.nan_to_num(means, nan=1.0) < WORST * usual
-        self.redo = np.select(
-            [few, worst], ["fewer than two answers of annotators who are not far from others", words], ""
-        )
+        alone = "fewer than two answers of annotators who are not far from others"
+        self.redo = np.select([few, worst], [alone, words], "")
 
     def own_warnings(self) -> list[PageWarning]:
         """See `KindPage.own_warnings`."""

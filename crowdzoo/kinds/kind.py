@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Scoring
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
+from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from crowdzoo.kinds.measure import Measure
@@ -33,6 +36,9 @@ FOR_CLASSES = {
     "predictions": "a report compares with predictions of classes only; leave it out.",
 }
 EXPORT_OPTIONS = ("platform", "field")  # which platform's export the annotations are, and which of its questions
+# Options of annotations in tables, and of those whose tasks may be images
+OF_TABLES = (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS)
+OF_IMAGES = (*ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,16 @@ class Prediction:
             write_numbers(path, text)
 
 
+def loaded(path: str) -> Callable[[], Any]:
+    """A function that imports a class when it is called; `path` is `module:class`."""
+    return partial(resolve_name, path)
+
+
+def made(path: str) -> Callable[[], Any]:
+    """As `loaded`, but the function gives an instance of the class."""
+    return lambda: resolve_name(path)()
+
+
 @dataclass(frozen=True, eq=False)
 class Kind:
     """One kind of label: each part is a value of a class with a few methods, which commands and components call.
@@ -188,10 +204,8 @@ class Kind:
             ConfigError: there is no pipeline for them.
         """
         if self.load_records is None:
-            raise ConfigError(
-                f"there is no pipeline of {self.title}: crowdzoo aggregate --method NAME --gold FILE says how far a "
-                "method is from gold."
-            )
+            way_out = "crowdzoo aggregate --method NAME --gold FILE says how far a method is from gold."
+            raise ConfigError(f"there is no pipeline of {self.title}: {way_out}")
         return self.load_records()
 
     def __repr__(self) -> str:

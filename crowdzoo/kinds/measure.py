@@ -89,18 +89,14 @@ class Measure(ABC, Generic[Crowd, Result]):
         """Gold as an array with one value per task."""
         values = np.asarray(gold)
         index: Any = getattr(gold, "index", None)
-        if hasattr(gold, "reindex") and index.tolist() not in (
-            self.annotations.tasks.tolist(),
-            [*range(len(values))],
-        ):
+        if hasattr(gold, "reindex") and index.tolist() not in (self.annotations.tasks.tolist(), [*range(len(values))]):
             raise DataError(
                 "compare: gold is a Series whose index is neither annotations.tasks nor 0, 1, 2, …. Write "
                 "gold.reindex(annotations.tasks), or gold.to_numpy() where its rows are in the right order."
             )
         if values.shape != (self.num_tasks,):
-            raise DataError(
-                f"compare: gold must have a value for each of the {self.num_tasks:,} tasks, got shape {values.shape}."
-            )
+            text = f"compare: gold must have a value for each of the {self.num_tasks:,} tasks"
+            raise DataError(f"{text}, got shape {values.shape}.")
         return values
 
     def numbers_of(self, gold: object) -> Floats:

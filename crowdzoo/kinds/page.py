@@ -8,24 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page_parts import (
-    Columns,
-    Details,
-    Figures,
-    Numbers,
-    PageTable,
-    PageWarning,
-    as_lists,
-    percent,
-    warning,
-)
+from crowdzoo.kinds.page_parts import Columns, Details, Figures, Numbers, PageTable, PageWarning, as_lists, warning
+from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
 from crowdzoo.quality.krippendorff import Alpha
@@ -34,10 +24,8 @@ from crowdzoo.reading.instances.predictions import Predictions
 
 MOST_VOTES = 20  # of a task
 T = TypeVar("T")
-_OF_ALL = (
-    "alpha", "alpha_low", "alpha_high", "annotations", "tasks", "annotators", "annotations_per_task",
-    "tasks_with_one_share", "rows_left_out", "noted_annotators", "noted_share",
-)  # fmt: skip
+_OF_ALL = "alpha alpha_low alpha_high annotations tasks annotators annotations_per_task tasks_with_one_share"
+_OF_ALL += " rows_left_out noted_annotators noted_share"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +37,7 @@ class PageSettings:
     seed: int = 0
     on_sample: Callable[[], None] | None = None
     predictions: Predictions | None = None
-    gold: NDArray[np.int64] | None = None
+    gold: Codes | None = None
     models: Sequence[object] | None = None
     epsilon: float = 0.2
     curve: int = 5
@@ -131,7 +119,7 @@ class KindPage(ABC):
     @classmethod
     def values(cls) -> tuple[str, ...]:
         """Names of what conditions may compare."""
-        return (*_OF_ALL, *cls.own_values)
+        return (*_OF_ALL.split(), *cls.own_values)
 
     def check(self) -> None:
         """Raise an error for settings that do not apply to this kind."""
@@ -176,7 +164,7 @@ class KindPage(ABC):
 
     # === What kinds have in common ===
 
-    def count(self, sizes: NDArray[np.int64], **figures: Any) -> None:
+    def count(self, sizes: Codes, **figures: Any) -> None:
         """Adds counts to `overall`: `sizes` are the annotations of each task."""
         self.overall |= {
             "annotations": int(sizes.sum()),
@@ -190,12 +178,7 @@ class KindPage(ABC):
         }
 
     def of_annotators(
-        self,
-        counts: NDArray[np.int64],
-        shared: NDArray[np.int64],
-        marks: dict[str, NDArray[np.bool_]],
-        linked: NDArray[np.int64] | None = None,
-        **columns: Any,
+        self, counts: Codes, shared: Codes, marks: dict[str, Flags], linked: Codes | None = None, **columns: Any
     ) -> Columns:
         """Values of the table of annotators.
 
@@ -207,12 +190,8 @@ class KindPage(ABC):
             **columns: further values.
         """
         linked = shared if linked is None else linked
-        marks = {
-            **marks,
-            "copy": np.array(columns["copies"], bool),
-            "alone": (linked == 0) & (counts > 0),
-            "few": (linked < FEW) & (linked > 0),
-        }
+        alone, few = (linked == 0) & (counts > 0), (linked < FEW) & (linked > 0)
+        marks = {**marks, "copy": np.array(columns["copies"], bool), "alone": alone, "few": few}
         first = {"annotator": self.table.annotators, "annotations": counts, "shared": shared}
         seconds = parts.median_seconds(self.table)
         columns |= {} if seconds is None else {"seconds": seconds}
@@ -250,7 +229,7 @@ class KindPage(ABC):
         if self.by_alpha and (self.alpha is None or not parts.above_chance(self.alpha)):
             warnings.append(warning("by-chance" if self.alpha else "all-equal", True))
         if (alone := overall["tasks_with_one"] / self.labelled) > 0.5:
-            warnings.append(warning("one-annotation", True, share=percent(alone)))
+            warnings.append(warning("one-annotation", True, share=parts.percent(alone)))
         return warnings
 
     def of_reading(self) -> list[PageWarning]:
@@ -259,7 +238,7 @@ class KindPage(ABC):
         if left_out := overall["rows_left_out"]:
             share = left_out / (left_out + overall["annotations"])
             rows = f"{left_out:,} {'row of the file was' if left_out == 1 else 'rows of the file were'}"
-            warnings.append(warning("rows", share >= parts.MANY, rows=rows, share=percent(share)))
+            warnings.append(warning("rows", share >= parts.MANY, rows=rows, share=parts.percent(share)))
         if not self.aggregation.converged:
             warnings.append(warning("no-convergence", True, self.aggregation.method))
         return warnings
@@ -277,10 +256,8 @@ class KindPage(ABC):
     def tables(self) -> dict[str, PageTable]:
         """The tables, in the order of the page."""
         first = parts.annotators_first(self.annotators, self.settings.most)
-        return {
-            "annotators": self.table_of("annotators", self.annotators, first, self.annotator_details(first)),
-            "tasks": self.table_of("tasks", self.tasks, self.rows, self.task_details()),
-        }
+        annotators = self.table_of("annotators", self.annotators, first, self.annotator_details(first))
+        return {"annotators": annotators, "tasks": self.table_of("tasks", self.tasks, self.rows, self.task_details())}
 
     def table_of(self, name: str, values: Columns, *rows: Any) -> PageTable:
         """A table with the columns that columns.csv has for it; `rows` are those shown, and their details."""
@@ -327,12 +304,8 @@ class KindPage(ABC):
 
 
 def below_and_at_chance(
-    value: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    enough: NDArray[np.bool_],
-    chance: float = 0.0,
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    value: Floats, low: Floats, high: Floats, enough: Flags, chance: float = 0.0
+) -> tuple[Flags, Flags]:
     """Who agrees with others less than by chance, and who as by chance and clearly less than the crowd, bool [R] each.
 
     Args:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.wilson import wilson
 
@@ -29,6 +30,9 @@ MANY = 0.1  # share of all annotations from which a note on those who made them 
 RELIABLE, TENTATIVE = 0.8, 2 / 3
 # Levels of the verdict, its first words
 USABLE, WITH_CARE, NOT_YET, UNKNOWN = "Usable", "Usable with care", "Not usable yet", "Not known whether usable"
+MOST_PAIRS = 100
+UNCLEAR = 0.75  # agreement of a pair of classes below which their definition is called unclear
+MUCH = 0.1  # share of all disagreement from which a pair of classes is warned of
 
 
 @dataclass(frozen=True)
@@ -270,14 +274,11 @@ def annotators_first(annotators: Columns, most: int) -> list[int]:
 def shares_of_flags(annotators: Columns) -> dict[str, float | None]:
     """How many annotators have a serious note, and the share of all annotations that one puts in doubt."""
     doubted = {name for name, flag in FLAGS.items() if flag.serious and not flag.keep}
-    counts, total = annotators["annotations"], sum(annotators["annotations"])
-    theirs = sum(
-        count for count, notes in zip(counts, annotators["notes"], strict=True) if not doubted.isdisjoint(notes)
-    )
-    return {
-        "noted_annotators": float(sum(serious_notes(annotators))),
-        "noted_share": theirs / total if total else None,
-    }
+    counts = annotators["annotations"]
+    pairs = zip(counts, annotators["notes"], strict=True)
+    theirs, total = sum(count for count, notes in pairs if not doubted.isdisjoint(notes)), sum(counts)
+    noted = float(sum(serious_notes(annotators)))
+    return {"noted_annotators": noted, "noted_share": theirs / total if total else None}
 
 
 def serious_notes(annotators: Columns) -> list[bool]:
@@ -345,6 +346,37 @@ def first_names(names: Sequence[object], most: int = MOST_NAMED) -> str:
     return ", ".join(map(str, names[:most])) + rest
 
 
+def confused_pairs(counts: Floats, names: list[str], nothing: bool = False) -> Columns:
+    """Pairs of classes that are confused, the largest share of the disagreement first.
+
+    Args:
+        counts: how often two classes meet in a task, [K, K].
+        names: of the classes, [K].
+        nothing: whether the last class is that nothing was said: nobody counts where two say nothing.
+
+    Returns:
+        Columns `first`, `second`, `agreement` of the two, `disagreement`, their share of all of it, and `pairs`.
+    """
+    total, size = counts.sum() - np.trace(counts), len(counts)
+    first, second = np.triu_indices(size, 1)
+    between = 2 * counts[first, second]
+    order = np.argsort(-between, kind="stable")[:MOST_PAIRS]
+    order = order[between[order] > 0]
+    first, second, between = first[order], second[order], between[order]
+    both = counts[first, first] + counts[second, second]
+    if nothing:
+        both = np.where(second == size - 1, counts[first, : size - 1].sum(axis=1), both)
+    figures = {"agreement": both / (both + between), "disagreement": between / total, "pairs": between}
+    columns = {name: np.round(values, DIGITS).tolist() for name, values in figures.items()}
+    return {"first": [names[code] for code in first], "second": [names[code] for code in second], **columns}
+
+
+def rows_confused(pairs: Columns) -> list[tuple[str, str, float, float]]:
+    """Pairs whose definition may be unclear: first, second, agreement, and share of all disagreement."""
+    rows = zip(*(pairs[key] for key in ("first", "second", "agreement", "disagreement")), strict=True)
+    return [row for row in rows if row[2] < UNCLEAR and row[3] >= MUCH]
+
+
 def percent(share: float) -> str:
     """A share as the page writes it."""
     if 0 < share < 0.0005:
@@ -352,7 +384,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.{1 if 0 < share < 0.0995 else 0}f} %"
 
 
-def plain(values: NDArray[np.float64]) -> list[float | None]:
+def plain(values: Floats) -> list[float | None]:
     """Numbers with four decimals as Python's own, None for NaN."""
     return [None if value != value else value for value in np.round(values, DIGITS).tolist()]
 
@@ -371,7 +403,7 @@ def as_lists(**columns: NDArray[Any] | list[Any]) -> Columns:
     }
 
 
-def rows_of(owners: NDArray[np.int64], order: NDArray[np.int64], selected: list[int], most: int) -> list[list[int]]:
+def rows_of(owners: Codes, order: Codes, selected: list[int], most: int) -> list[list[int]]:
     """Of each owner shown the first rows, `most` or fewer, in some order.
 
     Args:
@@ -394,7 +426,7 @@ def plain_columns(table: pa.Table) -> Columns:
     return as_lists(**{name: x.to_numpy() if pa.types.is_floating(x.type) else x.to_pylist() for name, x in columns})
 
 
-def median_seconds(annotations: Annotations) -> NDArray[np.float64] | None:
+def median_seconds(annotations: Annotations) -> Floats | None:
     """Median time of an annotator's answers, seconds, [R]: what they took, else what lay between two of them.
 
     NaN where fewer than two are known; None where no time is.
@@ -410,12 +442,6 @@ def median_seconds(annotations: Annotations) -> NDArray[np.float64] | None:
         gaps, annotators = gaps[same], annotators[order][1:][same]
     else:
         return None
-    order = np.lexsort((gaps, annotators))
-    gaps, annotators = gaps[order], annotators[order]
-    counts = np.bincount(annotators, minlength=annotations.num_annotators)
-    starts = np.cumsum(counts) - counts
-    medians = np.full(annotations.num_annotators, np.nan)
-    several = counts >= 2
-    lower, upper = starts + (counts - 1) // 2, starts + counts // 2
-    medians[several] = (gaps[lower[several]] + gaps[upper[several]]) / 2
-    return medians
+    gaps = gaps[np.argsort(annotators, kind="stable")]
+    ends = np.cumsum(np.bincount(annotators, minlength=annotations.num_annotators))
+    return np.array([np.median(part) if len(part) > 1 else np.nan for part in np.split(gaps, ends)[:-1]])

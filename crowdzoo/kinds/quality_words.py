@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import option_text
@@ -21,6 +20,7 @@ from crowdzoo.kinds.page_parts import (
     share_and_ends,
     warning,
 )
+from crowdzoo.kinds.scoring import Codes
 from crowdzoo.quality import AlternativeAnnotator, QualityReport
 from crowdzoo.quality.columns import name_column
 from crowdzoo.quality.settled import with_range
@@ -122,7 +122,7 @@ def between(overall: Figures, name: str) -> str:
     return f"({low} to {high} %)"
 
 
-def camps_by_gold(report: QualityReport, annotations: Annotations, gold: NDArray[np.int64]) -> Figures:
+def camps_by_gold(report: QualityReport, annotations: Annotations, gold: Codes) -> Figures:
     """How many tasks on which the labels of two camps differ have gold, and how often each camp agrees with it.
 
     Args:
@@ -165,9 +165,8 @@ def camp_warning(report: QualityReport, hashed: bool = False) -> list[PageWarnin
         which.append(f"other classes on {rest:,}")
     leave = ""
     if not hashed:
-        options = [
-            option_text("--exclude", ",".join(map(csv_cell, camp))) for camp in camps if len(camp) <= MOST_LEFT_OUT
-        ]
+        named = [",".join(map(csv_cell, camp)) for camp in camps if len(camp) <= MOST_LEFT_OUT]
+        options = [option_text("--exclude", names_of) for names_of in named]
         leave = f", or leave out the camp that you find wrong: {' or '.join(options)}" if options else ""
     return [warning("camps", True, which="; ".join(which), leave=leave)]
 

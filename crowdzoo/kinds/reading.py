@@ -72,8 +72,7 @@ class Reading(Generic[Crowd, Gold]):
         column = Setting("columns", {"timestamp": "COLUMN"})
         fix = "leave it out" if options.get("platform") else f"name their column, {column}"
         keep_tasks = tasks is not None or options.get("all_tasks", False)
-        crowd: Any = _select(table, annotations, only, since, without, keep_tasks, fix)
-        return crowd
+        return cast(Crowd, _select(table, annotations, only, since, without, keep_tasks, fix))
 
     def gold_of(self, crowd: Crowd, path: Path | None, layout: Layout | None = None) -> Gold | None:
         """What is known of the tasks; None where nothing is.
@@ -115,6 +114,8 @@ class Reading(Generic[Crowd, Gold]):
             The export's name of each column of the instances -> the file's, None where it is left out.
         """
         write_annotations(cast(Annotations, crowd), folder / "annotations.csv")
+        if self.labels.has_pairs:  # a task of the export is a pair of theirs
+            return {}
         return write_export_instances(export, folder / "instances.csv", columns, keep)
 
 
@@ -169,9 +170,4 @@ def _select(
     kept = crowd.select_rows(rows)
     owners, annotator_ids = np.unique(kept.annotator_ids, return_inverse=True)
     kept = replace(kept, annotators=crowd.annotators[owners], annotator_ids=annotator_ids)
-    if keep_tasks:
-        return kept
-    sides = [kept.task_ids] if kept.right_ids is None else [kept.task_ids, kept.right_ids]
-    tasks, codes = np.unique(np.concatenate(sides), return_inverse=True)
-    right = None if kept.right_ids is None else codes[len(kept) :]
-    return replace(kept, tasks=crowd.tasks[tasks], task_ids=codes[: len(kept)], right_ids=right)
+    return kept if keep_tasks else kept.select_tasks(kept.redundancy > 0)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -97,9 +97,8 @@ class Records(ABC):
 
     def train(self, settings: Settings, files: TrainingFiles) -> Trained:
         """Trains a model; `settings` have epochs and batch size, see `train_on_instances`."""
-        return train_on_instances(
-            cast(InstanceSettings, settings), files.patterns, files.info, files.checkpoint, files.start
-        )
+        assert isinstance(settings, InstanceSettings)
+        return train_on_instances(settings, files.patterns, files.info, files.checkpoint, files.start)
 
     @abstractmethod
     def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
@@ -186,14 +185,11 @@ def instance_scores(
     Raises:
         DataError: no task of eval has a known label.
     """
-    features = {
-        "evaluation_label": tf.io.FixedLenFeature([], label),
-        "evaluation_weight": tf.io.FixedLenFeature([], tf.float32),
-    }
+    types = {"evaluation_label": label, "evaluation_weight": tf.float32}
+    features = {name: tf.io.FixedLenFeature([], kind) for name, kind in types.items()}
     gold, answers = [], dict[str, list[np.ndarray]]({name: [] for name in models})
-    batches = answered_batches(
-        models, files, info, output, features, lambda batch: batch["evaluation_weight"] > 0, batch_size
-    )
+    arguments = models, files, info, output, features
+    batches = answered_batches(*arguments, lambda batch: batch["evaluation_weight"] > 0, batch_size)
     for batch, rows, batch_answers in batches:
         labels = batch["evaluation_label"][rows]
         if label == tf.string:
@@ -203,6 +199,5 @@ def instance_scores(
             answers[name].append(converted(values, labels))
     if not gold:
         raise DataError("evaluation: no task of eval has a label. Hold out annotated tasks, or tasks with gold.")
-    return scored_models(
-        scoring, models, np.concatenate(gold), {name: np.concatenate(parts) for name, parts in answers.items()}
-    )
+    joined = {name: np.concatenate(parts) for name, parts in answers.items()}
+    return scored_models(scoring, models, np.concatenate(gold), joined)

@@ -80,9 +80,8 @@ class TrainingSet(Generic[Crowd, Gold]):
     @property
     def used(self) -> Annotations:
         """Labels of the tasks that are trained on."""
-        if self.training.all():
-            return self.annotations
-        return self.annotations.select_tasks(np.flatnonzero(self.training))
+        every = self.training.all()
+        return self.annotations if every else self.annotations.select_tasks(np.flatnonzero(self.training))
 
 
 @dataclass(frozen=True)
@@ -150,9 +149,8 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         Raises:
             ConfigError: no base of that name is for these labels.
         """
-        for kind in self.instance_kinds:
-            if kind.bases[self.labels.name] == base:
-                return kind
+        if base in self.bases:
+            return self.instance_kinds[self.bases.index(base)]
         text = unknown("base", base, [*self.bases, *ADDED])
         raise ConfigError(f"{text} Or name a function of your own, FILE.py:FUNCTION.")
 

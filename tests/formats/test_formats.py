@@ -67,7 +67,6 @@ WRITERS = {
     "crowdzoo.reading.sentences.text_lines": "the writer of lines itself",
     "crowdzoo.reading.tables.annotation_files": "a table",
     "crowdzoo.reading.tables.parquet": "annotations: under its key in the footer",
-    "crowdzoo.reading.tables.row_checks": "a table",
     "crowdzoo.training.checkpoint": "checkpoint.json and each phase-*.npz; only the code that wrote them reads them",
     "crowdzoo.components.crowd_aggregator": "a table, and the files of crowdzoo.aggregation.base",
     "crowdzoo.components.evaluator": "evaluation.json, an artifact that TFX makes again for other code",

@@ -14,6 +14,8 @@ from crowdzoo.instances import INSTANCE_KINDS
 from crowdzoo.kinds import KINDS, kind_of
 from crowdzoo.kinds.measure import Measure
 from crowdzoo.kinds.page import KindPage
+from crowdzoo.kinds.questions import Questions
+from crowdzoo.kinds.records import Records
 from crowdzoo.kinds.sentences.kind import counted_in_characters
 from crowdzoo.tables import Annotations
 from crowdzoo.training.bases import BASES
@@ -44,7 +46,8 @@ def test_every_kind_has_every_part(kind):
     assert issubclass(kind.page, KindPage)
     assert issubclass(kind.measure, Measure)
     assert kind.page.kind == kind.name
-    assert kind.questions is None or kind.questions.unit
+    assert kind.questions is None or isinstance(kind.questions, Questions)
+    assert kind.load_records is None or isinstance(kind.records, Records)
     assert set(kind.options.needed) <= set(kind.options.inputs)
     assert kind.aggregation.default in kind.aggregation.methods()
     if not kind.labels.trained:

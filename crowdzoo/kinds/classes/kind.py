@@ -14,21 +14,16 @@ from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.classes.scoring import SCORING
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, Kind, KindOptions, Prediction
+from crowdzoo.kinds.kind import OF_IMAGES, Kind, KindOptions, Prediction, loaded, made
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
-from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.reading.tables.layout import Layout
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
-    from crowdzoo.kinds.classes.measure import ClassMeasure
-    from crowdzoo.kinds.classes.page import ClassPage
-    from crowdzoo.kinds.classes.questions import ClassQuestions
-    from crowdzoo.kinds.classes.records import ClassRecords
 
 
 class ClassReading(Reading[Annotations, Codes]):
@@ -104,48 +99,22 @@ class ClassPrediction(Prediction):
         """See `Prediction.lines`."""
         names = [name.decode() if isinstance(name, bytes) else str(name) for name in outputs["class"]]
         confident = outputs["probabilities"].max(axis=1)
-        return [
-            f"{csv_cell(task)},{csv_cell(name)},{probability:.6f}"
-            for task, name, probability in zip(tasks, names, confident, strict=True)
-        ]
-
-
-def _page() -> type[ClassPage]:
-    from crowdzoo.kinds.classes.page import ClassPage
-
-    return ClassPage
-
-
-def _measure() -> type[ClassMeasure]:
-    from crowdzoo.kinds.classes.measure import ClassMeasure
-
-    return ClassMeasure
-
-
-def _questions() -> ClassQuestions:
-    from crowdzoo.kinds.classes.questions import ClassQuestions
-
-    return ClassQuestions()
-
-
-def _records() -> ClassRecords:
-    from crowdzoo.kinds.classes.records import ClassRecords
-
-    return ClassRecords()
+        rows = zip(tasks, names, confident, strict=True)
+        return [f"{csv_cell(task)},{csv_cell(name)},{probability:.6f}" for task, name, probability in rows]
 
 
 READING = ClassReading(CLASSIFICATION, "annotations")
 AGGREGATING = ClassAggregating(CLASSIFICATION, "robust", "one-coin")
 CLASSES = Kind(
     labels=CLASSIFICATION,
-    options=KindOptions(("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS), refused={}),
+    options=KindOptions(("classes", *OF_IMAGES), refused={}),
     reading=READING,
     aggregation=AGGREGATING,
     scoring=SCORING,
     training=ClassTraining(CLASSIFICATION, READING, AGGREGATING, SCORING),
     prediction=ClassPrediction("class", ("task", "class", "probability")),
-    load_page=_page,
-    load_measure=_measure,
-    load_questions=_questions,
-    load_records=_records,
+    load_page=loaded("crowdzoo.kinds.classes.page:ClassPage"),
+    load_measure=loaded("crowdzoo.kinds.classes.measure:ClassMeasure"),
+    load_questions=made("crowdzoo.kinds.classes.questions:ClassQuestions"),
+    load_records=made("crowdzoo.kinds.classes.records:ClassRecords"),
 )

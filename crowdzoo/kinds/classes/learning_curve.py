@@ -6,20 +6,18 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.page_parts import DIGITS, share_and_ends
+from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality.wilson import NORMAL_975
 
 MOST_OF_CURVE = 200_000  # annotations; above, the page says that there is no curve
 STEPS = 6  # numbers of annotations per task, without all of them
 
 
-def learning_curve(
-    annotations: Annotations, gold: NDArray[np.int64] | None, *, draws: int, seed: int
-) -> dict[str, object] | None:
+def learning_curve(annotations: Annotations, gold: Codes | None, *, draws: int, seed: int) -> dict[str, object] | None:
     """Labels from some of the annotations of each task, against those from all of them and against gold.
 
     At each step every task keeps the same share of its annotations, one at least, drawn at random, so that a task has
@@ -70,7 +68,7 @@ def learning_curve(
     }
 
 
-def _labels(annotations: Annotations) -> NDArray[np.int64]:
+def _labels(annotations: Annotations) -> Codes:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about a part of the annotations tell nothing new
         return OneCoinDawidSkene().fit(annotations).labels
@@ -91,12 +89,12 @@ def _part(annotations: Annotations, share: float, rng: np.random.Generator) -> A
     return annotations.select_rows(rank < kept[annotations.task_ids])
 
 
-def _share(values: NDArray[np.float64]) -> tuple[float | None, ...]:
+def _share(values: Floats) -> tuple[float | None, ...]:
     """The mean of shares of tasks, and its interval for the number of tasks."""
     return share_and_ends(float(values.sum()), len(values))
 
 
-def _mean(values: NDArray[np.float64]) -> list[float | None]:
+def _mean(values: Floats) -> list[float | None]:
     """The mean of differences, and its interval."""
     if len(values) < 2:
         return [None, None, None]

@@ -20,9 +20,7 @@ class ClassMeasure(Measure[Annotations, Aggregation]):
     scoring = SCORING
     title = "accuracy"
     baseline = "majority-vote"
-    quick = (
-        "majority-vote", "wawa", "one-coin", "dawid-skene", "hierarchical-dawid-skene", "glad", "mace", "robust",
-    )  # fmt: skip
+    quick = ("majority-vote", "wawa", "one-coin", "dawid-skene", "hierarchical-dawid-skene", "glad", "mace", "robust")
 
     def check(self, gold: object) -> Codes:
         """Class codes, -1 where unknown."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.page import interval
 from crowdzoo.kinds.page_parts import as_lists, share_and_ends
+from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.metrics import calibration_bins
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.reading.instances.predictions import Predictions
@@ -40,7 +40,7 @@ class ModelNumbers:
 
 
 def model_numbers(
-    annotations: Annotations, aggregation: Aggregation, predictions: Predictions | None, gold: NDArray[np.int64] | None
+    annotations: Annotations, aggregation: Aggregation, predictions: Predictions | None, gold: Codes | None
 ) -> ModelNumbers:
     """Compares aggregated labels with a model's, and the probabilities of both with gold.
 
@@ -98,7 +98,7 @@ def model_numbers(
 
 
 def _pairs(
-    annotations: Annotations, aggregation: Aggregation, predictions: Predictions, differ: NDArray[np.int64]
+    annotations: Annotations, aggregation: Aggregation, predictions: Predictions, differ: Codes
 ) -> dict[str, list[Any]]:
     """Pairs of an aggregated label and another class by the model, the most frequent first."""
     classes, labels, predicted = _names(annotations), aggregation.labels, predictions.labels
@@ -118,24 +118,19 @@ def _pairs(
 
 
 def _tasks(
-    annotations: Annotations,
-    aggregation: Aggregation,
-    predictions: Predictions,
-    gold: NDArray[np.int64] | None,
-    sure: NDArray[np.float64],
-    chosen: NDArray[np.int64],
+    table: Annotations, aggregation: Aggregation, model: Predictions, gold: Codes | None, sure: Floats, rows: Codes
 ) -> dict[str, list[Any]]:
-    classes = _names(annotations)
+    classes = _names(table)
     columns = as_lists(
-        task=annotations.tasks[chosen],
-        annotations=annotations.redundancy[chosen],
-        label=[classes[code] for code in aggregation.labels[chosen]],
-        probability=sure[chosen],
-        predicted=[classes[code] for code in predictions.labels[chosen]],
-        model_probability=predictions.probabilities[chosen],
+        task=table.tasks[rows],
+        annotations=table.redundancy[rows],
+        label=[classes[code] for code in aggregation.labels[rows]],
+        probability=sure[rows],
+        predicted=[classes[code] for code in model.labels[rows]],
+        model_probability=model.probabilities[rows],
     )
     if gold is not None:
-        columns["gold"] = [classes[code] if code >= 0 else None for code in gold[chosen]]
+        columns["gold"] = [classes[code] if code >= 0 else None for code in gold[rows]]
     return columns
 
 
@@ -143,7 +138,7 @@ def _names(annotations: Annotations) -> list[str]:
     return [str(name) for name in np.asarray(annotations.classes).tolist()]
 
 
-def _calibration(right: NDArray[np.bool_], probability: NDArray[np.float64]) -> dict[str, Any]:
+def _calibration(right: Flags, probability: Floats) -> dict[str, Any]:
     """How often answers of some probability are right.
 
     Args:

@@ -12,7 +12,6 @@ from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.classes.learning_curve import learning_curve
 from crowdzoo.kinds.classes.model_numbers import model_numbers
-from crowdzoo.kinds.confused_pairs import UNCLEAR, confused_pairs, rows_confused
 from crowdzoo.kinds.page import MOST_VOTES, KindPage
 from crowdzoo.kinds.page_parts import Details, Figures, PageTable, PageWarning, percent, plain, read_columns, warning
 from crowdzoo.kinds.quality_words import MOST_WARNED, camp_warning, camps_by_gold, opening, replaces, tasks_a_person
@@ -88,7 +87,7 @@ class ClassPage(KindPage):
             self.hidden.add("reliability")  # of one camp, by the other one
         self.classes = [str(name) for name in np.asarray(table.classes).tolist()]
         counts = report.coincidences
-        self.pairs = confused_pairs(np.zeros((1, 1)) if counts is None else counts, self.classes)
+        self.pairs = parts.confused_pairs(np.zeros((1, 1)) if counts is None else counts, self.classes)
         self.annotators, self.tasks = parts.plain_columns(report.annotators), parts.plain_columns(report.tasks)
         self.annotators["notes"] = [notes.split(",") if notes else [] for notes in self.annotators["notes"]]
         if (seconds := parts.median_seconds(table)) is not None:
@@ -175,11 +174,10 @@ class ClassPage(KindPage):
         _, labels = self.table.padded(self.rows)
         details = Details()
         for task, row, voters in zip(self.rows, labels, self.voters(int), strict=True):
-            codes, counts = np.unique(row[row >= 0], return_counts=True)
-            votes = zip(codes.tolist(), counts.tolist(), strict=True)
+            votes = np.stack(np.unique(row[row >= 0], return_counts=True), axis=1).tolist()
             posterior = self.aggregation.posteriors[task]
             likely = [code for code in np.argsort(-posterior, kind="stable")[:5].tolist() if posterior[code] >= 0.005]
-            most = sorted(map(list, votes), key=lambda vote: -vote[1])[:MOST_VOTES]
+            most = sorted(votes, key=lambda vote: -vote[1])[:MOST_VOTES]
             shares = [[code, round(float(posterior[code]), 3)] for code in likely]
             details.append({"votes": most, "voters": voters, "posterior": shares})
         return details
@@ -207,7 +205,7 @@ class ClassPage(KindPage):
     def standing_out(self) -> list[str]:
         """The pair of classes that is confused most, of those that are warned of."""
         unclear = {item.about for item in self.unclear}
-        rows = [row for row in rows_confused(self.pairs) if f"{row[0]} / {row[1]}" in unclear]
+        rows = [row for row in parts.rows_confused(self.pairs) if f"{row[0]} / {row[1]}" in unclear]
         return [f"the classes {row[0]} and {row[1]}, with {percent(row[3])} of all disagreement" for row in rows[:1]]
 
     def of_notes(self) -> list[PageWarning]:
@@ -229,7 +227,7 @@ class ClassPage(KindPage):
 
     def of_definitions(self) -> list[PageWarning]:
         """Pairs of classes that the crowd confuses: not one annotator alone, nor those who are named."""
-        rows, warnings = rows_confused(self.pairs), list[PageWarning]()
+        rows, warnings = parts.rows_confused(self.pairs), list[PageWarning]()
         if len(self.classes) < 3 or not rows:  # two classes are confused or not: that is what agreement says
             return warnings
         shares = dict(zip(self.classes, self.report.classes["agreement"].to_pylist(), strict=True))
@@ -259,6 +257,6 @@ def _is_shared(annotations: Annotations, first: int, second: int) -> bool:
         # of all disagreement, the pair's part if disagreements were drawn by the classes' shares
         part_of_pair = 2 * margins[first] * margins[second] / max(margins.sum() ** 2 - (margins**2).sum(), 1e-12)
         usual = part_of_pair * (matrix.sum() - np.trace(matrix))
-        if apart <= 0 or same / (same + apart) >= UNCLEAR or apart < STANDS_OUT * usual:
+        if apart <= 0 or same / (same + apart) >= parts.UNCLEAR or apart < STANDS_OUT * usual:
             return False
     return True

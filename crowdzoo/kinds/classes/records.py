@@ -40,12 +40,6 @@ class ClassRecords(Records):
             labels = choose_labels(posteriors, np.arange(crowd.num_tasks), seed=getattr(method, "seed", 0))
         prior = fitted.class_prior
         unknown = np.full(len(fitted.classes), 1 / len(fitted.classes)) if prior is None else prior
-        return CrowdAnswers(
-            fitted,
-            {
-                "train": answers_table(fitted.tasks, fitted.labels, fitted.posteriors),
-                "eval": answers_table(tasks, labels, posteriors),
-            },
-            unknown.tolist(),
-            int(np.argmax(unknown)),
-        )
+        train = answers_table(fitted.tasks, fitted.labels, fitted.posteriors)
+        tables = {"train": train, "eval": answers_table(tasks, labels, posteriors)}
+        return CrowdAnswers(fitted, tables, unknown.tolist(), int(np.argmax(unknown)))

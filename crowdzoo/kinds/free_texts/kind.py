@@ -11,19 +11,14 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import FREE_TEXT
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.free_texts.scoring import SCORING
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
+from crowdzoo.kinds.kind import FOR_CLASSES, OF_TABLES, Kind, KindOptions, Option, Prediction, loaded, made
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Codes, Objects, Rows
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold_texts
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
-from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
-    from crowdzoo.kinds.free_texts.measure import TextMeasure
-    from crowdzoo.kinds.free_texts.page import TextPage
-    from crowdzoo.kinds.free_texts.questions import TextQuestions
 
 OF_TEXTS = "is for --kind free-text; leave it out."
 
@@ -43,31 +38,13 @@ class TextAggregating(Aggregating[Annotations, "TextAggregation", Objects]):
         return zip(map(str, result.texts[tasks]), result.confidence[tasks], strict=True)
 
 
-def _page() -> type[TextPage]:
-    from crowdzoo.kinds.free_texts.page import TextPage
-
-    return TextPage
-
-
-def _measure() -> type[TextMeasure]:
-    from crowdzoo.kinds.free_texts.measure import TextMeasure
-
-    return TextMeasure
-
-
-def _questions() -> TextQuestions:
-    from crowdzoo.kinds.free_texts.questions import TextQuestions
-
-    return TextQuestions()
-
-
 # Gold is true texts, [N], empty where they are unknown
 READING = Reading[Annotations, Objects](FREE_TEXT, "texts", read_gold_texts)
 AGGREGATING = TextAggregating(FREE_TEXT, "text-rasa")
 FREE_TEXTS = Kind(
     labels=FREE_TEXT,
     options=KindOptions(
-        (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS),
+        OF_TABLES,
         refused={
             **FOR_CLASSES,
             "classes": "texts have no classes; leave it out.",
@@ -97,7 +74,7 @@ FREE_TEXTS = Kind(
     scoring=SCORING,
     training=Training(FREE_TEXT, READING, AGGREGATING, SCORING),
     prediction=Prediction("text", ("task", "text")),
-    load_page=_page,
-    load_measure=_measure,
-    load_questions=_questions,
+    load_page=loaded("crowdzoo.kinds.free_texts.page:TextPage"),
+    load_measure=loaded("crowdzoo.kinds.free_texts.measure:TextMeasure"),
+    load_questions=made("crowdzoo.kinds.free_texts.questions:TextQuestions"),
 )

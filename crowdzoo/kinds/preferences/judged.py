@@ -6,17 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 from crowdzoo.quality.wilson import NORMAL_975, wilson
+from crowdzoo.reading.instances.gold import EQUAL, TURNED
 
-LEFT, EQUAL = 0, 2
+LEFT = 0
 ONE_SIDE = 0.1  # share of the judgments whose better task is on one side, below which a bias cannot be told
 LEVEL = 1e-9  # difference of two scores, in log odds, up to which neither task is ahead
-TURNED = [1, 0, 2]  # the answers, if the two tasks change places
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +33,13 @@ class JudgedPairs:
         swapped: whether the higher task was on the left, bool [A].
     """
 
-    lower: NDArray[np.int64]
-    higher: NDArray[np.int64]
-    of_rows: NDArray[np.int64]
-    answers: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    annotators: NDArray[np.int64]
-    swapped: NDArray[np.bool_]
+    lower: Codes
+    higher: Codes
+    of_rows: Codes
+    answers: Codes
+    counts: Codes
+    annotators: Codes
+    swapped: Flags
 
     @classmethod
     def of(cls, annotations: Annotations) -> JudgedPairs:
@@ -82,7 +82,7 @@ class JudgedPairs:
         together, sizes = self._coincidences()
         both = (together + together[:, TURNED][:, :, TURNED]).reshape(len(sizes), 9)
 
-        def disagreements(weights: NDArray[np.float64]) -> tuple[float, float]:
+        def disagreements(weights: Floats) -> tuple[float, float]:
             cells = (weights @ both).reshape(3, 3)
             counts, number = cells.sum(axis=1), cells.sum()
             if np.count_nonzero(counts) < 2:
@@ -98,7 +98,7 @@ class JudgedPairs:
         samples = map(disagreements, draw_tasks(len(sizes), bootstrap, seed, on_sample))
         return with_interval(alpha, [1 - above / below for above, below in samples if below > 0])
 
-    def _coincidences(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _coincidences(self) -> tuple[Floats, Codes]:
         """How often two answers of different annotators meet, [n, 3, 3], and how many annotators there are, [n].
 
         Of the pairs that two annotators judged or more. The cells of a pair sum to the number of its annotators.
@@ -114,15 +114,13 @@ class JudgedPairs:
         sums, same, sizes = sums[several], same[several], sizes[several]
         return (sums[:, :, None] * sums[:, None, :] - same) / (sizes - 1)[:, None, None], sizes
 
-    def _shares(
-        self, keys: NDArray[np.int64], rows: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _shares(self, keys: Codes, rows: Flags) -> tuple[Codes, Floats]:
         """Distinct keys of some judgments, [n], and the shares of their three answers, [n, 3]."""
         distinct, places = np.unique(keys[rows], return_inverse=True)
         counts = np.bincount(places * 3 + self.answers[rows], minlength=3 * len(distinct)).reshape(-1, 3)
         return distinct, counts / counts.sum(axis=1, keepdims=True)
 
-    def consistent(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def consistent(self, number: int) -> tuple[Floats, Codes]:
         """Of the pairs that an annotator judged in both orders, the share with the same answer.
 
         Of several judgments in one order, one is drawn at random: this is the mean over all draws.
@@ -142,7 +140,7 @@ class JudgedPairs:
         return ratio(np.bincount(annotators, same, number), sizes), sizes
 
 
-def _apart(counts: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
+def _apart(counts: Floats, metric: str) -> Floats:
     """Squared distances of the three answers, [3, 3]."""
     if metric == "nominal":
         return 1 - np.eye(3)
@@ -169,16 +167,16 @@ class JudgedSides:
         said_left: bool [A].
     """
 
-    linked: NDArray[np.bool_]
-    named: NDArray[np.bool_]
-    usable: NDArray[np.bool_]
-    left_ahead: NDArray[np.bool_]
-    right: NDArray[np.bool_]
-    annotators: NDArray[np.int64]
-    said_left: NDArray[np.bool_]
+    linked: Flags
+    named: Flags
+    usable: Flags
+    left_ahead: Flags
+    right: Flags
+    annotators: Codes
+    said_left: Flags
 
     @classmethod
-    def of(cls, annotations: Annotations, lead: NDArray[np.float64]) -> JudgedSides:
+    def of(cls, annotations: Annotations, lead: Floats) -> JudgedSides:
         """The judgments of a table.
 
         Args:
@@ -190,9 +188,7 @@ class JudgedSides:
         usable, ahead = named & (np.abs(lead) > LEVEL), np.nan_to_num(lead) > 0
         return cls(linked, named, usable, ahead, usable & (said_left == ahead), annotations.annotator_ids, said_left)
 
-    def leaning(
-        self, groups: NDArray[np.int64], number: int, deviations: float = NORMAL_975
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def leaning(self, groups: Codes, number: int, deviations: float = NORMAL_975) -> tuple[Floats, Floats, Floats]:
         """Share of left where the better task is on either side equally often, and the ends of its interval.
 
         Where the others have neither task ahead, a judgment counts one half as if they had the left one ahead, and one

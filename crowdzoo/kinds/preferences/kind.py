@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,36 +12,17 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.errors import DataError
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Prediction
+from crowdzoo.kinds.kind import FOR_CLASSES, OF_TABLES, Kind, KindOptions, Prediction, loaded, made
 from crowdzoo.kinds.preferences.scoring import ORDER_SCORING, SCORING
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Floats, Rows
 from crowdzoo.kinds.training import Encoder, Training, TrainingSet, encode
 from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.platforms.export import Export
-from crowdzoo.reading.tables.annotation_files import write_annotations
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
-from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
-    from crowdzoo.kinds.preferences.measure import PreferenceMeasure
-    from crowdzoo.kinds.preferences.page import PreferencePage
-    from crowdzoo.kinds.preferences.questions import PreferenceQuestions
-    from crowdzoo.kinds.preferences.records import PreferenceRecords
     from crowdzoo.training.crowd_model import CrowdModel
-
-
-class PreferenceReading(Reading[Annotations, Floats]):
-    """Reads pairs of tasks."""
-
-    def write_export(
-        self, crowd: Annotations, export: Export, folder: Path, columns: Mapping[str, str], keep: Collection[str] = ()
-    ) -> dict[str, str | None]:
-        """See `Reading.write_export`; preferences alone, as a task of the export is a pair of theirs."""
-        write_annotations(crowd, folder / "annotations.csv")
-        return {}
 
 
 class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Floats]):
@@ -72,7 +52,9 @@ class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Fl
     def rows(self, result: PreferenceAggregation, crowd: Annotations, gold: Floats | None, used_gold: bool) -> Rows:
         """Best and worst task, range of the annotators' biases, and the correlation with gold."""
         groups = len(np.unique(result.groups[result.annotations_per_task > 0]))
-        rows = [("answers", ", ".join(self._counted_answers(crowd)))]
+        counts = np.bincount(crowd.labels, minlength=crowd.num_classes).tolist()
+        answers = zip(counts, np.asarray(crowd.classes).tolist(), strict=True)
+        rows = [("answers", ", ".join(f"{count:,} {name}" for count, name in answers))]
         if groups == 1 and len(crowd):
             order = np.argsort(-result.scores, kind="stable")
             order = order[result.annotations_per_task[order] > 0]
@@ -84,11 +66,6 @@ class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Fl
         if gold is None:
             return rows
         return rows + ORDER_SCORING.rows_of_known(gold, np.stack([result.scores, result.groups], axis=1))
-
-    def _counted_answers(self, crowd: Annotations) -> list[str]:
-        classes = np.asarray(crowd.classes).tolist()
-        counts = np.bincount(crowd.labels, minlength=len(classes))
-        return [f"{count:,} {name}" for name, count in zip(classes, counts.tolist(), strict=True)]
 
 
 class PreferenceTraining(Training[Annotations, "PreferenceAggregation", Floats]):
@@ -141,37 +118,13 @@ class PreferenceTraining(Training[Annotations, "PreferenceAggregation", Floats])
         return rows
 
 
-def _page() -> type[PreferencePage]:
-    from crowdzoo.kinds.preferences.page import PreferencePage
-
-    return PreferencePage
-
-
-def _measure() -> type[PreferenceMeasure]:
-    from crowdzoo.kinds.preferences.measure import PreferenceMeasure
-
-    return PreferenceMeasure
-
-
-def _questions() -> PreferenceQuestions:
-    from crowdzoo.kinds.preferences.questions import PreferenceQuestions
-
-    return PreferenceQuestions()
-
-
-def _records() -> PreferenceRecords:
-    from crowdzoo.kinds.preferences.records import PreferenceRecords
-
-    return PreferenceRecords()
-
-
 # Gold is true scores, or ranks from the worst, [N], NaN where they are unknown
-READING = PreferenceReading(PREFERENCE, "preferences", read_gold_ratings)
+READING = Reading[Annotations, Floats](PREFERENCE, "preferences", read_gold_ratings)
 AGGREGATING = PreferenceAggregating(PREFERENCE, "annotator-bradley-terry")
 PREFERENCES = Kind(
     labels=PREFERENCE,
     options=KindOptions(
-        ("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS),
+        ("classes", *OF_TABLES),
         refused={
             **FOR_CLASSES,
             "use_gold": "no method for preferences takes known scores; leave it out.",
@@ -186,8 +139,8 @@ PREFERENCES = Kind(
     scoring=SCORING,
     training=PreferenceTraining(PREFERENCE, READING, AGGREGATING, SCORING),
     prediction=Prediction("score", ("task", "score")),
-    load_page=_page,
-    load_measure=_measure,
-    load_questions=_questions,
-    load_records=_records,
+    load_page=loaded("crowdzoo.kinds.preferences.page:PreferencePage"),
+    load_measure=loaded("crowdzoo.kinds.preferences.measure:PreferenceMeasure"),
+    load_questions=made("crowdzoo.kinds.preferences.questions:PreferenceQuestions"),
+    load_records=made("crowdzoo.kinds.preferences.records:PreferenceRecords"),
 )

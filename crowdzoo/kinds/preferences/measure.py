@@ -10,7 +10,7 @@ from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAg
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.measure import Measure, Scores, Sum
 from crowdzoo.kinds.preferences.scoring import ORDER_SCORING
-from crowdzoo.kinds.scoring import Codes, Flags, Floats, Sums
+from crowdzoo.kinds.scoring import Codes, Flags, Sums
 from crowdzoo.kinds.training import Encoder
 from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.held_out_annotations import scores
@@ -34,9 +34,7 @@ class PreferenceMeasure(Measure[Annotations, PreferenceAggregation]):
     quick = ("bradley-terry", "noisy-bradley-terry", "crowd-bt", "annotator-bradley-terry")
     drawn = 2
 
-    def check(self, gold: object) -> Floats:
-        """See `numbers_of`."""
-        return self.numbers_of(gold)
+    check = Measure.numbers_of
 
     def answers(self, result: PreferenceAggregation, tasks: Codes, rows: Flags | None) -> Scores:
         """Scores; without gold how likely each annotator gives each answer."""

@@ -5,26 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
+from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance, interval, scale_of
-from crowdzoo.kinds.page_parts import (
-    DIGITS,
-    UNKNOWN,
-    Details,
-    PageTable,
-    PageWarning,
-    alpha_sentence,
-    as_lists,
-    percent,
-    read_columns,
-    rows_of,
-)
+from crowdzoo.kinds.page_parts import DIGITS, UNKNOWN, Details, PageTable, PageWarning, as_lists, percent, rows_of
 from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_order, of_sides
+from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality import circular_triads, order_of_others
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.columns import ratio
@@ -50,7 +40,7 @@ class PreferencePage(KindPage):
     """
 
     kind, labels, subject = "preference", PREFERENCE, "preferences"
-    own_columns = read_columns(__package__)
+    own_columns = parts.read_columns(__package__)
     metrics = ("nominal", "ordinal", "interval")
     not_metric = "answers to a pair are not quantities; give nominal, ordinal or interval."
     own_values = (
@@ -150,7 +140,7 @@ class PreferencePage(KindPage):
             columns["circular"] = self.triads.of_tasks
         self.tasks = as_lists(**columns)
 
-    def sides(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def sides(self, places: Codes) -> tuple[Codes, Codes, Codes]:
         """The task that more prefer (of a tie: the higher score), the other one, and 0 if the lower code is first."""
         low, high, counts = self.pairs.lower[places], self.pairs.higher[places], self.pairs.counts[places]
         ahead = counts[:, 0] - counts[:, 1]
@@ -217,7 +207,7 @@ class PreferencePage(KindPage):
             details.append({"opponents": opponents})
         return details
 
-    def pair_details(self, places: NDArray[np.int64]) -> Details:
+    def pair_details(self, places: Codes) -> Details:
         """The two tasks, and who said what: 0 for the first, 1 for the second, 2 equal; whether the first was left."""
         table, pairs, details = self.table, self.pairs, Details()
         judges = rows_of(pairs.of_rows, np.arange(len(table)), places.tolist(), MOST_VOTES)
@@ -301,7 +291,8 @@ class PreferencePage(KindPage):
         """See `KindPage.headline`."""
         agreement = self.overall["agreement"]
         if self.alpha is not None:
-            return alpha_sentence(self.alpha, f"two annotators of a pair agree in {percent(agreement)} of cases; ")
+            start = f"two annotators of a pair agree in {percent(agreement)} of cases; "
+            return parts.alpha_sentence(self.alpha, start)
         if agreement is not None:
             return f"{UNKNOWN}: agreement beyond chance cannot be measured, because all call the tasks of a pair equal."
         return f"{UNKNOWN}: agreement on a pair cannot be measured, because no two annotators judged the same pair."
@@ -338,13 +329,12 @@ class PreferencePage(KindPage):
         return super().of_notes() if self.overall["groups"] < 2 else []
 
 
-def _ends(share: float, number: int) -> tuple[float, float]:
+def _ends(share: float, number: int) -> list[float]:
     """Wilson's interval of one share."""
-    low, high = wilson([share], [number])
-    return float(low[0]), float(high[0])
+    return [float(end[0]) for end in wilson([share], [number])]
 
 
-def _won(annotations: Annotations) -> NDArray[np.float64]:
+def _won(annotations: Annotations) -> Floats:
     """Judgments that prefer a task, and half of those that call it equal, [N]."""
     left, right, labels, number = annotations.task_ids, annotations.right_ids, annotations.labels, annotations.num_tasks
     assert right is not None
@@ -353,7 +343,7 @@ def _won(annotations: Annotations) -> NDArray[np.float64]:
     return np.asarray(np.bincount(left, mine, number) + np.bincount(right, other, number), np.float64)
 
 
-def _separation(aggregation: PreferenceAggregation, errors: NDArray[np.float64]) -> float | None:
+def _separation(aggregation: PreferenceAggregation, errors: Floats) -> float | None:
     """Share of the variance of the scores within groups that is not error; None where it is not known.
 
     One minus the mean squared standard error over the variance: the scale separation reliability of comparative

@@ -19,7 +19,7 @@ from crowdzoo.kinds.preferences.scoring import SCORING
 from crowdzoo.kinds.records import Crowds, Fit, Records, TrainingFiles
 from crowdzoo.kinds.scoring import Scores, scored_models
 from crowdzoo.networks.reward_model import SIDES, input_name
-from crowdzoo.reading.instances.gold import EQUAL, TURNED, read_gold_pairs
+from crowdzoo.reading.instances.gold import EQUAL, TURNED, gold_pairs, read_gold_pairs
 from crowdzoo.reading.instances.instances import Instances, take_rows
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
@@ -116,21 +116,12 @@ def read_pairs(patterns: Sequence[str], info: DatasetInfo) -> ReadPairs:
         pairs.append(np.stack([left, right]))
         posteriors.append(batch["posterior"])
     left, right, annotator, label = map(np.concatenate, zip(*answers, strict=True))
-    annotations = Annotations(
-        "preference", left, annotator, label, np.array([*row_of], object), np.array(info["annotators"], object),
-        np.array(info["classes"], object), right_ids=right,
-    )  # fmt: skip
+    tasks, annotators, classes = (np.array(part, object) for part in ([*row_of], info["annotators"], info["classes"]))
+    annotations = Annotations("preference", left, annotator, label, tasks, annotators, classes, right_ids=right)
     order = np.lexsort(np.concatenate(pairs, axis=1)[::-1])
-    return ReadPairs(
-        Instances(
-            annotations.tasks,
-            instance_kind(info["instances"]),
-            keras.tree.map_structure(lambda *parts: np.concatenate(parts), *values),
-            info["features"],
-        ),
-        annotations,
-        np.concatenate(posteriors)[order],
-    )
+    joined = keras.tree.map_structure(lambda *parts: np.concatenate(parts), *values)
+    instances = Instances(annotations.tasks, instance_kind(info["instances"]), joined, info["features"])
+    return ReadPairs(instances, annotations, np.concatenate(posteriors)[order])
 
 
 def _named(sides: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,11 +215,9 @@ class PreferenceRecords(Records):
         """
         assert isinstance(settings, InstanceSettings)
         pairs = read_pairs(files.patterns, files.info)
-        model, encoder = train(
-            settings, pairs.instances, annotations=pairs.annotations,
-            label_distribution=pairs.posteriors if settings.method == AGGREGATED else None, verbose=2,
-            checkpoint=files.checkpoint,
-        )  # fmt: skip
+        targets = pairs.posteriors if settings.method == AGGREGATED else None
+        how: dict[str, Any] = {"label_distribution": targets, "verbose": 2, "checkpoint": files.checkpoint}
+        model, encoder = train(settings, pairs.instances, annotations=pairs.annotations, **how)
         return Trained(model, model.history, encoder, take_rows(pairs.instances.values, slice(WARMUP)))
 
     def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
@@ -263,17 +252,13 @@ class PreferenceRecords(Records):
                 probabilities = comparers[name](_named(sides), _ASKED)["probabilities"]
                 logs[name].append(np.log(np.maximum(probabilities[pair_of, labels], _LEAST)))
         labels = np.concatenate(gold)
-        number = len(labels)
-        preferences = Annotations(
-            "preference", np.arange(number), np.zeros(number, np.int64), labels, np.arange(2 * number),
-            np.array(["truth"], object), np.array(info["classes"], object), right_ids=number + np.arange(number),
-        )  # fmt: skip
+        left, right = np.arange(2 * len(labels)).reshape(2, -1)
+        preferences = gold_pairs(left, right, labels, np.arange(2 * len(labels)), np.array(info["classes"], object))
         answers = {name: np.concatenate(parts, axis=1).ravel() for name, parts in scores.items()}
-        likelihoods = {name: np.concatenate(parts) for name, parts in logs.items()}
-        further = {
-            name: {"log_likelihood": float(values.mean()) if len(values) else None}
-            for name, values in likelihoods.items()
-        }
+        further = {}
+        for name, parts in logs.items():
+            values = np.concatenate(parts)
+            further[name] = {"log_likelihood": float(values.mean()) if len(values) else None}
         return scored_models(SCORING, models, preferences, answers, further)
 
     def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:

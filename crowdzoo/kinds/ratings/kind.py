@@ -11,22 +11,16 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
+from crowdzoo.kinds.kind import FOR_CLASSES, OF_IMAGES, Kind, KindOptions, Option, Prediction, loaded, made
 from crowdzoo.kinds.ratings.scoring import SCORING
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Codes, Floats, Rows
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
-from crowdzoo.reading.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
-    from crowdzoo.kinds.ratings.measure import RatingMeasure
-    from crowdzoo.kinds.ratings.page import RatingPage
-    from crowdzoo.kinds.ratings.questions import RatingQuestions
-    from crowdzoo.kinds.ratings.records import RatingRecords
 
 NO_SCALE = "an end of a scale of ratings belongs to --kind regression."
 
@@ -66,37 +60,13 @@ def _span(values: Floats) -> str:
     return f"{values.min():.4g} to {values.max():.4g}, mean {values.mean():.4g}"
 
 
-def _page() -> type[RatingPage]:
-    from crowdzoo.kinds.ratings.page import RatingPage
-
-    return RatingPage
-
-
-def _measure() -> type[RatingMeasure]:
-    from crowdzoo.kinds.ratings.measure import RatingMeasure
-
-    return RatingMeasure
-
-
-def _questions() -> RatingQuestions:
-    from crowdzoo.kinds.ratings.questions import RatingQuestions
-
-    return RatingQuestions()
-
-
-def _records() -> RatingRecords:
-    from crowdzoo.kinds.ratings.records import RatingRecords
-
-    return RatingRecords()
-
-
 # Gold is true ratings, [N], NaN where they are unknown
 READING = Reading[Annotations, Floats](REGRESSION, "ratings", read_gold_ratings)
 AGGREGATING = RatingAggregating(REGRESSION, "rating-em")
 RATINGS = Kind(
     labels=REGRESSION,
     options=KindOptions(
-        ("low", "high", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS),
+        ("low", "high", *OF_IMAGES),
         refused={
             **FOR_CLASSES,
             "classes": "ratings have no classes; leave it out.",
@@ -119,8 +89,8 @@ RATINGS = Kind(
     scoring=SCORING,
     training=RatingTraining(REGRESSION, READING, AGGREGATING, SCORING),
     prediction=Prediction("value", ("task", "value")),
-    load_page=_page,
-    load_measure=_measure,
-    load_questions=_questions,
-    load_records=_records,
+    load_page=loaded("crowdzoo.kinds.ratings.page:RatingPage"),
+    load_measure=loaded("crowdzoo.kinds.ratings.measure:RatingMeasure"),
+    load_questions=made("crowdzoo.kinds.ratings.questions:RatingQuestions"),
+    load_records=made("crowdzoo.kinds.ratings.records:RatingRecords"),
 )

@@ -8,7 +8,7 @@ from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.measure import Measure, Scores, Sum
 from crowdzoo.kinds.ratings.scoring import SCORING
-from crowdzoo.kinds.scoring import Codes, Flags, Floats
+from crowdzoo.kinds.scoring import Codes, Flags
 from crowdzoo.training.held_out_ratings import rating_evidence, rating_scores
 
 
@@ -20,9 +20,7 @@ class RatingMeasure(Measure[Annotations, RatingAggregation]):
     baseline = "mean"
     quick: ClassVar[tuple[str, ...]] = ("mean", "median", "rating-em")
 
-    def check(self, gold: object) -> Floats:
-        """See `numbers_of`."""
-        return self.numbers_of(gold)
+    check = Measure.numbers_of
 
     def answers(self, result: RatingAggregation, tasks: Codes, rows: Flags | None) -> Scores:
         """Estimates."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
 from crowdzoo.kinds.page import KindPage, below_and_at_chance, interval, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, Details, as_lists, read_columns, rows_of
+from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.wilson import NORMAL_975
@@ -120,9 +120,7 @@ class RatingPage(KindPage):
         return text
 
 
-def _correlations(
-    annotations: Annotations, families: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _correlations(annotations: Annotations, families: Codes) -> tuple[Floats, Codes]:
     """Correlation of each annotator's ratings with the mean of the others', [R], and of how many, int64 [R].
 
     The others are those from outside of the annotator's family of copies, see `copy_families`.
@@ -139,7 +137,7 @@ def _correlations(
     mine, annotators = ratings[rows], annotators[rows]
     shared = np.bincount(annotators, minlength=number)
 
-    def about_mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def about_mean(values: Floats) -> Floats:
         return values - (np.bincount(annotators, values, number) / np.maximum(shared, 1))[annotators]
 
     mine, rest = about_mean(mine), about_mean(rest)

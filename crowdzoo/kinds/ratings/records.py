@@ -26,14 +26,7 @@ class RatingRecords(Records):
         Args: see `Records.aggregate`.
         """
         fitted, crowd = fit(crowds["train"]), crowds["eval"]
-        own = fit(crowd) if len(crowd) else None
-        none = answers_table(crowd.tasks[:0], np.zeros(0))
-        return CrowdAnswers(
-            fitted,
-            {
-                "train": answers_table(fitted.tasks, fitted.estimates),
-                "eval": none if own is None else answers_table(own.tasks, own.estimates),
-            },
-            [],
-            float(fitted.estimates.mean()),
-        )
+        tables = {"train": answers_table(fitted.tasks, fitted.estimates)}
+        estimates = fit(crowd).estimates if len(crowd) else np.zeros(0)
+        tables["eval"] = answers_table(crowd.tasks[: len(estimates)], estimates)
+        return CrowdAnswers(fitted, tables, [], float(fitted.estimates.mean()))

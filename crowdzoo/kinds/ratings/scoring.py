@@ -39,9 +39,8 @@ class RatingScoring(Scoring[Floats, Floats]):
         ratings = np.asarray(answers, np.float64).reshape(len(gold))
         infinite = np.flatnonzero(~np.isfinite(ratings))
         if len(infinite):
-            raise DataError(
-                f"the model answers {ratings[infinite[0]]} to {len(infinite):,} of the {len(ratings):,} tasks"
-            )
+            tasks = f"{len(infinite):,} of the {len(ratings):,} tasks"
+            raise DataError(f"the model answers {ratings[infinite[0]]} to {tasks}")
         return {
             "r2": r2_score(gold, ratings),
             "mae": mean_absolute_error(gold, ratings),

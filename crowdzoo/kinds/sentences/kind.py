@@ -22,7 +22,7 @@ from crowdzoo.data.tags import READ_AS, spans_of
 from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.aggregating import Aggregating, DrawnText
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
+from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction, loaded, made
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.kinds.sentences.scoring import DRAWN_F1, SCORING, TAGS_F1, Tags, span_rows
@@ -39,10 +39,6 @@ from crowdzoo.training.settings import Settings, TaggerSettings
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
-    from crowdzoo.kinds.sentences.measure import SpanMeasure
-    from crowdzoo.kinds.sentences.page import SpanPage
-    from crowdzoo.kinds.sentences.questions import SpanQuestions
-    from crowdzoo.kinds.sentences.records import SpanRecords
     from crowdzoo.networks.token_encoder import TokenEncoder
     from crowdzoo.training.crowd_model import CrowdModel
     from crowdzoo.training.pair_rows import Examples
@@ -140,9 +136,8 @@ class SpanTraining(Training[CrowdSequences, "SequenceAggregation", Tags]):
     ) -> InstanceKind:
         """See `Training.instances_of`; sentences are in the file of annotations."""
         if base is not None and is_own(base):
-            raise ConfigError(
-                f"base {base}: sentences are tagged by {self.bases[0]}; a base of your own is for other labels."
-            )
+            what = f"sentences are tagged by {self.bases[0]}; a base of your own is for other labels."
+            raise ConfigError(f"base {base}: {what}")
         return SENTENCE_INSTANCES if base is None else self.instances_for(base)
 
     def settings(self, base: str, **given: Any) -> TaggerSettings:
@@ -247,30 +242,6 @@ def _span_rows(where: str, crowd: CrowdSequences, gold: Tags, tags: list[list[st
     return span_rows(f"{DRAWN_F1}{where}", drawn_scores(crowd.gold_drawn(), drawn), more)
 
 
-def _page() -> type[SpanPage]:
-    from crowdzoo.kinds.sentences.page import SpanPage
-
-    return SpanPage
-
-
-def _measure() -> type[SpanMeasure]:
-    from crowdzoo.kinds.sentences.measure import SpanMeasure
-
-    return SpanMeasure
-
-
-def _questions() -> SpanQuestions:
-    from crowdzoo.kinds.sentences.questions import SpanQuestions
-
-    return SpanQuestions()
-
-
-def _records() -> SpanRecords:
-    from crowdzoo.kinds.sentences.records import SpanRecords
-
-    return SpanRecords()
-
-
 READING = SpanReading(SEQUENCE, "sentences")
 AGGREGATING = SpanAggregating(SEQUENCE, "bsc-seq")
 SENTENCES = Kind(
@@ -311,8 +282,8 @@ SENTENCES = Kind(
     scoring=SCORING,
     training=SpanTraining(SEQUENCE, READING, AGGREGATING, SCORING),
     prediction=SpanPrediction("types", ("task", "start", "end", "type", "text", "score"), "spans"),
-    load_page=_page,
-    load_measure=_measure,
-    load_questions=_questions,
-    load_records=_records,
+    load_page=loaded("crowdzoo.kinds.sentences.page:SpanPage"),
+    load_measure=loaded("crowdzoo.kinds.sentences.measure:SpanMeasure"),
+    load_questions=made("crowdzoo.kinds.sentences.questions:SpanQuestions"),
+    load_records=made("crowdzoo.kinds.sentences.records:SpanRecords"),
 )

@@ -11,22 +11,10 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.label_kinds import SEQUENCE
-from crowdzoo.kinds.confused_pairs import MUCH, confused_pairs, rows_confused
+from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.page import MOST_VOTES, KindPage, interval
-from crowdzoo.kinds.page_parts import (
-    Columns,
-    Details,
-    PageTable,
-    PageWarning,
-    alpha_sentence,
-    as_lists,
-    percent,
-    plain,
-    read_columns,
-    rows_of,
-    serious_notes,
-    warning,
-)
+from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, as_lists, percent, warning
+from crowdzoo.kinds.scoring import Floats
 from crowdzoo.quality import MarkedSpans, marked_spans
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
@@ -50,7 +38,7 @@ class SpanPage(KindPage):
     """What the page of a report says of sentences with marked spans."""
 
     kind, labels, subject = "sequence", SEQUENCE, "sentences"
-    own_columns = read_columns(__package__)
+    own_columns = parts.read_columns(__package__)
     not_metric = "tags of sentences are equal or not; leave it out, or give nominal."
     own_values = ("spans", "span_agreement", "sure_share")
     task_column = "spans"
@@ -67,7 +55,7 @@ class SpanPage(KindPage):
         order = np.lexsort((self.tasks["probability"], -np.nan_to_num(marked.differing_of_tasks)))
         self.rows = order[: settings.most].tolist()
         # what those confuse who have no note is unclear to the crowd
-        named, annotators = np.array(serious_notes(self.annotators), bool), self.table.annotator_ids
+        named, annotators = np.array(parts.serious_notes(self.annotators), bool), self.table.annotator_ids
         self.others = marked
         if named.any() and not named[annotators].all():
             rest = replace(crowd, annotations=self.table.select_rows(~named[annotators]))
@@ -94,7 +82,7 @@ class SpanPage(KindPage):
         else:
             near = float(2 * marked.near.sum() / max(marked.compared.sum(), 1))
             self.overall |= {"near_agreement": near, "drawn_spans": int(marked.spans_of_tasks.sum())}
-            self.annotators["near_agreement"] = plain(ratio(2 * marked.near, marked.compared))
+            self.annotators["near_agreement"] = parts.plain(ratio(2 * marked.near, marked.compared))
         counts = np.rint(marked.coincidences).astype(int).tolist() if len(marked.types) <= MOST_TYPES else None
         self.extras = {"classes": [*marked.types, NO_SPAN], "coincidences": counts}
 
@@ -124,10 +112,9 @@ class SpanPage(KindPage):
                 far |= known & (wilson(errors[name], of)[0] > np.nanmedian(errors[name][known]) + FAR)
         far &= ~(edges | silent | apart | exchange)
         shares = [(name.replace("_", " "), errors[name].tolist()) for name in errors]
-        differs = [
-            ", ".join(f"{name} {percent(of[place])}" for name, of in shares if of[place] > SOME) if far[place] else None
-            for place in range(len(shared))
-        ]
+        differs: list[str | None] = [None] * len(shared)
+        for place in np.flatnonzero(far).tolist():
+            differs[place] = ", ".join(f"{name} {percent(of[place])}" for name, of in shares if of[place] > SOME)
         marks = {"edges": edges, "silent": silent, "apart": apart, "exchange": exchange, "far": far}
         tags = SequenceTable.of(self.crowd, "A page of a report")
         total = expected + number
@@ -142,8 +129,8 @@ class SpanPage(KindPage):
         probability = result.posteriors[np.arange(len(result.labels)), result.labels]
         spans: list[list[list[int]]] = [[] for _ in range(len(crowd))]
         firsts = crowd.starts[marked.aggregated_sentences]
-        parts = marked.aggregated.types, marked.aggregated.starts - firsts, marked.aggregated.ends - firsts
-        for sentence, *span in np.stack([marked.aggregated_sentences, *parts], axis=1).tolist():
+        columns = marked.aggregated.types, marked.aggregated.starts - firsts, marked.aggregated.ends - firsts
+        for sentence, *span in np.stack([marked.aggregated_sentences, *columns], axis=1).tolist():
             spans[sentence].append(span)
         self.tasks = as_lists(
             task=self.table.tasks,
@@ -185,9 +172,9 @@ class SpanPage(KindPage):
         crowd, marked = self.crowd, self.marked
         heads = np.flatnonzero(np.asarray(self.table.positions) == 0)
         tasks, annotators = self.table.task_ids[heads], self.table.annotator_ids[heads]
-        people = rows_of(tasks, np.lexsort((annotators, tasks)), self.rows, MOST_VOTES)
+        people = parts.rows_of(tasks, np.lexsort((annotators, tasks)), self.rows, MOST_VOTES)
         number = len(marked.sentences)
-        spans_of = rows_of(marked.sentences, np.arange(number), self.rows, number)
+        spans_of = parts.rows_of(marked.sentences, np.arange(number), self.rows, number)
         details = Details()
         for task, heads_of, rows in zip(self.rows, people, spans_of, strict=True):
             answers: dict[int, list[tuple[int, ...]]] = {annotator: [] for annotator in annotators[heads_of].tolist()}
@@ -223,7 +210,7 @@ class SpanPage(KindPage):
         """See `KindPage.headline`."""
         agreement = self.overall["span_agreement"]
         start = f"the spans of two annotators of a sentence have an F1 of {agreement or 0:.2f}; "
-        return alpha_sentence(self.alpha, "" if agreement is None else start)
+        return parts.alpha_sentence(self.alpha, "" if agreement is None else start)
 
     def background(self) -> str:
         """See `KindPage.background`."""
@@ -236,7 +223,7 @@ class SpanPage(KindPage):
     def standing_out(self) -> list[str]:
         """The types that are confused most."""
         pairs = self.unclear
-        if not pairs["first"] or pairs["disagreement"][0] < MUCH:
+        if not pairs["first"] or pairs["disagreement"][0] < parts.MUCH:
             return []
         first, second, share = (pairs[key][0] for key in ("first", "second", "disagreement"))
         what = f"the types {first} and {second}"
@@ -248,10 +235,7 @@ class SpanPage(KindPage):
         """See `KindPage.of_agreement`; also that nobody marked anything."""
         if self.overall["spans"]:
             return super().of_agreement()
-        return [
-            warning("no-spans", True),
-            *(item for item in super().of_agreement() if item.about != "agreement"),
-        ]
+        return [warning("no-spans", True), *(item for item in super().of_agreement() if item.about != "agreement")]
 
     def own_warnings(self) -> list[PageWarning]:
         """Tags that were corrected, types that are confused, what some mark and others do not, and unclear edges."""
@@ -261,7 +245,7 @@ class SpanPage(KindPage):
         if self.crowd.drawn is not None:
             lost = self.overall["drawn_spans"] - self.overall["spans"]
             warnings.append(warning("drawn", number=lost, share=percent(lost / self.overall["drawn_spans"])))
-        rows = rows_confused(self.unclear)
+        rows = parts.rows_confused(self.unclear)
         if seen := [(first, agreement) for first, second, agreement, _ in rows if second == NO_SPAN]:
             shares = [agreement for _, agreement in seen]
             ends = percent(shares[0]) if len(seen) == 1 else f"{percent(min(shares))} to {percent(max(shares))}"
@@ -276,7 +260,7 @@ class SpanPage(KindPage):
         return warnings
 
 
-def _types(marked: MarkedSpans) -> Columns:
+def _types(marked: MarkedSpans) -> parts.Columns:
     """Values of the table of types."""
     counts = marked.marks.sum(axis=0)
     return as_lists(
@@ -297,12 +281,12 @@ def _errors(marked: MarkedSpans, axis: int) -> dict[str, Any]:
     return {**shares, "invented": ratio(marked.invented.sum(axis=axis), marks)}
 
 
-def _pairs(marked: MarkedSpans) -> Columns:
+def _pairs(marked: MarkedSpans) -> parts.Columns:
     """Pairs of types, and of a type and no span, the largest share of the disagreement first."""
-    return confused_pairs(marked.coincidences, [*marked.types, NO_SPAN], nothing=True)
+    return parts.confused_pairs(marked.coincidences, [*marked.types, NO_SPAN], nothing=True)
 
 
-def _f1_interval(right: NDArray[Any], both: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _f1_interval(right: NDArray[Any], both: NDArray[Any]) -> tuple[Floats, Floats]:
     """Interval of 95 % of F1, 2 right / both: Wilson's of the share of right ones of all spans of either side."""
     union = np.asarray(both - right, np.float64)
     low, high = wilson(ratio(right, union), union)

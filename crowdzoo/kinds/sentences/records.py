@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,16 +21,10 @@ from crowdzoo.kinds.scoring import Scores, scored_models
 from crowdzoo.kinds.sentences.scoring import SpanScoring
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.records import example_files
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import files_of
-from crowdzoo.records.example_files import (
-    SPLITS,
-    DatasetInfo,
-    read_dataset_info,
-    split_by_hash,
-    split_files,
-    task_and_example,
-)
+from crowdzoo.records.example_files import SPLITS, DatasetInfo, split_by_hash, split_files
 from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
 from crowdzoo.records.training import WARMUP, Trained
 from crowdzoo.training.methods import AGGREGATED
@@ -120,9 +115,8 @@ def read_examples(patterns: Sequence[str], info: DatasetInfo) -> ReadSentences:
         posterior = np.array(feature["posterior"].float_list.value, np.float32)
         texts.append(feature["instances"].bytes_list.value[0].decode())
         sentences.append(tokens)
-        posteriors.append(
-            posterior.reshape(len(tokens), num_classes) if len(posterior) else np.zeros((len(tokens), num_classes))
-        )
+        empty = np.zeros((len(tokens), num_classes))
+        posteriors.append(posterior.reshape(empty.shape) if len(posterior) else empty)
         evaluation_labels.append(np.array(feature["evaluation_label"].int64_list.value, np.int64))
         weights.append(feature["evaluation_weight"].float_list.value[0])
     annotators = np.array(info["annotators"], object)
@@ -134,7 +128,7 @@ def read_tokens(pattern: str) -> dict[str, list[str]]:
     """The tokens of the sentences in a split, by task."""
     tokens = {}
     for record in _records(sorted(tf.io.gfile.glob(pattern))):
-        task, example = task_and_example(record)
+        task, example = example_files.task_and_example(record)
         tokens[task] = _tokens(example)
     return tokens
 
@@ -194,12 +188,10 @@ class SpanRecords(Records):
         """
         assert isinstance(settings, TaggerSettings)
         sentences = read_examples(files.patterns, files.info)
-        model, encoder = train_tagger(
-            settings, sentences.tokens, sentences.annotations,
-            tasks=sentences.annotations.tasks, scheme=files.info["scheme"],
-            tag_distribution=sentences.posteriors if settings.method == AGGREGATED else None, verbose=2,
-            checkpoint=files.checkpoint,
-        )  # fmt: skip
+        crowd, targets = sentences.annotations, sentences.posteriors if settings.method == AGGREGATED else None
+        how: dict[str, Any] = {"tag_distribution": targets, "verbose": 2, "checkpoint": files.checkpoint}
+        scheme, tasks = files.info["scheme"], crowd.tasks
+        model, encoder = train_tagger(settings, sentences.tokens, crowd, tasks=tasks, scheme=scheme, **how)
         return Trained(model, model.history, encoder, sentences.texts[:WARMUP])
 
     def model_scores(self, models: Mapping[str, str], files: str, info: DatasetInfo) -> dict[str, Scores]:
@@ -222,9 +214,8 @@ class SpanRecords(Records):
                 tokens, own = cut[:length].tolist(), sentences.tokens[task]
                 if tokens != own:
                     raise ValueError(f"{folder}: cuts {sentences.texts[task]!r} into {tokens}, not {own}")
-            answers[name] = [
-                tags[:length].tolist() for tags, length in zip(outputs["tags"], outputs["lengths"], strict=True)
-            ]
+            pairs = zip(outputs["tags"], outputs["lengths"], strict=True)
+            answers[name] = [tags[:length].tolist() for tags, length in pairs]
         return scored_models(SpanScoring(info["scheme"]), models, gold, answers)
 
     def aggregate(self, method: Aggregator, crowds: Crowds, fit: Fit, examples: str) -> CrowdAnswers:
@@ -232,7 +223,7 @@ class SpanRecords(Records):
 
         Args: see `Records.aggregate`.
         """
-        info = read_dataset_info(examples)
+        info = example_files.read_dataset_info(examples)
         fitted, tables = {}, {}
         for split, annotations in crowds.items():
             tokens = read_tokens(split_files(examples, split))

@@ -42,10 +42,8 @@ class SpanScoring(Scoring[Tags, Tags]):
     def score(self, gold: Tags, answers: Tags) -> Scores:
         """F1, precision and recall of spans, the share of tokens with the correct tag, and a table of the types."""
         counts = self._counts(gold, answers)
-        return {
-            "f1": counts.f1, "precision": counts.precision, "recall": counts.recall,
-            "token_accuracy": counts.token_accuracy, "types": counts.rows(),
-        }  # fmt: skip
+        numbers = {name: getattr(counts, name) for name in ("f1", "precision", "recall", "token_accuracy")}
+        return {**numbers, "types": counts.rows()}
 
     def _counts(self, gold: Tags, answers: Tags) -> SpanScores:
         return span_scores(list(gold), answers, self.scheme, classes=self.classes)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 from crowdzoo.quality.wilson import NORMAL_975, wilson
 
@@ -29,15 +29,15 @@ class LabelAnswers:
         num_annotators: R.
     """
 
-    tasks: NDArray[np.int64]
-    annotators: NDArray[np.int64]
-    labels: NDArray[np.bool_]
-    sizes: NDArray[np.int64]
-    yes: NDArray[np.int64]
+    tasks: Codes
+    annotators: Codes
+    labels: Flags
+    sizes: Codes
+    yes: Codes
     num_annotators: int
 
     @classmethod
-    def of(cls, annotations: Annotations, codes: NDArray[np.int64]) -> LabelAnswers:
+    def of(cls, annotations: Annotations, codes: Codes) -> LabelAnswers:
         """The answers of a table in which each label of an answer has a row of its own.
 
         Args:
@@ -74,7 +74,7 @@ class LabelAnswers:
         sizes, yes = self.sizes[rows].astype(np.float64), self.yes[rows].astype(np.float64)
         observed = 2 * yes * (sizes[:, None] - yes) / np.maximum(sizes[:, None] - 1, 1)
 
-        def disagreements(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        def disagreements(weights: Floats) -> tuple[Floats, Floats]:
             number, of_label = float(weights @ sizes), weights @ yes
             expected = 2 * of_label * (number - of_label) / max(number * (number - 1), 1.0)
             return weights @ observed / max(number, 1.0), expected
@@ -95,13 +95,13 @@ class LabelAnswers:
         return alpha(slice(0, number)), [alpha(slice(label, label + 1)) for label in range(number)]
 
     @cached_property
-    def _others(self) -> NDArray[np.float64]:
+    def _others(self) -> Floats:
         """Of each answer and label the share of the others who give it, [A, J]; 0 where nobody else answered."""
         several = (self.sizes[self.tasks] > 1)[:, None]
         peers = np.maximum(self.sizes[self.tasks] - 1, 1)[:, None]
         return np.where(several, (self.yes[self.tasks] - self.labels) / peers, 0.0)
 
-    def exchanges(self, wanted: NDArray[np.bool_]) -> dict[int, list[tuple[int, int]]]:
+    def exchanges(self, wanted: Flags) -> dict[int, list[tuple[int, int]]]:
         """Pairs of labels that an annotator gives one for the other, by annotator; most have none.
 
         Where the others tell the two labels apart, the annotator nearly always tells them apart the other way round:
@@ -127,7 +127,7 @@ class LabelAnswers:
         return pairs
 
     @cached_property
-    def _disagreements(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _disagreements(self) -> tuple[Floats, Floats]:
         """Of each answer and label, the share of the others who say otherwise, and that by chance, [A, J] each.
 
         By chance: of the others' answers to all tasks that the annotator answered. Both are 0 where nobody else
@@ -141,7 +141,7 @@ class LabelAnswers:
         shares = np.where(self.labels, 1 - rest, rest), np.where(self.labels, 1 - share, share)
         return shares[0] * several, shares[1] * several
 
-    def agreement(self, label: int | None = None) -> NDArray[np.float64]:
+    def agreement(self, label: int | None = None) -> Floats:
         """Agreement of each annotator with the others beyond chance, [4, R]: value, ends of its interval, and weight.
 
         One minus the annotator's disagreements with the others who answered the same tasks, divided by those that would

@@ -13,7 +13,7 @@ from crowdzoo.data.label_kinds import CLASSIFICATION, MULTI_LABEL
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.classes.kind import AGGREGATING as OF_CLASSES
 from crowdzoo.kinds.classes.kind import CLASSES
-from crowdzoo.kinds.kind import Kind, KindOptions
+from crowdzoo.kinds.kind import Kind, KindOptions, loaded, made
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.kinds.several_labels.scoring import SCORING
@@ -25,9 +25,6 @@ from crowdzoo.reading.tables.layout import Layout
 if TYPE_CHECKING:
     from crowdzoo.aggregation.multi_label import MultiLabel
     from crowdzoo.aggregation.multi_label_aggregation import MultiLabelAggregation
-    from crowdzoo.kinds.several_labels.measure import LabelMeasure
-    from crowdzoo.kinds.several_labels.page import LabelPage
-    from crowdzoo.kinds.several_labels.questions import LabelQuestions
 
 NO_LABEL = "(none)"  # the answer that no label holds
 LabelGold = Mapping[object, Codes]  # label -> 1 where it holds, 0, or -1 where that is unknown, [N]
@@ -123,24 +120,6 @@ class LabelAggregating(Aggregating[Annotations, "MultiLabelAggregation", LabelGo
         return (([str(name) for name in names[task]], sure[task]) for task in tasks.tolist())
 
 
-def _page() -> type[LabelPage]:
-    from crowdzoo.kinds.several_labels.page import LabelPage
-
-    return LabelPage
-
-
-def _measure() -> type[LabelMeasure]:
-    from crowdzoo.kinds.several_labels.measure import LabelMeasure
-
-    return LabelMeasure
-
-
-def _questions() -> LabelQuestions:
-    from crowdzoo.kinds.several_labels.questions import LabelQuestions
-
-    return LabelQuestions()
-
-
 READING = LabelReading(CLASSIFICATION, "answers")
 AGGREGATING = LabelAggregating(MULTI_LABEL, OF_CLASSES.default, OF_CLASSES.quick)
 SEVERAL_LABELS = Kind(
@@ -151,7 +130,7 @@ SEVERAL_LABELS = Kind(
     scoring=SCORING,
     training=Training(MULTI_LABEL, READING, AGGREGATING, SCORING),
     prediction=CLASSES.prediction,
-    load_page=_page,
-    load_measure=_measure,
-    load_questions=_questions,
+    load_page=loaded("crowdzoo.kinds.several_labels.page:LabelPage"),
+    load_measure=loaded("crowdzoo.kinds.several_labels.measure:LabelMeasure"),
+    load_questions=made("crowdzoo.kinds.several_labels.questions:LabelQuestions"),
 )

@@ -47,10 +47,8 @@ class LabelMeasure(Measure[Annotations, MultiLabelAggregation]):
         labels = [*MultiLabel(none=self.scale.get("no_label", MultiLabel.none)).tables(self.crowd)]
         for label, codes in codes_of.items():
             if label not in labels or not np.isin(self.array_of(codes), (-1, 0, 1)).all():
-                raise DataError(
-                    f"compare: gold of label {label!r} has to be 1, 0 or -1 for each task, and the label one of "
-                    f"{', '.join(map(repr, labels))}."
-                )
+                text = f"compare: gold of label {label!r} has to be 1, 0 or -1 for each task"
+                raise DataError(f"{text}, and the label one of {', '.join(map(repr, labels))}.")
         unknown = np.full(self.num_tasks, -1)
         return np.stack([np.asarray(codes_of.get(label, unknown)) for label in labels], axis=1)
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
 from crowdzoo.data.label_kinds import CLASSIFICATION
@@ -14,6 +13,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance, interval
 from crowdzoo.kinds.page_parts import DIGITS, Columns, Details, PageTable, PageWarning, as_lists, plain, read_columns
+from crowdzoo.kinds.scoring import Flags, Floats
 from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.columns import ratio
@@ -223,11 +223,9 @@ class LabelPage(KindPage):
         return [replace(item, fix=EXCHANGE_BACK) if item.key == "exchange" else item for item in super().all_warnings()]
 
 
-def _opposed_on_one(by_label: list[NDArray[np.float64]]) -> NDArray[np.bool_]:
+def _opposed_on_one(by_label: list[Floats]) -> Flags:
     """Who agrees less than by chance on a label, with 95 % for all labels of an annotator together, bool [R]."""
     wider = NormalDist().inv_cdf(1 - 0.025 / len(by_label)) / NORMAL_975
     with np.errstate(invalid="ignore"):
-        opposed = [
-            (chance >= LEAST_CHANCE) & (value + wider * (high - value) < 0) for value, _, high, chance in by_label
-        ]
-    return np.any(opposed, axis=0)
+        upper = [(value + wider * (high - value), chance) for value, _, high, chance in by_label]
+        return np.any([(chance >= LEAST_CHANCE) & (end < 0) for end, chance in upper], axis=0)

@@ -56,21 +56,16 @@ def read_annotator_table(path: str | Path, annotators: np.ndarray, layout: Layou
     place: dict[str, int] = {}
     repeated = [row for row, name in enumerate(names.tolist()) if place.setdefault(name, row) != row]
     complain(repeated, "annotator", names, "stands here a second time. Keep one row for each annotator.")
-    missing = [str(name) for name in annotators.tolist() if str(name) not in place]
-    if missing:
-        raise DataError(
-            f"{table.name}: has no row for {len(missing):,} of {len(annotators):,} annotators, such as "
-            f"{short_repr(missing[0])}. Add a row for each."
-        )
+    if missing := [str(name) for name in annotators.tolist() if str(name) not in place]:
+        which = f"{len(missing):,} of {len(annotators):,} annotators, such as {short_repr(missing[0])}"
+        raise DataError(f"{table.name}: has no row for {which}. Add a row for each.")
     rows = [place[str(name)] for name in annotators.tolist()]
     sources = costs = None
     if "source" in table.columns:
-        source_words = np.array(
-            [str(source).strip().lower() for source in table.names("source").tolist()], dtype=object
-        )
-        wrong = [row for row, source in enumerate(source_words.tolist()) if source not in SOURCES]
+        words = [source.strip().lower() for source in table.names("source").tolist()]
+        wrong = [row for row, source in enumerate(words) if source not in SOURCES]
         complain(wrong, "source", table.names("source"), "is not one of model, person.")
-        sources = source_words[rows]
+        sources = np.array(words, object)[rows]
     if "cost" in table.columns:
         cost_texts = table.names("cost")
         numbers = table.numbers("cost", cost_texts, "annotators")

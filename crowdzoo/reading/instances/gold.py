@@ -13,7 +13,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.numbers import numbers_of
 from crowdzoo.data.vocabulary import as_named
 from crowdzoo.errors import BadRow, DataError, DataWarning, did_you_mean, short_repr
-from crowdzoo.reading.instances.table import Table, read_table, shown_names, task_names
+from crowdzoo.reading.instances.table import Reason, Table, read_table, shown_names, task_names
 from crowdzoo.reading.tables.layout import Layout
 
 # Codes of a preference's answer: that of "equal", and the same answer where left and right change places
@@ -38,9 +38,8 @@ def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: 
         DataError: no such file or columns, an empty task, one with different gold, none of the tasks that are wanted,
             a class that is not among `classes`; names file, row, column and value.
     """
-    return _gold_of(
-        path, tasks, lambda table, gold: parse_classes(table, gold, classes, what="true labels"), -1, layout
-    )
+    parse = functools.partial(parse_classes, classes=classes, what="true labels")
+    return _gold_of(path, tasks, parse, -1, layout)
 
 
 def read_gold_labels(
@@ -86,10 +85,8 @@ def read_gold_labels(
         return np.where([bool(labels) for labels in sets], alike, -1)
 
     row = _gold_of(path, tasks, rows, -1, layout)
-    return {
-        label: np.where(row >= 0, holds[row, place] if len(holds) else 0, -1).astype(np.int64)
-        for place, label in enumerate(labels)
-    }
+    known = (np.where(row >= 0, holds[row, place] if len(holds) else 0, -1) for place in range(len(names)))
+    return {label: codes.astype(np.int64) for label, codes in zip(labels, known, strict=True)}
 
 
 def gold_by_task(path: str | Path, layout: Layout | None = None) -> dict[str, str]:
@@ -122,17 +119,14 @@ def read_gold_texts(path: str | Path, tasks: np.ndarray, layout: Layout | None =
     return _gold_of(path, tasks, lambda _, texts: texts.astype(object), "", layout)
 
 
-def read_gold_pairs(
-    path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: Layout | None = None
-) -> Annotations:
+def read_gold_pairs(path: str | Path, tasks: np.ndarray, classes: np.ndarray) -> Annotations:
     """Reads which side of pairs of tasks is better.
 
     Args:
         path: .parquet, .csv or .csv.gz with the columns `left`, `right` (names of tasks) and `gold` (one of `classes`;
-            empty where unknown).
+            empty where unknown). Gold is found by usual names as well.
         tasks: names of the tasks, [N].
         classes: names of left, right and equal.
-        layout: names of the columns; without it gold is found by usual names as well.
 
     Returns:
         Annotations of kind "preference" by one annotator, "gold", a row for each pair that is known. Of a pair that
@@ -142,8 +136,7 @@ def read_gold_pairs(
         DataError: no such file or columns, an unknown task, a task beside itself, gold that is none of `classes`, or
             two different answers for a pair; names file, row, column and value.
     """
-    needed = ("left", "right", "gold")
-    table = read_table(path, needed, layout=layout, usual=("gold",))
+    table = read_table(path, ("left", "right", "gold"), usual=("gold",))
     code = {str(name): number for number, name in enumerate(tasks.tolist())}
     sides = {side: table.names(side) for side in ("left", "right")}
     for side, names in sides.items():
@@ -162,18 +155,19 @@ def read_gold_pairs(
     wrong = np.flatnonzero(answer[firsts] != answer)
     table.complain(wrong, "gold", table.names("gold"), "is another answer than an earlier row's for these two tasks.")
     known &= np.array(firsts, np.int64) == np.arange(len(known))
-    return Annotations(
-        "preference", left[known], np.zeros(known.sum(), np.int64), better[known], tasks, np.array(["gold"], object),
-        classes, right_ids=right[known],
-    )  # fmt: skip
+    return gold_pairs(left[known], right[known], better[known], tasks, classes)
+
+
+def gold_pairs(
+    left: np.ndarray, right: np.ndarray, better: np.ndarray, tasks: np.ndarray, classes: np.ndarray
+) -> Annotations:
+    """What is true of pairs as annotations by one annotator, "gold"; codes of tasks and of classes."""
+    nobody, names = np.zeros(len(left), np.int64), np.array(["gold"], object)
+    return Annotations("preference", left, nobody, better, tasks, names, classes, right_ids=right)
 
 
 def _gold_of(
-    path: str | Path,
-    tasks: np.ndarray,
-    parse: Callable[[Table, np.ndarray], np.ndarray],
-    missing: Any,
-    layout: Layout | None,
+    path: str | Path, tasks: np.ndarray, parse: Callable[..., np.ndarray], missing: Any, layout: Layout | None
 ) -> np.ndarray:
     """Gold of the tasks, [N], out of a file whose gold [n] is parsed."""
     needed = ("task", "gold")
@@ -256,7 +250,7 @@ def parse_classes(
     return np.fromiter((code[name] for name in gold.tolist()), np.int64, len(gold))
 
 
-def _no_rating(reason: str | Callable[[Any], str], what: str, decimal: str, value: Any) -> str:
+def _no_rating(reason: Reason, what: str, decimal: str, value: Any) -> str:
     text = reason if isinstance(reason, str) else reason(value)
     hint = f"The column gold has {what} here, which are numbers; leave it empty if unknown."
     hint += " Gold has the decimal mark of the annotations: write decimal commas there, too." if decimal == "," else ""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from crowdzoo.data.instance_kinds import IMAGES
 from crowdzoo.errors import DataError, ServingError, Setting, short_repr
 from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, check_ending, read_table, shown_names
-from crowdzoo.reading.instances.upright_image import FORMATS, MAX_MEGAPIXELS, read_image
+from crowdzoo.reading.instances.upright_image import FORMATS, read_image
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.suffixes import column_names
 
@@ -50,11 +50,9 @@ def read_image_table(path: str | Path, layout: Layout | None = None) -> Table:
     table = _folder_table(path) if path.is_dir() else _file_table(path, layout)
     names = table.names("image")
     table.complain(np.flatnonzero(names == ""), "image", names, "is empty. Give the path of an image.")
-    urls = np.flatnonzero(["://" in name for name in names])
-    table.complain(urls, "image", names, _URL)
+    table.complain(np.flatnonzero(["://" in name for name in names]), "image", names, _URL)
     if "task" not in table.columns:
-        tasks = [os.path.splitext(name)[0] for name in names]
-        table.columns["task"] = pa.array(tasks, pa.large_string())
+        table.columns["task"] = pa.array([os.path.splitext(name)[0] for name in names], pa.large_string())
     return table
 
 
@@ -90,12 +88,11 @@ def image_paths(table: Table) -> np.ndarray:
     return paths
 
 
-def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS, most: int | None = None) -> np.ndarray:
+def checked_images(table: Table, most: int | None = None) -> np.ndarray:
     """As `image_paths`, of images each of which was opened and decoded.
 
     Args:
         table: of `read_image_table`.
-        max_megapixels: most pixels of one, in millions.
         most: open only so many, spread over the table; None opens all.
 
     Returns:
@@ -115,16 +112,15 @@ def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS, most: i
     for place in places:
         path = paths[place]
         try:
-            changes.update(read_image(path, max_megapixels=max_megapixels, whole=True).changes)
+            changes.update(read_image(path, whole=True).changes)
         except DataError as error:
             bad[place] = _reason(error, path)
     reasons = {names[place]: reason for place, reason in bad.items()}
     table.complain(list(bad), "image", names, lambda name: reasons[name])
     if changes:
         counted = "; ".join(f"{count:,} {change}" for change, count in changes.most_common())
-        warnings.warn(
-            f"{table.name}: of {len(places):,} images some are stored and sent changed: {counted}", stacklevel=2
-        )
+        text = f"{table.name}: of {len(places):,} images some are stored and sent changed: {counted}"
+        warnings.warn(text, stacklevel=2)
     return paths
 
 
@@ -132,9 +128,8 @@ def _file_table(path: Path, layout: Layout | None) -> Table:
     table = read_table(path, (*BESIDE, *COLUMNS), _check_header, layout, usual=())
     column = next(name for name in COLUMNS if name in table.columns)
     table.theirs = {**table.theirs, "image": table.theirs.get(column, column)}
-    table.columns = {"image": table.columns[column]} | {
-        name: values for name, values in table.columns.items() if name in BESIDE
-    }
+    beside = {name: values for name, values in table.columns.items() if name in BESIDE}
+    table.columns = {"image": table.columns[column], **beside}
     return table
 
 
@@ -196,11 +191,7 @@ def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
 
 
 READER = InstanceReader(
-    IMAGES.name,
-    IMAGES.bases,
-    looks_like=_looks_like,
-    table=read_image_table,
-    values=lambda table: (checked_images(table), None),
+    **vars(IMAGES), looks_like=_looks_like, table=read_image_table, values=lambda table: (checked_images(table), None)
 )
 
 

@@ -136,12 +136,9 @@ class Instances:
         if names is None or self.names is None or tuple(names) == self.names:
             return self.values
         differing = (("lacks", {*names} - {*self.names}), ("has", {*self.names} - {*names}))
-        parts = [f"{verb} {shown_names(sorted(tasks))}" for verb, tasks in differing if tasks]
-        if parts:
-            raise DataError(
-                f"{file}: {' and '.join(parts)}. The model was trained on the columns {shown_names(names)}; give these "
-                "columns, in any order."
-            )
+        if parts := [f"{verb} {shown_names(sorted(tasks))}" for verb, tasks in differing if tasks]:
+            trained = f"The model was trained on the columns {shown_names(names)}; give these columns, in any order."
+            raise DataError(f"{file}: {' and '.join(parts)}. {trained}")
         return self.values[:, [self.names.index(name) for name in names]]
 
     def _table(self, file: str | Path) -> Table:
@@ -150,10 +147,7 @@ class Instances:
 
 
 def read_instances(
-    path: str | Path,
-    kind: InstanceKind | None = None,
-    layout: Layout | None = None,
-    folder: str | Path | None = None,
+    path: str | Path, kind: InstanceKind | None = None, layout: Layout | None = None, folder: str | Path | None = None
 ) -> Instances:
     """Read instances from Parquet or CSV, or images from a folder.
 
@@ -206,10 +200,8 @@ def read_instances(
     learned = [name for name in (values if isinstance(values, dict) else names or ()) if may_be_gold(name)]
     if gold is None and learned:
         option = Setting("instance_columns", {"gold": learned[0]})
-        text = (
-            f"{path}: column '{learned[0]}' is taken for what a model learns from. If it is the truth, give {option}."
-        )
-        warnings.warn(text, DataWarning, stacklevel=2)
+        text = f"column '{learned[0]}' is taken for what a model learns from. If it is the truth, give {option}."
+        warnings.warn(f"{path}: {text}", DataWarning, stacklevel=2)
     return Instances(tasks, kind, values, names, gold=gold, split=split, rows=table.rows, decimal=table.decimal)
 
 
@@ -255,7 +247,5 @@ def check_annotated(instances: Instances, crowd: Annotations, path: str | Path, 
     unknown = tasks[~is_among(tasks, names)]
     if len(unknown):
         listed = ", ".join(map(repr, unknown[:SHOWN].tolist())) + (", ..." if len(unknown) > SHOWN else "")
-        raise DataError(
-            f"{annotations}: {len(unknown):,} of the {len(tasks):,} tasks have no row in {path}: {listed}. Tasks there "
-            f"look like {str(names[0])!r}."
-        )
+        text = f"{len(unknown):,} of the {len(tasks):,} tasks have no row in {path}: {listed}."
+        raise DataError(f"{annotations}: {text} Tasks there look like {str(names[0])!r}.")

@@ -65,8 +65,5 @@ def read_predictions(
     row = {name: place for place, name in enumerate(names)}
     rows = np.array([row.get(str(task), -1) for task in tasks.tolist()], np.int64)
     is_known = rows >= 0
-    return Predictions(
-        np.where(is_known, labels[rows], -1),
-        np.where(is_known, probabilities[rows], np.nan),
-        len(names) - int(is_known.sum()),
-    )
+    known_labels, known_shares = np.where(is_known, labels[rows], -1), np.where(is_known, probabilities[rows], np.nan)
+    return Predictions(known_labels, known_shares, len(names) - int(is_known.sum()))

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from crowdzoo.data.orders import parse_order
 from crowdzoo.data.rankings import Rankings, find_problems
 from crowdzoo.errors import DataError, Setting
-from crowdzoo.reading.instances.table import Table, check_has, read_table
+from crowdzoo.reading.instances.table import Reason, Table, check_has, read_table
 from crowdzoo.reading.tables.layout import Layout
 
 COLUMNS = ("list", "annotator", "task", "rank", "ranking")
@@ -38,19 +37,18 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
 
     table = read_table(path, COLUMNS, check, layout, ("annotator", "task"))
 
-    def complain(places: Sequence[int], column: str, reason: str | Callable[[Any], str]) -> None:
+    def complain(places: Sequence[int], column: str, reason: Reason) -> None:
         table.complain(places, column, table.names(column), reason, what="rows")
 
     if "ranking" in table.columns:
         return _of_cells(table, complain)
     key = "list" if "list" in table.columns else "annotator"
-    columns = {name: table.names(name) for name in ("task", "annotator", key)}
+    names = ("task", "annotator", key)
+    columns = {name: table.names(name) for name in names}
     for name, values in columns.items():
         complain(np.flatnonzero(values == "").tolist(), name, "is empty. Write a name.")
     ranks = table.numbers("rank", table.names("rank"), "rows")
-    task_ids, annotator_ids, list_ids = (
-        np.unique(columns[name], return_inverse=True)[1] for name in ("task", "annotator", key)
-    )
+    task_ids, annotator_ids, list_ids = (np.unique(columns[name], return_inverse=True)[1] for name in names)
     for row, column, reason in find_problems(task_ids, annotator_ids, list_ids, ranks):
         complain([row], key if column == "list" else column, reason)
     return Rankings.from_arrays(columns["task"], columns["annotator"], ranks, columns[key])

@@ -17,24 +17,14 @@ from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.data.numbers import no_number, numbers_of, parse_numbers
 from crowdzoo.data.vocabulary import text_as_integers
 from crowdzoo.errors import SHOWN, BadRow, DataError
-from crowdzoo.files.arrow import (
-    ColumnFile,
-    ValueFile,
-    mapped_columns,
-    one_array,
-    parquet_batches,
-    parquet_errors,
-    parquet_rows,
-    read_parquet,
-)
+from crowdzoo.files import arrow
 from crowdzoo.files.regular import check_regular, plain_name
 from crowdzoo.files.workbooks import WORKBOOK
-from crowdzoo.reading.tables.answer_rows import code_names, named
 from crowdzoo.reading.tables.cells import JOINT
 from crowdzoo.reading.tables.csv import LONGEST_VALUE, CsvSource
 from crowdzoo.reading.tables.layout import Layout, own_encoding
 from crowdzoo.reading.tables.naming import find_columns, warn_of_guess
-from crowdzoo.reading.tables.plain_array import plain_array
+from crowdzoo.reading.tables.plain_array import code_names, named, plain_array
 from crowdzoo.reading.tables.sources import PART_OF
 from crowdzoo.reading.tables.suffixes import column_names
 
@@ -42,6 +32,8 @@ BESIDE = ("task", "gold", "split")  # columns beside what a model learns from
 NAMED = (*BESIDE, "text")  # columns of text; all others are features
 # What is read of a header: our names of columns -> the file's; and which of these were guessed
 Choose = Callable[[Sequence[str]], tuple[dict[str, str], dict[str, str]]]
+Check = Callable[[str, Sequence[str]], None]  # refuses a header, given the file's name and our names of the columns
+Reason = str | Callable[[Any], str]  # why a value is refused, or what says so of the value
 _PART_BYTES = 32 * 2**20  # of a table that is read part by part
 # usual names of columns in a table of one row a task
 _USUAL = {"task": ("id",), "gold": ("label", "class", "correct", "correctanswer", "expert")}
@@ -104,8 +96,7 @@ class Table:
                     yield result
         if errors:
             rows = [row for error in errors for row in error.rows]
-            message = str(errors[0]).splitlines()[0]
-            raise DataError(message, rows[:SHOWN], sum(error.total for error in errors))
+            raise DataError(str(errors[0]).splitlines()[0], rows[:SHOWN], sum(error.total for error in errors))
 
     def values(self, read: Callable[["Table"], Any]) -> Any:
         """What `read` makes of the table: an array, or a dictionary of arrays.
@@ -117,11 +108,11 @@ class Table:
         """
         if self.folder is None:
             return read(self)
-        files: dict[str | None, ValueFile] = {}
+        files: dict[str | None, arrow.ValueFile] = {}
         for values in self.each(read):
             for name, column in values.items() if isinstance(values, dict) else [(None, values)]:
                 if name not in files:
-                    files[name] = ValueFile(self.folder / f"values-{len(files)}")
+                    files[name] = arrow.ValueFile(self.folder / f"values-{len(files)}")
                 files[name].add(column)
         stored = {name: file.read() for name, file in files.items()}
         return stored.get(None, stored)
@@ -130,7 +121,7 @@ class Table:
         """Some columns of the table, in memory."""
         columns = {name: self.columns[name] for name in names}
         if self.folder is not None:
-            columns = {name: one_array(column) for name, column in columns.items()}
+            columns = {name: arrow.one_array(column) for name, column in columns.items()}
         return dataclasses.replace(self, columns=columns, folder=None)
 
     def names(self, column: str, trim: bool = True) -> np.ndarray:
@@ -154,12 +145,7 @@ class Table:
         return numbers
 
     def complain(
-        self,
-        places: Sequence[int] | np.ndarray,
-        column: str,
-        values: Any,
-        reason: str | Callable[[Any], str],
-        what: str = "instances",
+        self, places: Sequence[int] | np.ndarray, column: str, values: Any, reason: Reason, what: str = "instances"
     ) -> None:
         """Refuses the file where there are rows to complain about."""
         if not len(places):
@@ -203,7 +189,7 @@ class _InstanceCsv(CsvSource):
 def read_table(
     path: str | Path,
     wanted: Sequence[str] | None,
-    check: Callable[[str, Sequence[str]], None] | None = None,
+    check: Check | None = None,
     layout: Layout | None = None,
     usual: Sequence[str] = ("task",),
     as_text: bool = False,
@@ -233,16 +219,9 @@ def read_table(
     choose = functools.partial(_chosen, name, layout, usual, wanted, check)
     if path.suffix == ".parquet":
         names, guessed = choose(column_names(path))
-        if folder is not None or most_rows is not None:
-            parts = _parquet_parts(path, names)
-            read = _joined(itertools.islice(parts, 1)) if folder is None else _stored(parts, folder)
-            result = Table(name, *read, theirs=names, folder=folder)
-        else:
-            table = read_parquet(path, list(names.values()))
-            columns = {ours: one_array(table.column(theirs)) for ours, theirs in names.items()}
-            if "gold" in names:  # as the library `datasets` has it
-                columns["gold"] = named(columns["gold"], code_names(table.schema).get(names["gold"]))
-            result = Table(name, columns, np.arange(table.num_rows), theirs=names)
+        parts: Iterator[Part] = itertools.islice(_parquet_parts(path, names), None if most_rows is None else 1)
+        columns, rows = _joined(parts) if folder is None else _stored(parts, folder)
+        result = Table(name, columns, rows, theirs=names, folder=folder)
     else:
         # numbers are there where all columns are wanted, unless they are read as they are written
         source = _InstanceCsv(path, choose, layout, usual, wanted is None and not as_text)
@@ -251,38 +230,30 @@ def read_table(
         result = Table(name, columns, rows, True, source.layout.decimal, source.found, folder)
         guessed = source.guessed
     warn_of_guess(name, guessed, layout.option, stacklevel=3)
-    assert result.rows is not None  # a file of columns has rows
     result.outside_images = layout.outside_images
-    if most_rows is None and not len(result.rows):
+    if most_rows is None and not len(rows):
         raise DataError(f"{name}: holds no instances, only column names.")
     if most_rows is not None:
-        columns = {column: array.slice(0, most_rows) for column, array in result.columns.items()}
-        result = dataclasses.replace(result, columns=columns, rows=result.rows[:most_rows])
+        result.columns = {column: array.slice(0, most_rows) for column, array in columns.items()}
+        result.rows = rows[:most_rows]
     return result
 
 
 def _joined_tasks(
-    path: Path,
-    wanted: Sequence[str] | None,
-    check: Callable[[str, Sequence[str]], None],
-    layout: Layout,
-    usual: Sequence[str],
-    *how: Any,
+    path: Path, wanted: Sequence[str] | None, check: Check, layout: Layout, usual: Sequence[str], *how: Any
 ) -> Table:
     """See `read_table`: tasks are named after several columns, as those of annotations are."""
     parts = {f"{PART_OF}{name}": name.strip() for name in layout.columns["task"].split(",")}
     remaining = {name: theirs for name, theirs in layout.columns.items() if name != "task"}
     plain = dataclasses.replace(layout, columns={**remaining, **parts})
-    joined = read_table(
-        path, None if wanted is None else [*parts, *wanted], lambda name, header: check(name, ["task", *header]), plain,
-        [name for name in usual if name != "task"], *how,
-    )  # fmt: skip
+    wanted = None if wanted is None else [*parts, *wanted]
+    usual = [name for name in usual if name != "task"]
+    joined = read_table(path, wanted, lambda name, header: check(name, ["task", *header]), plain, usual, *how)
     texts = zip(*(joined.names(name) for name in parts), strict=True)
     tasks = pa.array([JOINT.join(ids) if all(ids) else "" for ids in texts], pa.large_string())
     rest = {name: values for name, values in joined.columns.items() if name not in parts}
-    return dataclasses.replace(
-        joined, columns={"task": tasks, **rest}, theirs={**joined.theirs, "task": ", ".join(parts.values())}
-    )
+    theirs = {**joined.theirs, "task": ", ".join(parts.values())}
+    return dataclasses.replace(joined, columns={"task": tasks, **rest}, theirs=theirs)
 
 
 Part = tuple[dict[str, pa.Array], np.ndarray]  # columns, and the rows' numbers
@@ -311,16 +282,14 @@ def _csv_parts(source: _InstanceCsv, most_batches: int | None) -> Iterator[Part]
 
 def _parquet_parts(path: Path, names: Mapping[str, str]) -> Iterator[Part]:
     start = 0
-    for batch in parquet_batches(path, list(names.values()), parquet_rows(path, _PART_BYTES)):
-        with parquet_errors(path, " inside"):
+    for batch in arrow.parquet_batches(path, list(names.values()), arrow.parquet_rows(path, _PART_BYTES)):
+        with arrow.parquet_errors(path, " inside"):
             batch.validate(full=True)
-        columns = {ours: batch.column(theirs) for ours, theirs in names.items()}
         # of a file of Arrow's own format all parts have one dictionary
-        plain = {
-            name: column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-            for name, column in columns.items()
-        }
-        yield plain, np.arange(start, start + batch.num_rows)
+        columns = {ours: decoded(batch.column(theirs)) for ours, theirs in names.items()}
+        if "gold" in names:  # as the library `datasets` has it
+            columns["gold"] = named(columns["gold"], code_names(batch.schema).get(names["gold"]))
+        yield columns, np.arange(start, start + batch.num_rows)
         start += batch.num_rows
 
 
@@ -343,7 +312,7 @@ def _stored(parts: Iterable[Part], folder: Path) -> tuple[dict[str, Any], np.nda
         for here, numbers in parts:
             if not len(numbers):
                 continue
-            order, file = here, file or ColumnFile(path)
+            order, file = here, file or arrow.ColumnFile(path)
             file.write({name: values for name, values in here.items() if name not in BESIDE})
             yield {name: values for name, values in here.items() if name in BESIDE}, numbers
 
@@ -352,7 +321,7 @@ def _stored(parts: Iterable[Part], folder: Path) -> tuple[dict[str, Any], np.nda
     finally:
         if file is not None:
             file.close()
-    columns = {**kept, **mapped_columns(path)} if file is not None else {}
+    columns = {**kept, **arrow.mapped_columns(path)} if file is not None else {}
     return {name: columns[name] for name in order}, rows
 
 
@@ -369,6 +338,11 @@ def _feature_numbers(values: pa.Array, decimal: str) -> tuple[pa.Array, list[tup
     return pa.array(np.where(empty, 0.0, numbers), mask=empty), wrong
 
 
+def decoded(column: pa.Array) -> pa.Array:
+    """Without a dictionary."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
 def parse_features(texts: pa.Array, decimal: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Numbers written as text, true and false among them: float64 [N]; where a text is none, and where it is empty."""
     empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
@@ -380,12 +354,7 @@ def parse_features(texts: pa.Array, decimal: str) -> tuple[np.ndarray, np.ndarra
 
 
 def _chosen(
-    name: str,
-    layout: Layout,
-    usual: Sequence[str],
-    wanted: Sequence[str] | None,
-    check: Callable[[str, Sequence[str]], None],
-    header: Sequence[str],
+    name: str, layout: Layout, usual: Sequence[str], wanted: Sequence[str] | None, check: Check, header: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Our name of each column to be read -> the file's; and those that were guessed, see `find_columns`."""
     chosen, guessed = find_instance_columns(name, header, layout, usual)
@@ -438,9 +407,8 @@ def task_names(table: Table, repeats: bool = False) -> np.ndarray:
         codes = array.dictionary_encode().indices.to_numpy()
         # codes count up where a name is new
         repeated = np.flatnonzero(codes <= np.maximum.accumulate(np.concatenate([[-1], codes[:-1]])))
-        table.complain(
-            repeated, "task", names, "stands here a second time. Keep one row a task. Are these annotations?"
-        )
+        reason = "stands here a second time. Keep one row a task. Are these annotations?"
+        table.complain(repeated, "task", names, reason)
     integers = text_as_integers(array)
     return names if integers is None else integers
 
@@ -479,6 +447,6 @@ class InstanceReader(InstanceKind):
     values: Callable[[Table], tuple[Any, tuple[str, ...] | None]]
     looks_like: Callable[[Path, Sequence[str], Layout | None], bool] | None = None
     wanted: tuple[str, ...] | None = None
-    check_header: Callable[[str, Sequence[str]], None] = lambda name, header: None
+    check_header: Check = lambda name, header: None
     table: Callable[[Path, Layout | None], Table] | None = None
     as_text: bool = False

@@ -21,11 +21,12 @@ from crowdzoo.reading.instances.table import (
     InstanceReader,
     Table,
     check_has,
+    decoded,
     parse_features,
     read_table,
     shown_names,
 )
-from crowdzoo.reading.instances.vectors import decoded, is_number, is_text, numbers_in, vector_reader
+from crowdzoo.reading.instances.vectors import is_list, is_number, is_text, numbers_in, vector_reader
 from crowdzoo.reading.tables.layout import Layout
 
 # A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
@@ -43,12 +44,10 @@ def tables(inputs: Mapping[str, str] | None = None) -> InstanceReader:
     Args:
         inputs: column -> one of INPUT_TYPES, for columns whose type is not to be found out.
     """
-    return dataclasses.replace(READER, values=functools.partial(_values, inputs=inputs or {}))
+    return dataclasses.replace(READER, values=lambda table: (table_columns(table, inputs), None))
 
 
-def served_tables(
-    inputs: Mapping[str, tuple[str, int]], declared: Mapping[str, str] | None = None
-) -> InstanceReader | None:
+def served_tables(inputs: Mapping[str, tuple[str, int]], declared: Mapping[str, str]) -> InstanceReader | None:
     """The kind of instances that a served model takes, if that is rows of a table.
 
     Args:
@@ -60,12 +59,10 @@ def served_tables(
     """
     if "instances" in inputs:
         return None
-    scalars = {True: NUMBER, False: CATEGORY}
-    types = {
-        name: scalars[dtype.startswith("float")] if rank == 1 else VECTOR for name, (dtype, rank) in inputs.items()
-    }
-    declared_kinds = {served_name(name): kind for name, kind in (declared or {}).items()}
-    return typed_tables({name: declared_kinds.get(name, kind) for name, kind in types.items()})
+    types = {served_name(name): kind for name, kind in declared.items()}
+    for name, (dtype, rank) in inputs.items():
+        types.setdefault(name, VECTOR if rank > 1 else NUMBER if dtype.startswith("float") else CATEGORY)
+    return typed_tables({name: types[name] for name in inputs})
 
 
 def typed_tables(types: Mapping[str, str]) -> InstanceReader:
@@ -103,10 +100,8 @@ def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict
     for name in names:
         other = served.setdefault(served_name(name), name)
         if other != name:
-            raise DataError(
-                f"{table.name}: columns {other!r} and {name!r} would both be served as {served_name(name)!r}. Rename "
-                "one of them."
-            )
+            both = f"columns {other!r} and {name!r} would both be served as {served_name(name)!r}"
+            raise DataError(f"{table.name}: {both}. Rename one of them.")
     types: dict[str, tuple[str, str]] = {}
     for name in names:
         try:
@@ -164,10 +159,8 @@ def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarra
     missing = [name for name in types if name not in columns]
     extra = [columns[name] for name in columns if name not in types]
     if missing:
-        raise DataError(
-            f"{table.name}: has no column {missing[0]!r}, which the model takes; its columns are "
-            f"{shown_names(columns.values())}.{did_you_mean(missing[0], extra)}"
-        )
+        listed = f"{shown_names(columns.values())}.{did_you_mean(missing[0], extra)}"
+        raise DataError(f"{table.name}: has no column {missing[0]!r}, which the model takes; its columns are {listed}")
     if extra:
         raise DataError(f"{table.name}: the model takes {shown_names(types)}, not {extra[0]!r}. Leave the column out.")
     return _typed(table, {name: (columns[name], kind) for name, kind in types.items()})
@@ -186,10 +179,6 @@ def input_type(name: str, values: np.ndarray, inputs: Mapping[str, str]) -> str:
         return NUMBER if values.ndim == 1 else VECTOR
     declared = {served_name(column): kind for column, kind in inputs.items()}
     return declared.get(served_name(name), TEXT if name == TEXT else CATEGORY)
-
-
-def _values(table: Table, inputs: Mapping[str, str]) -> tuple[dict[str, np.ndarray], None]:
-    return table_columns(table, inputs), None
 
 
 def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> bool:
@@ -226,7 +215,7 @@ def _found_type(table: Table, name: str) -> str:
     kind = decoded(table.columns[name]).type
     if is_number(kind):
         return NUMBER
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if is_list(kind):
         return VECTOR
     if not is_text(kind):
         raise DataError(_other_type(table.name, name, kind))
@@ -247,10 +236,8 @@ def _typed(table: Table, columns: Mapping[str, tuple[str, str]]) -> dict[str, An
         for name, (own, kind) in columns.items()
         if kind != IMAGE
     }
-    values = images | (
-        table.values(lambda part: {name: read(part) for name, read in readers.items()}) if readers else {}
-    )
-    return {name: values[name] for name in columns}
+    others = table.values(lambda part: {name: read(part) for name, read in readers.items()}) if readers else {}
+    return {name: images[name] if name in images else others[name] for name in columns}
 
 
 def _is_empty(values: Any) -> bool:
@@ -372,10 +359,9 @@ def _other_type(file: str, name: str, kind: pa.DataType) -> str:
 
 
 READER = InstanceReader(
-    TABLES.name,
-    TABLES.bases,
+    **vars(TABLES),
     looks_like=_looks_like,
     check_header=_check_header,
-    values=functools.partial(_values, inputs={}),
+    values=lambda table: (table_columns(table), None),
     as_text=True,
 )

@@ -51,8 +51,7 @@ def read_texts(path: str | Path, layout: Layout | None = None) -> tuple[list[str
 
 def _warn_of_empty(path: str | Path, noun: str, numbers: Sequence[int], texts: Sequence[str]) -> None:
     """Names the rows whose text is empty, for which a model answers as for any text."""
-    empty = [number for number, text in zip(numbers, texts, strict=True) if not text.strip()]
-    if empty:
+    if empty := [number for number, text in zip(numbers, texts, strict=True) if not text.strip()]:
         examples = ", ".join(map(str, empty[:SHOWN])) + (", …" if len(empty) > SHOWN else "")
         are = "s are" if len(empty) > 1 else " is"
         text = f"{path}: {len(empty):,} text{are} empty, in {noun} {examples}. "
@@ -72,8 +71,7 @@ def _texts(table: Table) -> np.ndarray:
 
 
 READER = InstanceReader(
-    TEXTS.name,
-    TEXTS.bases,
+    **vars(TEXTS),
     looks_like=_looks_like,
     wanted=NAMED,
     check_header=functools.partial(check_has, needed=("task", "text")),

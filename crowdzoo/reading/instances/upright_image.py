@@ -114,10 +114,8 @@ def _upright(image: Any, content: bytes, name: str, whole: bool) -> UprightImage
     if changes:
         upright = _colours(ImageOps.exif_transpose(image) if _orientation(image) > 1 else image)
         stream = io.BytesIO()
-        if jpeg:
-            upright.save(stream, "JPEG", quality=_QUALITY, subsampling=0)
-        else:
-            upright.save(stream, "PNG")
+        options = {"format": "JPEG", "quality": _QUALITY, "subsampling": 0} if jpeg else {"format": "PNG"}
+        upright.save(stream, **options)
         content, size = stream.getvalue(), upright.size
     elif whole:
         if jpeg:
@@ -186,10 +184,9 @@ def _damaged(error: Exception) -> str:
 def _beginning(content: bytes) -> str:
     """What a file seems to be instead."""
     start = content[:64].lstrip().lower()
-    if start.startswith((b"<!doctype", b"<html")):
-        return "no image that can be read (a web page)"
-    if start.startswith((b"<svg", b"<?xml")):
-        return "no image that can be read (SVG)"
+    for marks, what in (((b"<!doctype", b"<html"), "a web page"), ((b"<svg", b"<?xml"), "SVG")):
+        if start.startswith(marks):
+            return f"no image that can be read ({what})"
     other = next((name for at, mark, name in _OTHERS if content[at:].startswith(mark)), None)
     return f"a {other} image" if other else f"no image that can be read (it begins with {content[:8]!r})"
 
@@ -238,9 +235,8 @@ def opened(values: Any) -> Any:
         return {name: opened(column) for name, column in values.items()}
     if not isinstance(values, np.ndarray) or values.dtype != object:
         return values
-    if not any(isinstance(value, os.PathLike) for value in values.flat):
-        return values
-    images = np.empty(values.shape, object)
+    images = values.copy()
     for place, value in np.ndenumerate(values):
-        images[place] = read_image(Path(value)).content if isinstance(value, os.PathLike) else value
+        if isinstance(value, os.PathLike):
+            images[place] = read_image(Path(value)).content
     return images

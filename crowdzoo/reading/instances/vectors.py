@@ -10,9 +10,7 @@ import pyarrow.compute as pc
 from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.data.numbers import parse_numbers
 from crowdzoo.errors import SHOWN, BadRow, DataError, Setting, did_you_mean
-from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, shown_names
-
-__all__ = ["VECTORS"]
+from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, decoded, shown_names
 
 
 def _check_columns(name: str, header: Sequence[str]) -> None:
@@ -21,17 +19,15 @@ def _check_columns(name: str, header: Sequence[str]) -> None:
         hint = f"{hint} Rename it to 'task'." if hint else ""
         raise DataError(f"{name}: has no column 'task'; its columns are {shown_names(header)}.{hint}")
     if not set(header) - set(BESIDE):
-        raise DataError(
-            f"{name}: has no features. Add a list column 'features' or numeric columns beside {shown_names(header)}."
-        )
+        fix = f"Add a list column 'features' or numeric columns beside {shown_names(header)}."
+        raise DataError(f"{name}: has no features. {fix}")
 
 
 def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """Vectors float32 [N, D], and the names of their columns; None for a list column."""
     names = [name for name in table.columns if name not in BESIDE]
     listed = table.columns.get("features")
-    in_lists = listed is not None and not (pa.types.is_integer(listed.type) or pa.types.is_floating(listed.type))
-    if in_lists:
+    if listed is not None and not (pa.types.is_integer(listed.type) or pa.types.is_floating(listed.type)):
         return table.values(vector_reader(table, "features")), None
 
     def matrix(part: Table) -> np.ndarray:
@@ -49,8 +45,7 @@ def vector_reader(table: Table, name: str) -> Callable[[Table], np.ndarray]:
         DataError: the column is not one of lists of numbers, or most are empty.
     """
     kind = table.columns[name].type
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    if not is_list or not is_number(kind.value_type):
+    if not is_list(kind) or not is_number(kind.value_type):
         raise DataError(f"{table.name}: column {name!r} holds {kind}; lists of numbers are wanted there.")
     counts: Counter[int] = Counter()
     for part in table.parts():
@@ -115,15 +110,15 @@ def _numeric(table: Table, name: str) -> np.ndarray:
     raise DataError(f"{table.name}: column '{name}' holds {column.type}; numbers are wanted there.")
 
 
-def decoded(column: pa.Array) -> pa.Array:
-    """Without a dictionary."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
 def is_number(kind: pa.DataType) -> bool:
     """Whether it is one of numbers or truth values."""
     types = pa.types
     return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether it is one of lists."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -145,9 +140,4 @@ def _floats(column: pa.Array) -> np.ndarray:
         return numbers_in(column).astype(np.float32)
 
 
-READER = InstanceReader(
-    VECTORS.name,
-    VECTORS.bases,
-    check_header=_check_columns,
-    values=_features,
-)
+READER = InstanceReader(**vars(VECTORS), check_header=_check_columns, values=_features)

@@ -71,10 +71,10 @@ def read_conll(
     if annotators is not None:
         reader.names = names_array(annotators, "annotators")
     readers = _folder(Path(path), scheme, on_bad_tags, reader.given) if Path(path).is_dir() else [reader.read()]
-    known = None
-    if gold is not None:
-        known = _Conll(gold, scheme, on_bad_tags, reader.given, last_only=True).read()
-        _check_same_sentences(readers[0], known)
+    if gold is None:
+        return _sequences(None, *readers)
+    known = _Conll(gold, scheme, on_bad_tags, reader.given, last_only=True).read()
+    _check_same_sentences(readers[0], known)
     return _sequences(known, *readers)
 
 
@@ -249,11 +249,8 @@ class _Conll:
             if is_header:
                 continue
             if len(cells) != width:
-                values = f"{len(cells)} value{'s' * (len(cells) != 1)}"
-                reason = (
-                    f"has {values} where line {first_line} has {width}. Each token has a tag or {MISSING} a column."
-                )
-                self.file.note(number, None, shorten(line), reason)
+                reason = f"has {len(cells)} value{'s' * (len(cells) != 1)} where line {first_line} has {width}."
+                self.file.note(number, None, shorten(line), f"{reason} Each token has a tag or {MISSING} a column.")
                 broken = True
             elif not cells[0].strip(" "):
                 self.file.note(number, "token", "", "is not a token. Fill it in, or remove the line.")
@@ -281,10 +278,8 @@ class _Conll:
         elif self.names is None:
             self.names = np.arange(1, width)
         elif len(self.names) != width - 1:
-            raise DataError(
-                f"{self.file.name}, row {number}: {width - 1} columns of annotators, but {len(self.names)} names were "
-                "given."
-            )
+            text = f"{width - 1} columns of annotators, but {len(self.names)} names were given."
+            raise DataError(f"{self.file.name}, row {number}: {text}")
 
     def _sentence(self, rows: list[list[str]], start: int) -> None:
         """Takes a sentence that begins in line `start`."""
@@ -336,9 +331,8 @@ class _Conll:
         if self.given is not None and tag not in self.given:
             names = ", ".join(map(repr, self.given))
             same = [name for name in self.given if name.lower() == tag.lower()]
-            return (
-                f"is not one of the classes [{names}].{did_you_mean(tag.upper() if same else tag, same or self.given)}"
-            )
+            hint = did_you_mean(tag.upper() if same else tag, same or self.given)
+            return f"is not one of the classes [{names}].{hint}"
         reason = tag_problem(tag, self.scheme)
         if reason and not self.header and not self.tokens[1:]:
             reason += " If the line names the columns, remove it; read_conll in Python has the argument header for it."
@@ -368,9 +362,8 @@ def _sequences(known: _Conll | None, *readers: _Conll) -> CrowdSequences:
     types = {tag[2:] for file in files for tag in file.vocabulary if tag != OUTSIDE}
     tag_set = TagSet(files[0].given or allowed_tags(types, scheme), scheme)
     names = [name for reader in readers for name in np.asarray(reader.names).tolist()]
-    answers = [
-        (task, place + who, codes) for place, file in enumerate(readers) for task, who, codes in file.coded(tag_set)
-    ]
+    coded = ((place, *answer) for place, file in enumerate(readers) for answer in file.coded(tag_set))
+    answers = [(task, place + who, codes) for place, task, who, codes in coded]
     annotators = names_array(names, "annotators") if names else np.empty(0, np.int64)
     crowd = sentence_annotations(answers, np.arange(len(tokens)), annotators, tag_set.classes)
     truth = {} if known is None else {task: codes for task, _, codes in known.coded(tag_set)}
@@ -408,10 +401,8 @@ def _header_names(file: str, number: int, names: list[str]) -> NDArray[Any]:
 def _check_cells(sequences: CrowdSequences) -> None:
     for task, tokens in enumerate(sequences.tokens):
         for token in tokens:
-            reason = _cell_problem(token)
-            if token == DOCUMENT:
-                reason = "means a new document in files of columns."
-            if reason:
+            document = "means a new document in files of columns." if token == DOCUMENT else ""
+            if reason := document or _cell_problem(token):
                 raise DataError(f"sentence {task}: token {token!r} {reason}")
 
 

@@ -49,6 +49,7 @@ def read_sentences(
             a name that is to be left out.
         DataError: a file that cannot be used.
     """
+    export: dict[str, Any] = {"platform": platform, "field": field, "text": text, "encoding": encoding}
     for name, value in (("field", field), ("encoding", encoding)):
         if value is not None and platform is None:
             raise ConfigError(f"{Setting(name)} belongs to an export of a labelling platform: name it as well.")
@@ -64,17 +65,7 @@ def read_sentences(
         raise ConfigError(f"{Setting('gold')}: {there} {end}", setting="gold", value=gold)
     scheme = READ_AS.get(scheme, scheme)
     types = classes and TagSet(classes, scheme).types
-    sequences = read_spans(
-        path,
-        scheme=scheme,
-        types=types,
-        on_bad_tags=on_bad_tags,
-        platform=platform,
-        field=field,
-        text=text,
-        encoding=encoding,
-        **rows,
-    )
+    sequences = read_spans(path, scheme=scheme, types=types, on_bad_tags=on_bad_tags, **export, **rows)
     return _without(sequences, exclude or (), path)
 
 

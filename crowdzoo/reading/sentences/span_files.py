@@ -15,17 +15,16 @@ from crowdzoo.checks.constraints import Choice
 from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 from crowdzoo.data.drawn_spans import GOLD, DrawnSpan, outermost
 from crowdzoo.data.tags import TagSet, allowed_tags, check_scheme, tags_of, type_problem
-from crowdzoo.data.tokens import split_tokens
+from crowdzoo.data.tokens import split_tokens, token_edges
 from crowdzoo.data.vocabulary import names_array
-from crowdzoo.errors import BadRow, DataError, Setting, did_you_mean
+from crowdzoo.errors import BadRow, DataError, Setting, did_you_mean, shorten
 from crowdzoo.files.json import JsonError, parse_json
-from crowdzoo.files.text import is_text
-from crowdzoo.reading.sentences.span_sentences import LineError, Sentence, aligned, check_keys, is_token
+from crowdzoo.files.text import is_text, shown
 from crowdzoo.reading.sentences.text_lines import ExportLines, TextFile, integers_if_all, sorted_names
-from crowdzoo.reading.tables.row_checks import rejects_file
+from crowdzoo.reading.tables.annotation_files import rejects_file
 
 _KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
-_HEAD = ("tasks", "annotators", "classes")
+HEAD = ("tasks", "annotators", "classes")
 _SPAN_KEYS = ("start", "end", "label")
 _FRAGMENTS = "fragments"
 _KNOWN = (*_SPAN_KEYS, _FRAGMENTS)
@@ -129,6 +128,82 @@ def read_spans(
 
 
 @dataclass
+class Sentence:
+    """What the first line of a task said."""
+
+    code: int
+    line: int
+    text: str | None
+    tokens: list[str]
+    offsets: NDArray[np.int64] | None
+    given: list[str] | None  # tokens as they stood in the file
+    lines: dict[str, int] = field(default_factory=dict)  # annotator -> line
+    gold: list[DrawnSpan] | None = None
+
+    def __post_init__(self) -> None:
+        edges = token_edges(len(self.tokens)) if self.offsets is None else self.offsets
+        # the first character (or token) of each token -> its number, and the one after the last
+        self.first, self.last = ({place: token for token, place in enumerate(side)} for side in edges.T.tolist())
+
+    def check_ends(self, key: str, start: int, end: int) -> None:
+        """Refuses a span that is empty or goes beyond the sentence."""
+        size, unit = (len(self.tokens), "tokens") if self.text is None else (len(self.text), "characters")
+        if not 0 <= start < end <= size:
+            name, value = ("end", end) if 0 <= start < size else ("start", start)
+            what = "is not after the start" if 0 <= start < size and end <= start else "is outside the sentence"
+            fix = "Correct it, or leave the span out."
+            raise LineError(f"{key}.{name}", value, f"{what}: start < end, and there are {size} {unit}, from 0. {fix}")
+
+    def off_edge(self, name: str, value: int) -> str:
+        """Which token an offset cuts, or what it should be."""
+        assert self.offsets is not None
+        for (start, end), token in zip(self.offsets.tolist(), self.tokens, strict=True):
+            if start < value < end:
+                where = f"inside the token {token!r} (characters {start} to {end})"
+                fix = f"set {Setting('on_bad_tags', 'mend')} to mark the whole token"
+                return f"is {where}. Move it to the token's edge, or {fix}."
+        side, where = (0, "begins") if name == "start" else (1, "ends")
+        nearest = self.offsets[np.abs(self.offsets[:, side] - value).argmin(), side]
+        return f"is not a place where a token {where}. Did you mean {nearest}?"
+
+
+class LineError(Exception):
+    """A bad value of a line: its key or None, the value, and the reason."""
+
+    def __init__(self, key: str | None, value: Any, reason: str):
+        super().__init__(key, shown(value), reason)
+
+
+def check_keys(row: dict[str, Any], known: Sequence[str], before: str = "") -> None:
+    """Refuses an object with a key that nobody knows."""
+    for key in row:
+        if key not in known:
+            reason = f"stands under an unknown key; there are {', '.join(known)}.{did_you_mean(key, known)}"
+            raise LineError(f"{before}{key}", row[key], reason)
+
+
+def aligned(text: str, tokens: Sequence[str]) -> NDArray[np.int64] | str:
+    """Where tokens stand in a text, int64 [T, 2], or what is wrong as the end of a sentence."""
+    offsets = []
+    place = 0
+    for number, token in enumerate(tokens):
+        while place < len(text) and text[place].isspace():
+            place += 1
+        if not text.startswith(token, place):
+            return f"do not stand in the text: token {number}, {token!r}, is not at character {place}."
+        offsets.append((place, place + len(token)))
+        place += len(token)
+    if text[place:].strip():
+        return f"do not cover the text, which goes on with {shorten(text[place:].strip())!r}."
+    return np.array(offsets, np.int64).reshape(-1, 2)
+
+
+def is_token(token: Any) -> bool:
+    """Whether a value can be a token: a string with something to see in it."""
+    return isinstance(token, str) and bool(token.strip()) and is_text(token)
+
+
+@dataclass
 class _Spans:
     """One file of spans while it is read."""
 
@@ -169,7 +244,7 @@ class _Spans:
             raise LineError(None, line, f"{error}.") from None
         if not isinstance(row, dict):
             raise LineError(None, line, "is not a JSON object.")
-        if is_first and row and set(row) <= set(_HEAD):
+        if is_first and row and set(row) <= set(HEAD):
             self._names(row)
             return
         check_keys(row, _KEYS)
@@ -181,9 +256,8 @@ class _Spans:
         if not isinstance(gold, bool):
             raise LineError("gold", gold, "is neither true nor false.")
         if gold and annotator is not None:
-            raise LineError(
-                "annotator", annotator, 'stands beside "gold": true. A line is the truth or an annotator\'s.'
-            )
+            both = 'stands beside "gold": true. A line is the truth or an annotator\'s.'
+            raise LineError("annotator", annotator, both)
         sentence = self._sentence(task, row, number)
         if annotator is None and not gold:
             if row.get("spans"):
@@ -250,8 +324,7 @@ class _Spans:
     def _sentence(self, task: str, row: dict[str, Any], number: int) -> Sentence:
         """The task's sentence, from this line or an earlier one that says the same."""
         text, given_tokens = row.get("text"), row.get("tokens")
-        known = self.sentences.get(task)
-        if known is not None:
+        if (known := self.sentences.get(task)) is not None:
             for key, mine, theirs in (("text", text, known.text), ("tokens", given_tokens, known.given)):
                 if mine != theirs:
                     reason = f"differs from what line {known.line} says of task {task!r}. A task is one sentence."
@@ -273,9 +346,8 @@ class _Spans:
         if isinstance(offsets, str):
             raise LineError("tokens", given_tokens, offsets)
         if not tokens:
-            raise LineError(
-                "text" if given_tokens is None else "tokens", text or given_tokens, "has no tokens. Leave it out."
-            )
+            key = "text" if given_tokens is None else "tokens"
+            raise LineError(key, text or given_tokens, "has no tokens. Leave it out.")
         first = next(iter(self.sentences.values()), None)
         if first is not None and (first.text is None) != (text is None):
             have = "no text" if first.text is None else "a text"
@@ -288,7 +360,7 @@ class _Spans:
         """A line's spans, each once, in the order of the text."""
         if not isinstance(spans, list):
             raise LineError("spans", spans, "is not a list.")
-        drawn: list[tuple[tuple[tuple[int, int], ...], str]] = []
+        drawn: list[DrawnSpan] = []
         for number, span in enumerate(spans):
             key = f"spans[{number}]"
             if not isinstance(span, dict):
@@ -302,11 +374,11 @@ class _Spans:
                 continue
             whole = _FRAGMENTS not in span
             pieces = (self._tokens_of(sentence, key, *ends, label),) if whole else self._pieces(sentence, key, span)
-            drawn.append((pieces, label))
-        drawn = sorted(set(drawn))
-        side_by_side = all(left[-1][1] <= right[0][0] for (left, _), (right, _) in pairwise(drawn))
-        self.flat &= side_by_side and all(len(pieces) == 1 for pieces, _ in drawn)
-        return [DrawnSpan(label, pieces) for pieces, label in drawn]
+            drawn.append(DrawnSpan(label, pieces))
+        drawn = sorted({*drawn}, key=lambda span: (span.fragments, span.label))
+        side_by_side = all(left.end <= right.start for left, right in pairwise(drawn))
+        self.flat &= side_by_side and all(len(span.fragments) == 1 for span in drawn)
+        return drawn
 
     def _pieces(self, sentence: Sentence, key: str, span: dict[str, Any]) -> tuple[tuple[int, int], ...]:
         """Tokens of a span's pieces; those with no token between them are one."""
@@ -359,37 +431,27 @@ class _Spans:
             raise DataError(f"{self.file.name}: {reason}")
         allowed = allowed_tags(types if self.types is None else self.types, self.scheme)
         tag_set = TagSet(self.classes or allowed, self.scheme)
-        names = self.annotators
-        if names is None:
-            names = sorted_names({name for _, name in self.answers})
+        names = sorted_names({name for _, name in self.answers}) if self.annotators is None else self.annotators
         place = {str(name): code for code, name in enumerate(names.tolist())}
         kept = answers if self.flat else {key: outermost(spans) for key, spans in answers.items()}
         codes = {}
         for (task, name), spans in kept.items():
-            flat = [(label, pieces[0][0], pieces[-1][1]) for label, pieces in spans]
+            flat = [(span.label, span.start, span.end) for span in spans]
             codes[task, name] = tag_set.codes(tags_of(flat, len(sentences[task].tokens), self.scheme))
-        crowd = sentence_annotations(
-            [(task, place[name], codes[task, name]) for task, name in self.answers],
-            names_array(self.tasks or integers_if_all(list(self.sentences)), "tasks"),
-            names,
-            tag_set.classes,
-        )
+        rows = [(task, place[name], codes[task, name]) for task, name in self.answers]
+        tasks = names_array(self.tasks or integers_if_all(list(self.sentences)), "tasks")
+        crowd = sentence_annotations(rows, tasks, names, tag_set.classes)
         crowd = replace(crowd, num_rejected=self.file.num_bad + len(self.repeated), num_replaced=len(self.repeated))
-        with_text = sentences[0].text is not None
-        drawn = None
+        texts = offsets = drawn = None
+        if sentences[0].text is not None:
+            texts = [sentence.text or "" for sentence in sentences]
+            offsets = [sentence.offsets for sentence in sentences if sentence.offsets is not None]
         if not self.flat:
             self._tell_lost(answers, kept)
             drawn = {(task, place.get(name, GOLD)): tuple(spans) for (task, name), spans in answers.items()}
-        return CrowdSequences(
-            [sentence.tokens for sentence in sentences],
-            crowd,
-            [codes.get((sentence.code, "")) for sentence in sentences],
-            [sentence.text or "" for sentence in sentences] if with_text else None,
-            [sentence.offsets for sentence in sentences if sentence.offsets is not None] if with_text else None,
-            self.scheme,
-            self.num_mended,
-            drawn,
-        )
+        tokens = [sentence.tokens for sentence in sentences]
+        truth = [codes.get((sentence.code, "")) for sentence in sentences]
+        return CrowdSequences(tokens, crowd, truth, texts, offsets, self.scheme, self.num_mended, drawn)
 
     def _tell_lost(self, answers: dict[Any, list[DrawnSpan]], kept: dict[Any, list[DrawnSpan]]) -> None:
         """Warns of what tags do not have."""

@@ -15,8 +15,7 @@ from crowdzoo.data.tokens import split_tokens
 from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import DataError
 from crowdzoo.files.text import is_text
-from crowdzoo.reading.sentences.span_files import _HEAD
-from crowdzoo.reading.sentences.span_sentences import aligned
+from crowdzoo.reading.sentences.span_files import HEAD, aligned
 from crowdzoo.reading.sentences.text_lines import integers_if_all, sorted_names, write_lines
 
 
@@ -102,5 +101,5 @@ def _head(sequences: CrowdSequences, gold: list[list[str] | None] | None) -> dic
         "annotators": sorted_names(used).tolist(),
         "classes": allowed_tags(types, sequences.scheme),
     }
-    own = {key: getattr(crowd, key).tolist() for key in _HEAD}
-    return {key: own[key] for key in _HEAD if own[key] != head[key]}
+    own = {key: getattr(crowd, key).tolist() for key in HEAD}
+    return {key: own[key] for key in HEAD if own[key] != head[key]}

@@ -1,14 +1,13 @@
 """What the readers of sentences share: lines with their numbers and bad rows, and names; lines out at once."""
 
 import gzip
-import io
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -106,20 +105,12 @@ def _without_mark(name: str, raw: bytes) -> bytes:
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> Path:
     """Writes lines to a file, which appears when it is complete; its parents are made."""
     path = Path(path)
-    with atomic_file(path) as raw, _compressed(raw, path) as stream:
-        for line in lines:
-            stream.write(line.encode("utf-8"))
-    return path
-
-
-@contextmanager
-def _compressed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
-    if path.suffix == ".gz":
+    with atomic_file(path) as raw:
         # no time stamp and no name, so that equal content gives equal files
-        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as stream, io.BufferedWriter(stream) as buffer:
-            yield buffer
-    else:
-        yield raw
+        packed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else None
+        with packed or nullcontext(raw) as stream:
+            stream.writelines(line.encode("utf-8") for line in lines)
+    return path
 
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")

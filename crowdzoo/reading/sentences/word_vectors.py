@@ -4,6 +4,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,15 +76,12 @@ class _Reader:
             num_vectors += 1
         self.file.stop_if_bad(f"{name} cannot be read as word vectors.")
         if self.count is not None and num_vectors != self.count:
-            raise DataError(
-                f"{name} has {num_vectors:,} vectors, where its first line says {self.count:,}. Copy or download it "
-                "again."
-            )
+            count = f"{num_vectors:,} vectors, where its first line says {self.count:,}"
+            raise DataError(f"{name} has {count}. Copy or download it again.")
         if not self.found.any():
-            raise DataError(
-                f"{name} has none of the {num_words:,} words, so it is of another language or kind. The words "
-                f"look like {', '.join(map(repr, list(self.rows)[:3])) or 'nothing: there are none'}."
-            )
+            look = ", ".join(map(repr, list(self.rows)[:3])) or "nothing: there are none"
+            kind = f"has none of the {num_words:,} words, so it is of another language or kind"
+            raise DataError(f"{name} {kind}. The words look like {look}.")
 
     def _is_header(self, line: str) -> bool:
         """Whether the first line is word2vec's "count size"."""
@@ -99,9 +97,7 @@ class _Reader:
 
     def _line(self, number: int, line: str) -> None:
         fields = line.count(" ")
-        word = line.partition(" ")[0]
-        if fields > self.size:
-            word = line.rsplit(" ", self.size)[0]
+        word = line.rsplit(" ", self.size)[0] if fields > self.size else line.partition(" ")[0]
         if fields < self.size or (fields > self.size and _is_number(word.rpartition(" ")[2])):
             self._note_length(number, line)
             return
@@ -110,8 +106,7 @@ class _Reader:
             row, rank = self.rows.get(_normal(word)), BY_FORM
         if row is None or self.found[row] >= rank:
             return
-        vector = self._numbers(number, line.rsplit(" ", self.size)[1:])
-        if vector is not None:
+        if (vector := self._numbers(number, line.rsplit(" ", self.size)[1:])) is not None:
             self.vectors[row] = vector
             self.found[row] = rank
 
@@ -132,9 +127,7 @@ class _Reader:
         return None
 
     def _note_length(self, number: int, line: str) -> None:
-        fields, numbers = line.split(" "), 0
-        while numbers < len(fields) - 1 and _is_number(fields[-1 - numbers]):
-            numbers += 1
+        numbers = sum(1 for _ in takewhile(_is_number, reversed(line.split(" ")[1:])))
         many = f"{numbers} number{'s' * (numbers != 1)}"
         reason = f"has {many} after the word where {self.size} are due. Check size, or fix the line."
         self.file.note(number, None, shorten(line), reason)

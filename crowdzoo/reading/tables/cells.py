@@ -164,10 +164,8 @@ class CellSource(Source):
         if pa.types.is_floating(values.type):
             whole = pc.equal(pc.subtract(values, pc.floor(values)), 0)  # NaN of what is infinite
             whole = whole.fill_null(False).to_numpy(zero_copy_only=False)
-            texts = [
-                str(int(value)) if flat else str(value) for value, flat in zip(values.to_pylist(), whole, strict=True)
-            ]
-            values = pa.array(texts, pa.large_string())
+            pairs = zip(values.to_pylist(), whole, strict=True)
+            values = pa.array([str(int(value)) if flat else str(value) for value, flat in pairs], pa.large_string())
         else:
             values = pc.utf8_trim_whitespace(values.cast(pa.large_string()))
         marks = without_zeros(pa.array(self.layout.missing, pa.large_string()))
@@ -234,19 +232,9 @@ class CellSource(Source):
         label = pa.concat_arrays(arrays).take(pa.array(starts[column] + row))
         names = np.fromiter(cells, dtype=object, count=len(cells))
         of_row, of_column = self.axes
-        sides = {
-            of_row: batch.columns[of_row].take(pa.array(row)),
-            of_column: pa.array(names[column], pa.large_string()),
-        }
-        columns = {"task": sides["task"], "annotator": sides["annotator"], "label": label}
-        lines, originals = batch.line_numbers()[row], batch.originals
-        return Batch(
-            columns,
-            lines,
-            lambda wanted: originals([int(row[cell]) for cell in wanted]),
-            batch.bad,
-            lambda cell: str(names[column[cell]]),
-        )
+        kept = _taken(replace(batch, columns={of_row: batch.columns[of_row]}), row)
+        kept.columns |= {of_column: pa.array(names[column], pa.large_string()), "label": label}
+        return replace(kept, cell=lambda cell: str(names[column[cell]]))
 
     def _of_question(self, batch: Batch) -> Batch:
         """The answers to the question; a cell without one is no answer, and lists are in order.
@@ -263,18 +251,13 @@ class CellSource(Source):
             names = dict.fromkeys(name for cell in cells for name in cell)
             raise DataError(f"{self.name}: {unknown('field', self.layout.question, names)}")
         kept = _taken(batch, np.flatnonzero([answer is not None for answer in answers_of_rows]))
-        flat = [answer if isinstance(answer, list) else [answer] for answer in answers_of_rows]
-        flat = [
-            [choice.get("choice", choice) if isinstance(choice, dict) else choice for choice in answer]
-            for answer in flat
-        ]
+        lists: list[Any] = [answer if isinstance(answer, list) else [answer] for answer in answers_of_rows]
+        flat = [[part.get("choice", part) if isinstance(part, dict) else part for part in answer] for answer in lists]
         if odd := [choice for answer in flat for choice in answer if isinstance(choice, (dict, list))]:
             text = f"{Setting('field', self.layout.question)}: answers such as {short_repr(odd[0])} are not labels."
             raise DataError(f"{self.name}: {text} Choose a question that is answered with labels.")
-        lists = [
-            sorted(map(str, choices)) if isinstance(answer, list) else choices[0]
-            for answer, choices in zip(answers_of_rows, flat, strict=True)
-        ]
+        pairs = zip(answers_of_rows, flat, strict=True)
+        lists = [sorted(map(str, parts)) if isinstance(answer, list) else parts[0] for answer, parts in pairs]
         texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in lists if answer is not None]
         kept.columns["label"] = pa.array(texts, pa.large_string())
         return kept
@@ -292,9 +275,8 @@ class CellSource(Source):
         for name, values in parts.items():
             if (place := pc.index(pc.match_substring(values, JOINT), True).as_py()) >= 0:
                 reason = f"holds {JOINT!r}, which joins the columns that name a task."
-                row = BadRow(
-                    self.name, int(batch.line_numbers()[place]), self.found[name], values[place].as_py(), reason
-                )
+                line, value = int(batch.line_numbers()[place]), values[place].as_py()
+                row = BadRow(self.name, line, self.found[name], value, reason)
                 raise DataError(f"{self.name}: tasks cannot be named.", [row])
         return replace(batch, columns=rest)
 
@@ -303,11 +285,11 @@ class CellSource(Source):
         texts = [_texts(batch.columns[name]).to_pylist() for name in ("annotator", "label")]
         people, labels = ([self._items(text) for text in column] for column in texts)
         sizes = np.array([len(entries) for entries in people], np.int64)
-        wrong = np.flatnonzero(sizes != [len(entries) for entries in labels]).tolist()
+        numbers = [len(entries) for entries in labels]
+        wrong = np.flatnonzero(sizes != numbers).tolist()
         reason = "are {} annotators, with {} labels. Give each a label, an empty one for none."
-        self._refuse(batch, {
-            row: (self.found["annotator"], texts[0][row], reason.format(sizes[row], len(labels[row]))) for row in wrong
-        })  # fmt: skip
+        column = self.found["annotator"]
+        self._refuse(batch, {row: (column, texts[0][row], reason.format(sizes[row], numbers[row])) for row in wrong})
         sizes[wrong] = 0
         kept = _taken(batch, np.repeat(np.arange(len(sizes)), sizes))
         for name, cells in (("annotator", people), ("label", labels)):
@@ -323,19 +305,16 @@ class CellSource(Source):
 
     def _chosen(self, batch: Batch) -> Batch:
         """One row a label, where each label has a column in which 1 stands if it is given; one row where none is."""
-        cells = {
-            name: pc.utf8_lower(_texts(values)) for name, values in batch.columns.items() if name.startswith(LABEL_OF)
-        }
+        columns = {name: values for name, values in batch.columns.items() if name.startswith(LABEL_OF)}
+        cells = {name: pc.utf8_lower(_texts(values)) for name, values in columns.items()}
         yes, no = (pa.array(words, pa.large_string()) for words in (YES, [*NO, *self.layout.missing]))
         is_yes = np.array([_is_in(values, yes) for values in cells.values()])
         strange = ~is_yes & ~np.array([_is_in(values, no) for values in cells.values()])
         wrong, names = strange.any(axis=0), [*cells]
         advice = "Write 1 where the label was given"
         reason = f"is neither 1 nor 0. {advice}. Counts do not say who voted: write a row for each annotator."
-        self._refuse(batch, {
-            row: (self.found[names[place]], cells[names[place]][row].as_py(), reason)
-            for place, row in np.argwhere(strange)[::-1].tolist()  # of several the first
-        })  # fmt: skip
+        last_first = ((names[place], row) for place, row in np.argwhere(strange)[::-1].tolist())
+        self._refuse(batch, {row: (self.found[name], cells[name][row].as_py(), reason) for name, row in last_first})
         if not self.layout.missing and self.layout.no_label is None:
             none = ~is_yes.any(axis=0) & ~wrong
             first = [(self.found[names[0]], text, _no_one(text)) for text in cells[names[0]].to_pylist()]
@@ -424,8 +403,7 @@ def _taken(batch: Batch, row: np.ndarray) -> Batch:
 def _filled(values: pa.Array) -> np.ndarray:
     """Where a cell holds something, bool [n]."""
     if pa.types.is_large_string(values.type):
-        empty = pc.equal(pc.utf8_trim_whitespace(values), "").fill_null(True)
-        return ~empty.to_numpy(zero_copy_only=False)
+        return ~pc.equal(pc.utf8_trim_whitespace(values), "").fill_null(True).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(values.type):
         return ~np.isnan(values.to_numpy(zero_copy_only=False))
     return values.is_valid().to_numpy(zero_copy_only=False)

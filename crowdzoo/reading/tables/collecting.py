@@ -1,31 +1,30 @@
 """Reads a source to its end: rows one by one as they stream in, and then all of them together."""
 
+import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from crowdzoo.data.annotations import VOCABULARIES
-from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, Setting, short_repr
+from crowdzoo.data.numbers import Problem, numbers_of, outside_scale, scale_reason
+from crowdzoo.data.vocabulary import Vocabulary, as_named, is_among, text_as_integers
+from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, Setting, did_you_mean, short_repr
 from crowdzoo.files.paths import check_output_file
-from crowdzoo.reading.tables.cells import CellSource, json_answers, listed, made_of_others
+from crowdzoo.reading.tables.annotation_files import rejects_file
+from crowdzoo.reading.tables.cells import YES, CellSource, check_pairs, json_answers, listed, made_of_others
 from crowdzoo.reading.tables.layout import OPTIONAL
 from crowdzoo.reading.tables.naming import VOID, warn_of_guess
 from crowdzoo.reading.tables.options import Rules, not_excluded
-from crowdzoo.reading.tables.row_checks import RowChecks, rejects_file
-from crowdzoo.reading.tables.sources import Source
+from crowdzoo.reading.tables.sources import Batch, Source
 from crowdzoo.reading.tables.suspicious import spelt_alike, strange_ids, suspicious_classes
 
-_ATTRIBUTES = {
-    "task": "task_ids",
-    "left": "task_ids",
-    "right": "right_ids",
-    "annotator": "annotator_ids",
-    "label": "labels",
-    "position": "positions",
-}
+_IDS = {"task": "task_ids", "left": "task_ids", "annotator": "annotator_ids"}
+_ATTRIBUTES = {**_IDS, "label": "labels", "position": "positions"}
 
 LONG, DISTINCT = 3, 20  # words of a class that looks like a text, and number of classes from which that is looked for
 LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is no annotator
@@ -35,6 +34,8 @@ LOOKED_AT = 100  # classes of which one may be an object of JSON
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
 SEVERAL_HOLD = "where several may hold for a task, give --multi-label to crowdzoo aggregate or report."
+# In the column of a status, or alone in one of flags, where the answer does not count
+_WORDS = ["rejected", "draft", "skipped", "deleted", "cancelled", "canceled", "discarded", "expired", "survey preview"]
 _ALL_BAD = "Is it the right file, and do its columns and its names mean what they are taken for?"
 
 
@@ -71,11 +72,38 @@ class Late:
     shown: np.ndarray  # numbers among `lines` that an error lists and counts
 
 
-class Collector(RowChecks):
-    """Checks rows as they come, and then all of them together; see `RowChecks`."""
+class Collector:
+    """Checks rows one by one as they come, and then all of them together.
 
-    def __init__(self, *args: Any):
-        super().__init__(*args)
+    Args:
+        source: source of the rows.
+        rules: rules for the rows.
+        reject: takes a bad row, and the row's own text.
+    """
+
+    def __init__(self, source: Source, rules: Rules, reject: Callable[[BadRow, str], None]):
+        self.source = source
+        self.rules = rules
+        self.reject = reject
+        self.keeps_all = rules.on_bad_rows == "reject" and rules.rejects is not None
+        self.has_pairs = source.label_kind.has_pairs
+        self.sides = source.label_kind.sides
+        named = [column for column in VOCABULARIES if column in source.required]
+        if source.label_kind.has_numbers:
+            named.remove("label")
+        self.vocabularies = {column: Vocabulary(rules.names[column]) for column in named}
+        self.numbers: dict[str, list[np.ndarray]] = {}  # parts of the columns that hold numbers
+        self.lines: list[int | np.ndarray] = []  # of each batch's good rows, or the first of them
+        self.counts: list[int] = []
+        self.shown: list[BadRow] = []  # the first bad rows, for the error
+        self.repeat: BadRow | None = None  # a repeated row that a policy dropped, for the warning
+        self.unread: dict[str, str] = {}  # optional columns that are left out, and why
+        self.num_bad = 0  # rows found bad while reading
+        self.num_void = 0
+        self.excluded: set[str] = set()  # annotators of `rules.exclude` who were met
+        self.repeats = False  # rows with an annotator and task of another row were kept
+        # once all is read: codes and numbers of the rows that passed
+        self.rows: dict[str, np.ndarray] = {}
         # which of `rows` stay, and what is wrong with others
         self.keep = np.empty(0, dtype=bool)
         self.late: list[Late] = []
@@ -90,15 +118,19 @@ class Collector(RowChecks):
         self.rows.update({name: np.concatenate(parts) for name, parts in self.numbers.items()})
         self.numbers.clear()
         if self.source.sparse:
-            for name in OPTIONAL:
-                if name in self.rows and np.isnan(self.rows[name]).all():
+            for name in {*OPTIONAL} & self.rows.keys():
+                if np.isnan(self.rows[name]).all():
                     del self.rows[name]
-        self._join_sides()
+        if self.has_pairs:  # left and right share their names
+            left, right = self.vocabularies["left"], self.vocabularies["right"]
+            self.rows["left"], self.rows["right"] = left.join(right, self.rows["left"], self.rows["right"])
+            self.vocabularies["right"] = left
         self._refuse_nothing()
         self.keep = np.ones(sum(self.counts), dtype=bool)
         for column in (*self.sides, "annotator"):
             self._check_given(column)
-        self._check_different()
+        if self.has_pairs:
+            self._check_different()
         self._check_repeats()
         self._check_none()
         if self.source.label_kind.has_positions:
@@ -109,11 +141,10 @@ class Collector(RowChecks):
             self.rows = {name: values[self.keep] for name, values in self.rows.items()}
         num_left_out = self.num_bad + sum(len(problem.lines) for problem in self.late)
         self._tell_left_out(num_left_out, len(self.rows["annotator"]))
-        kind = self.source.label_kind.name
-        result: dict[str, Any] = {"kind": kind, "num_rejected": num_left_out, "repeats": self.repeats}
-        result["num_replaced"] = self.num_replaced
-        if self.source.label_kind.has_pairs:
-            result |= self._finished_sides()
+        counts = {"num_rejected": num_left_out, "num_replaced": self.num_replaced}
+        result: dict[str, Any] = {"kind": self.source.label_kind.name, "repeats": self.repeats, **counts}
+        if self.has_pairs:
+            self.rows["left"] = np.concatenate([self.rows["left"], self.rows.pop("right")])
         for column in list(self.rows):
             values = self.rows.pop(column)
             if column in self.vocabularies:
@@ -129,6 +160,8 @@ class Collector(RowChecks):
                 objects = self.source.objects.get(column)
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
+        if self.has_pairs:
+            result["task_ids"], result["right_ids"] = np.split(result["task_ids"], 2)
         result["classes_sorted"] = "classes" in result and self.rules.names["label"] is None
         if self.source.label_kind.values:
             value_of = self.source.image if self.source.label_kind.has_regions else str
@@ -138,6 +171,181 @@ class Collector(RowChecks):
             self._check_wide(result[f"{what}_ids"], result[f"{what}s"], result["labels"], result["classes"])
             self._tell_suspicious(result["classes"], np.bincount(result["labels"], minlength=len(result["classes"])))
         return result
+
+    # === Rows one by one, as they come ===
+
+    def _excluded(self, values: pa.Array) -> np.ndarray:
+        """Which rows are of annotators who are left out, bool [n]."""
+        objects = self.source.objects.get("annotator")
+        names = values.cast(pa.large_string()) if objects is None else pa.array(map(str, objects), pa.large_string())
+        names = pc.utf8_trim_whitespace(names)
+        gone = is_among(names, list(self.rules.exclude))
+        self.excluded |= set(names.filter(pa.array(gone)).unique().to_pylist())
+        return gone if objects is None else gone[values.to_numpy()]
+
+    def _add(self, batch: Batch) -> None:
+        if not self.counts:
+            check_pairs(self.source, self.rules, batch)
+        bad_rows: list[tuple[int, str, Any, str]] = []
+        num_found = 0
+        good = np.ones(batch.num_rows, dtype=bool)
+        if self.rules.exclude:
+            good = ~self._excluded(batch.columns["annotator"])
+        for column in [column for column in batch.columns if column.startswith(VOID)]:
+            words = pc.utf8_lower(pc.utf8_trim_whitespace(batch.columns.pop(column).cast(pa.large_string())))
+            of_status = "status" in column.casefold()  # where 1 may mean that it is done
+            marked = good & is_among(words.fill_null(""), _WORDS if of_status else [*YES, *_WORDS])
+            good, self.num_void = good & ~marked, self.num_void + int(marked.sum())
+        arrays: dict[str, np.ndarray] = {}  # integers, codes or numbers
+        dictionaries: dict[str, pa.Array] = {}
+        for column, values in batch.columns.items():
+            if column in self.unread:
+                continue
+            if (integers := self._integers(column, values)) is not None:
+                arrays[column] = integers
+                continue
+            if column in self.vocabularies:
+                dictionaries[column], arrays[column], problems = self._names(column, values)
+            else:
+                arrays[column], problems = numbers_of(column, values, self.source.layout.decimal)
+                if self._is_unread(column, values, arrays[column], problems):
+                    del arrays[column]
+                    continue
+                if column == "label" and self.rules.scale != (None, None):
+                    outside = np.flatnonzero(outside_scale(arrays[column], *self.rules.scale))
+                    problems.append((outside, scale_reason(*self.rules.scale)))
+            for rows, reason in problems:
+                rows = rows[good[rows]]
+                good[rows] = False
+                num_found += len(rows)
+                listed = rows if self.keeps_all else rows[:SHOWN]
+                examples = values.take(pa.array(listed, type=pa.int64())).to_pylist()
+                for row, value in zip(listed.tolist(), examples, strict=True):
+                    value = self.source.display(column, value)
+                    why = reason if isinstance(reason, str) else reason(value)
+                    if column in OPTIONAL:
+                        why += f" Or leave the column out: {Setting(self.source.layout.option, {column: ''})}."
+                    bad_rows.append((row, column, value, why))
+        self._note_bad(batch, bad_rows, num_found)
+        all_good = bool(good.all())
+        self.lines.append(batch.lines if all_good else batch.line_numbers()[good])
+        self.counts.append(int(good.sum()))
+        for column, array in arrays.items():
+            array = array if all_good else array[good]
+            if column in dictionaries:
+                self.vocabularies[column].add(dictionaries[column], array)
+            elif column in self.vocabularies:
+                are_strings = not self.source.text and pa.types.is_large_string(batch.columns[column].type)
+                self.vocabularies[column].add_integers(array, are_strings)
+            else:
+                self.numbers.setdefault(column, []).append(array)
+
+    def _is_unread(self, column: str, values: pa.Array, numbers: np.ndarray, problems: list[Problem]) -> bool:
+        """Whether nothing in the beginning of a column that nobody named can be read; it is then left out."""
+        if column not in OPTIONAL or column in self.source.layout.columns or not problems or any(self.counts):
+            return False
+        if sum(len(rows) for rows, _ in problems) < np.count_nonzero(~np.isnan(numbers)):
+            return False
+        rows, reason = problems[0]
+        value = values[int(rows[0])].as_py()
+        self.unread[column] = f"{short_repr(value)} {reason if isinstance(reason, str) else reason(value)}"
+        self.numbers.pop(column, None)  # of batches without a good row
+        return True
+
+    def _note_bad(self, batch: Batch, bad_rows: list[tuple[int, str, Any, str]], num_found: int) -> None:
+        """Notes a batch's bad rows in the order of their lines."""
+        if not num_found and not batch.bad:
+            return
+        bad_rows.sort(key=lambda entry: entry[0])
+        bad_rows, lines = bad_rows if self.keeps_all else bad_rows[:SHOWN], batch.line_numbers()
+        originals = batch.originals([entry[0] for entry in bad_rows])
+        problems = list(batch.bad)
+        for (row, column, value, reason), original in zip(bad_rows, originals, strict=True):
+            name = batch.cell(row) if column == "label" and batch.cell is not None else self._column(column)
+            problems.append((BadRow(self.source.name, int(lines[row]), name, value, reason), original))
+        problems.sort(key=lambda entry: entry[0].row or 0)
+        self.shown += [problem for problem, _ in problems[: SHOWN - len(self.shown)]]
+        for problem, original in problems:
+            self.reject(problem, original)
+        self.num_bad += num_found + len(batch.bad)
+
+    def _name(self, column: str, row: int) -> Any:
+        """The name that a row has in a column, once all is read."""
+        return self.source.display(column, self.vocabularies[column].name(self.rows[column][row]))
+
+    def _column(self, column: str) -> str | None:
+        return self.source.found.get(column, column) or None
+
+    def _integers(self, column: str, values: pa.Array) -> np.ndarray | None:
+        """The short way for ids that are integers, all of them so far and without a bad one; None on the long way."""
+        if column not in self.vocabularies or not self.vocabularies[column].takes_integers:
+            return None
+        if column == "label" and self.source.label_kind.has_regions:
+            return None
+        if pa.types.is_integer(values.type) and not values.null_count:
+            return values.to_numpy()
+        return text_as_integers(values) if pa.types.is_large_string(values.type) else None
+
+    def _names(self, column: str, values: pa.Array) -> tuple[pa.Array, np.ndarray, list[Problem]]:
+        """The chunk's own dictionary and codes (-1 for a bad one), and the bad rows with reasons."""
+        problems: list[Problem] = []
+        if pa.types.is_floating(values.type):
+            numbers = values.to_numpy(zero_copy_only=False)
+            whole = np.isnan(numbers) | ((np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53))
+            problems.append((np.flatnonzero(~whole), "is not an id. Use strings or integers."))
+            missing = np.isnan(numbers) | ~whole
+            values = pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
+        encoded = values.dictionary_encode()
+        dictionary = encoded.dictionary
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        blank = np.zeros(len(dictionary), dtype=bool)
+        if pa.types.is_large_string(dictionary.type):
+            trimmed = pc.utf8_trim_whitespace(dictionary)
+            blank = pc.equal(trimmed, "").to_numpy(zero_copy_only=False)
+            dictionary = trimmed if self.source.trim else dictionary
+        empty = np.append(blank, True)[codes]  # -1 is the last
+        problems.append((np.flatnonzero(empty), "is empty. Fill it in, or remove the row."))
+        if column == "label" and self.source.label_kind.has_regions:
+            bad = np.array([*(self._no_regions(text) != "" for text in dictionary.to_pylist()), False])  # -1 is empty
+            problems.append((np.flatnonzero(bad[codes] & ~empty), self._no_regions))
+        if column == "label" and (classes := self.rules.names["label"]) is not None:
+            if self.source.text:
+                dictionary = as_named(dictionary, classes)
+            outside = np.append(~is_among(dictionary, classes), False)[codes] & ~empty
+            problems.append((np.flatnonzero(outside), self._not_one_of("label")))
+        return dictionary, codes, problems
+
+    def _no_regions(self, label: object) -> str:
+        """Why a label holds no regions, as the end of a sentence; "" where it does."""
+        try:
+            self.source.image(str(label))
+        except DataError as error:
+            return str(error).removeprefix(f"{short_repr(str(label))} ")
+        return ""
+
+    def _not_one_of(self, column: str) -> Callable[[Any], str]:
+        allowed = self.rules.names[column]
+        assert allowed is not None
+        names, what = allowed.tolist(), VOCABULARIES[column]
+        hint = ""
+        if column == "label" and self.has_pairs:
+            hint = " If the file has other words for left, right and equal, name them in this order: "
+            hint += f"{Setting('classes', ['LEFT', 'RIGHT', 'EQUAL'])}."
+        first_names = ", ".join(repr(name) for name in names[:10])
+        listed = f"[{first_names}, ... {len(names) - 10:,} more]" if len(names) > 10 else f"[{first_names}]"
+
+        @functools.cache
+        def reason(value: Any) -> str:
+            # an id of other digits is another id, however near it is
+            near = names if column == "label" else [name for name in names if _digits(name) == _digits(value)]
+            suggestion = did_you_mean(value, near)
+            if not suggestion or str(value).casefold() in names:  # of other letters alone the file may have all
+                suggestion += hint
+            return f"is not one of the {what} {listed}.{suggestion}"
+
+        return reason
+
+    # === All rows at once, after reading ===
 
     def _refuse_nothing(self) -> None:
         unmet = [name for name in self.rules.exclude if name not in self.excluded]
@@ -185,33 +393,12 @@ class Collector(RowChecks):
             for sentence in sentences:
                 warnings.warn(f"{self.source.name}: {sentence}", DataWarning, stacklevel=7)
 
-    # === Pairs: left and right share their names ===
-
-    def _join_sides(self) -> None:
-        if self.source.label_kind.has_pairs:
-            left, right = self.vocabularies["left"], self.vocabularies["right"]
-            self.rows["left"], self.rows["right"] = left.join(right, self.rows["left"], self.rows["right"])
-            self.vocabularies["right"] = left
-
     def _check_different(self) -> None:
         """Drops comparisons of a task with itself."""
-        if not self.source.label_kind.has_pairs:
-            return
         rows = np.flatnonzero(self.keep & (self.rows["left"] == self.rows["right"]))
         reason = f"stands in column '{self._column('left')}', too. Remove the row."
         if len(rows):
             self._leave_out(rows, lambda number: ("right", self._name("right", rows[number]), reason))
-
-    def _finished_sides(self) -> dict[str, np.ndarray]:
-        sides = self.rows.pop("left"), self.rows.pop("right")
-        codes, names = self.vocabularies["left"].finish(np.concatenate(sides), self.source.text)
-        objects = self.source.objects.get("left")
-        half = len(sides[0])
-        return {
-            "task_ids": codes[:half],
-            "right_ids": codes[half:],
-            "tasks": names if objects is None else objects[names],
-        }
 
     def _check_several(self, names: np.ndarray) -> None:
         """Refuses a file with a label that is made of its other labels, unless the classes are given."""
@@ -260,8 +447,6 @@ class Collector(RowChecks):
         if strangers and common.any():
             raise self.source.no_annotators(names, strangers, ": none of its labels is in another column")
 
-    # === All rows at once, after reading ===
-
     def _leave_out(
         self, rows: np.ndarray, describe: Callable[[int], tuple[str, Any, str]], shown: np.ndarray | None = None
     ) -> None:
@@ -286,19 +471,18 @@ class Collector(RowChecks):
     def _check_repeats(self) -> None:
         """Drops rows with a (task, annotator[, position]) that another row has, too."""
         key = self._pair_keys()
-        if not _any_repeat(key):
+        if len(np.unique(key)) == len(key):
             return
         policy = self.rules.on_duplicate
         if policy == "all" or (policy == "error" and self.source.repeats):
             self.repeats = True
             return
-        order = np.argsort(key, kind="stable")
-        # within a run of equal keys, in order of appearance, the first (or last) row stays
-        starts = np.flatnonzero(np.concatenate([[True], key[order[1:]] != key[order[:-1]]]))
-        sizes = np.diff(np.append(starts, len(key)))
-        stays = np.empty_like(order)
-        stays[order] = np.repeat(order[starts + sizes - 1 if policy == "last" else starts], sizes)
-        leaves = np.flatnonzero(stays != np.arange(len(key)))
+        places = np.arange(len(key))
+        _, chosen, key_of = np.unique(key, return_index=True, return_inverse=True)  # the first of each key
+        if policy == "last":
+            np.maximum.at(chosen, key_of, places)
+        stays = chosen[key_of]
+        leaves = np.flatnonzero(stays != places)
         kept = np.flatnonzero(self.keep)
         rows, other = kept[leaves], self._line_numbers(kept[stays[leaves]])
 
@@ -405,15 +589,9 @@ class Collector(RowChecks):
 
     def _line_numbers(self, rows: np.ndarray) -> np.ndarray:
         """Line numbers of rows that passed the first checks."""
-        starts = np.cumsum([0, *self.counts])
-        batches = np.searchsorted(starts, rows, side="right") - 1
-        lines = np.empty(len(rows), dtype=np.int64)
-        for batch in np.unique(batches):
-            here = batches == batch
-            place = rows[here] - starts[batch]
-            origin = self.lines[batch]
-            lines[here] = origin[place] if isinstance(origin, np.ndarray) else origin + place
-        return lines
+        counted = zip(self.lines, self.counts, strict=True)
+        lines = [first if isinstance(first, np.ndarray) else first + np.arange(count) for first, count in counted]
+        return np.concatenate(lines)[rows]
 
     def _stop_if_bad(self) -> None:
         num_bad = self.num_bad + sum(len(problem.shown) for problem in self.late)
@@ -455,8 +633,5 @@ class Collector(RowChecks):
                 break
 
 
-def _any_repeat(key: np.ndarray) -> bool:
-    if len(key) < 2 or bool((key[1:] > key[:-1]).all()):
-        return False
-    ordered = np.sort(key)
-    return bool((ordered[1:] == ordered[:-1]).any())
+def _digits(name: Any) -> str:
+    return "".join(letter for letter in str(name) if letter.isdigit())

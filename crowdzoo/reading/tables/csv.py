@@ -115,15 +115,12 @@ class CsvSource(TextSource):
 
     def numeric_columns(self) -> set[str]:
         """Those of the columns found that hold numbers as a rule; none where Arrow cannot read them as such."""
-        if self.layout.decimal != ".":
-            return set()
-        return {"confidence", "label"} if self.label_kind.has_numbers else {"confidence"}
+        of_labels = {"label"} if self.label_kind.has_numbers else set[str]()
+        return {"confidence", *of_labels} if self.layout.decimal == "." else set()
 
     def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
-        types = {
-            place: pa.float64() if column in self.numeric else pa.large_string()
-            for column, place in zip(self.found, self.places, strict=True)
-        }
+        column_types = (pa.float64() if column in self.numeric else pa.large_string() for column in self.found)
+        types = dict(zip(self.places, column_types, strict=True))
         if self.top and (chunk.startswith(self.top) or b"\n" + self.top in chunk):
             return None  # perhaps the header again
         columns = parse_csv(chunk, ends, self.delimiter, len(self.header), types)
@@ -180,9 +177,8 @@ class CsvSource(TextSource):
                 elif feed.exhausted or (feed.place > start + 1 and not self._closes(texts[start : feed.place])):
                     trouble, unclosed = "opens a quote that nothing closes.", True
                 elif feed.place == start + 1 and b'"' in texts[start] and not self._closes(texts[start : feed.place]):
-                    trouble = (
-                        'closes a quote within a value. Write quotes (") inside of a value twice, or none around it.'
-                    )
+                    advice = 'Write quotes (") inside of a value twice, or none around it.'
+                    trouble = f"closes a quote within a value. {advice}"
             except csv.Error as error:
                 trouble, unclosed = _csv_reason(str(error)), "field limit" in str(error)
                 if unclosed and feed.place == start + 1:
@@ -203,10 +199,8 @@ class CsvSource(TextSource):
             return None
         elif not trouble and len(fields) != len(self.header):
             first = "header" if self.layout.header else "first row"
-            trouble = (
-                f"has {len(fields)} value{'s' * (len(fields) != 1)} where the {first} has {len(self.header)}. "
-                'Put quotes (") around a value that holds the separator.'
-            )
+            values = f"{len(fields)} value{'s' * (len(fields) != 1)} where the {first} has {len(self.header)}"
+            trouble = f'has {values}. Put quotes (") around a value that holds the separator.'
         elif not trouble and self.top and [field.strip() for field in fields] == self.header:
             trouble = "repeats the names of the columns. Remove the line."
         if trouble:

@@ -11,9 +11,8 @@ from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import BadRow, ConfigError, DataError, Setting
 from crowdzoo.files.text import is_utf8
-from crowdzoo.reading.tables.answer_rows import answer_rows, code_names
 from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.reading.tables.plain_array import json_originals, plain_array
+from crowdzoo.reading.tables.plain_array import answer_rows, code_names, json_originals, plain_array
 from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source
 
 SIDES = ("left", "right")
@@ -72,7 +71,8 @@ def array_source(columns: Mapping[str, Any], kind: str, passed: Container[str], 
     arrays: dict[str, pa.Array] = {}
     objects: dict[str, np.ndarray] = {}
     images: dict[str, MarkedImage] = {}
-    if label_kind(kind).has_pairs:
+    labels = label_kind(kind)
+    if labels.has_pairs:
         columns, names = _with_shared_ids(columns, "left" in passed)
         objects |= {} if names is None else dict.fromkeys(SIDES, names)
     for column, values in columns.items():
@@ -80,14 +80,13 @@ def array_source(columns: Mapping[str, Any], kind: str, passed: Container[str], 
             continue
         if isinstance(values, (pa.Array, pa.ChunkedArray)):
             arrays[column] = plain_array(values, column, column, name)
-        elif column in NAMES and (column != "label" or not label_kind(kind).has_numbers):
-            if column == "label" and label_kind(kind).has_regions:
+        elif column in NAMES and (column != "label" or not labels.has_numbers):
+            if column == "label" and labels.has_regions:
                 images |= {label.text: label for label in values if isinstance(label, MarkedImage)}
                 values = [label.text if isinstance(label, MarkedImage) else label for label in values]
-            ids, names = _ids(values, column, column in passed)
-            arrays[column] = _checked_text(ids, column, name)
-            if names is not None:
-                objects[column] = names
+            values, names = _ids(values, column, column in passed)
+            arrays[column] = _checked_text(values, column, name)
+            objects |= {} if names is None else {column: names}
         else:
             arrays[column] = _checked_text(_numbers(values, column), column, name)
     lengths = {column: len(values) for column, values in arrays.items()}
@@ -171,9 +170,8 @@ def _is_table(part: Any) -> bool:
 def _table(frame: Any) -> pa.Table:
     if isinstance(frame, Mapping):  # of splits
         parts = {split: _table(part) for split, part in frame.items()}
-        return pa.concat_tables(
-            part.append_column("split", pa.array([split] * len(part), pa.string())) for split, part in parts.items()
-        )
+        splits = {split: pa.array([split] * len(part), pa.string()) for split, part in parts.items()}
+        return pa.concat_tables(part.append_column("split", splits[split]) for split, part in parts.items())
     if hasattr(frame, "with_format"):  # a Dataset, with the rows that were selected
         return frame.with_format("arrow")[:]
     if isinstance(frame, pa.Table):
@@ -184,12 +182,6 @@ def _table(frame: Any) -> pa.Table:
         return frame.to_arrow()
     if hasattr(frame, "__arrow_c_stream__") and int(pa.__version__.split(".")[0]) >= 14:
         return pa.table(frame)
-    if hasattr(frame, "__dataframe__"):
-        try:
-            from pyarrow.interchange import from_dataframe
-        except ImportError as error:  # before pyarrow 11
-            raise DataError("this kind of frame needs pyarrow 11 or later; pass on its to_arrow().") from error
-        return from_dataframe(frame)
     raise DataError(f"{type(frame).__name__} is not a frame. Pass pandas, polars, Arrow or a dictionary of columns.")
 
 
@@ -205,11 +197,8 @@ def _checked_text(values: pa.Array | np.ndarray, column: str, name: str) -> pa.A
         return pa.array(values, type=pa.large_string())
     except UnicodeEncodeError:
         reason = "holds half a character, which UTF-8 cannot write."
-        bad = [
-            BadRow(name, row, column, value, reason)
-            for row, value in enumerate(values.tolist())
-            if value is not None and not is_utf8(value)
-        ]
+        rows = [(row, value) for row, value in enumerate(values.tolist()) if value is not None and not is_utf8(value)]
+        bad = [BadRow(name, row, column, value, reason) for row, value in rows]
         raise DataError(f"{name}: {len(bad):,} bad row{'s' * (len(bad) > 1)}.", bad) from None
 
 

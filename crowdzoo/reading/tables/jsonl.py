@@ -16,9 +16,9 @@ from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import is_text, readable
 from crowdzoo.reading.platforms.json_records import MOST_BYTES
 from crowdzoo.reading.platforms.record import label_text
-from crowdzoo.reading.tables.answer_rows import LISTS
 from crowdzoo.reading.tables.layout import OPTIONAL
 from crowdzoo.reading.tables.naming import VOID, usual_columns
+from crowdzoo.reading.tables.plain_array import LISTS
 from crowdzoo.reading.tables.sources import IN_LISTS, NUL, REQUIRED, Batch, TextSource
 
 

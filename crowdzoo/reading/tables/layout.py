@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,19 +90,11 @@ class Layout:
                 raise bad_setting(name, "must be UTF-8, as cells are", value)
         if "columns" in chosen:
             chosen["columns"] = _columns(chosen["columns"], known, option)
-        if "separator" in chosen:
-            chosen["separator"] = _separator(chosen["separator"])
-        if "encoding" in chosen:
-            chosen["encoding"] = _encoding(chosen["encoding"])
+        for name, check in _CHECKS.items():
+            if name in chosen:
+                chosen[name] = check(chosen[name])
         if chosen.get("decimal", ".") not in (".", ","):
             raise bad_setting("decimal", "must be '.' or ','", chosen["decimal"])
-        if "missing" in chosen:
-            chosen["missing"] = _marks(chosen["missing"])
-        for name in ("label_separator", "annotator_separator"):
-            if name in chosen:
-                chosen[name] = _cell_separator(name, chosen[name])
-        if "rename" in chosen:
-            chosen["rename"] = _renamed(chosen["rename"])
         if not isinstance(chosen.get("no_label", "-"), str) or not chosen.get("no_label", "-").strip():
             raise bad_setting("no_label", "must be the name of a label", chosen["no_label"])
         layout = cls(**chosen, option=option)
@@ -166,9 +159,8 @@ def own_encoding(path: str | Path, layout: Layout) -> Layout:
 
 
 OF_LABELS = ("missing", "label_separator", "no_label", "rename")  # which mean the same in a platform's export
-LAYOUT_OPTIONS = tuple(
-    each.name for each in fields(Layout) if each.name not in ("option", "question", "outside_images")
-)
+_NO_OPTIONS = ("option", "question", "outside_images")
+LAYOUT_OPTIONS = tuple(option.name for option in fields(Layout) if option.name not in _NO_OPTIONS)
 
 
 def _columns(columns: Any, known: Sequence[str], option: str) -> dict[str, str]:
@@ -193,8 +185,7 @@ def _columns(columns: Any, known: Sequence[str], option: str) -> dict[str, str]:
             raise ConfigError(f"{Setting(option)}: {name} must be the name of a column, got {short_repr(theirs)}.")
     named = {name: str(theirs) for name, theirs in ours.items()}
     for theirs in filter(None, named.values()):
-        twice = [name for name in named if named[name] == theirs]
-        if len(twice) > 1:
+        if len(twice := [name for name in named if named[name] == theirs]) > 1:
             both = f"{' and '.join(twice)} cannot both be the column {short_repr(theirs)}"
             raise ConfigError(f"{Setting(option)}: {both}.")
     return named
@@ -219,10 +210,9 @@ def _marks(value: Any) -> tuple[str, ...]:
 
 def _renamed(names: Any) -> dict[str, str]:
     """Labels and what becomes of them, out of a mapping or of `yes=1,YES=1`."""
-    pairs = (
-        names.items() if isinstance(names, Mapping) else [part.rpartition("=")[::2] for part in str(names).split(",")]
-    )
-    renamed = {str(old).strip(): str(new).strip() for old, new in pairs}
+    if not isinstance(names, Mapping):
+        names = dict(part.rpartition("=")[::2] for part in str(names).split(","))
+    renamed = {str(old).strip(): str(new).strip() for old, new in names.items()}
     if "" in (*renamed, *renamed.values()):
         raise bad_setting("rename", "takes pairs of labels OLD=NEW with commas between", names)
     return renamed
@@ -246,3 +236,13 @@ def _encoding(encoding: Any) -> str:
     if not getattr(codec, "_is_text_encoding", True) or codec.name.replace("_", "-") in _NO_ENCODINGS:
         raise bad_setting("encoding", "must be an encoding of text files", encoding)
     return codec.name
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "separator": _separator,
+    "encoding": _encoding,
+    "missing": _marks,
+    "rename": _renamed,
+    "label_separator": partial(_cell_separator, "label_separator"),
+    "annotator_separator": partial(_cell_separator, "annotator_separator"),
+}

@@ -39,15 +39,12 @@ _NO_ANNOTATORS = (
     "consensus majority majorityvote majoritylabel mode agreement mean median average avg total sum count votes std "
     "final finallabel adjudicated entropy startdate enddate recordeddate ipaddress progress finished"
 )
+Usual = Mapping[str, Sequence[str]]  # further usual names of columns
 ALIASES = {ours: frozenset(names.split()) for ours, names in _ALIASES.items()}
 
 
 def find_columns(
-    source: str,
-    header: Sequence[str],
-    wanted: Sequence[str],
-    layout: Layout,
-    more: Mapping[str, Sequence[str]] | None = None,
+    source: str, header: Sequence[str], wanted: Sequence[str], layout: Layout, more: Usual | None = None
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Finds columns by what is given, else by our own name, else by a usual name, if that is one column alone.
 
@@ -88,10 +85,8 @@ def find_columns(
         names = usual_columns([name for name in header if name not in used], [ours], more)
         if len(names) > 1:
             candidates = " or ".join(f"'{name}'" for name in names)
-            raise DataError(
-                f"{source}: there is no column '{ours}', and it may be {candidates}. "
-                f"Say which: {Setting(layout.option, {ours: names[0]})}."
-            )
+            which = f"Say which: {Setting(layout.option, {ours: names[0]})}."
+            raise DataError(f"{source}: there is no column '{ours}', and it may be {candidates}. {which}")
         if names:
             columns[ours] = guessed[ours] = names[0]
     for name in columns.values():
@@ -103,9 +98,7 @@ def find_columns(
     return {ours: columns[ours] for ours in wanted if ours in columns} | void, guessed
 
 
-def usual_columns(
-    header: Sequence[str], wanted: Iterable[str], more: Mapping[str, Sequence[str]] | None = None
-) -> list[str]:
+def usual_columns(header: Sequence[str], wanted: Iterable[str], more: Usual | None = None) -> list[str]:
     """Those names of a header that are usual ones of the columns wanted."""
     usual = {name for ours in wanted for name in (*ALIASES.get(ours, ()), *(more or {}).get(ours, ()))}
     return [name for name in dict.fromkeys(header) if _squeezed(name) in usual]
@@ -131,10 +124,8 @@ def _squeezed(name: str) -> str:
 def column_not_there(source: str, ours: str, theirs: str, header: Sequence[str]) -> str:
     """Says that a column that was given is not in a header."""
     listed = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
-    return (
-        f"{source}: there is no column {short_repr(theirs)}, which was given for '{ours}'. The columns are {listed}."
-        f"{did_you_mean(theirs, header)}"
-    )
+    what = f"there is no column {short_repr(theirs)}, which was given for '{ours}'"
+    return f"{source}: {what}. The columns are {listed}.{did_you_mean(theirs, header)}"
 
 
 def warn_of_guess(source: str, guessed: Mapping[str, str], option: str, stacklevel: int) -> None:

@@ -175,9 +175,7 @@ class Rules:
         if label_kind.has_pairs:
             classes = own_names.get("label", label_kind.answers) if classes is None else classes
             _check_answers(classes, label_kind)
-            arguments = {"left": tasks, "right": tasks, "annotator": annotators, "label": classes}
-        else:
-            arguments = {"task": tasks, "annotator": annotators, "label": classes}
+        arguments = {**dict.fromkeys(label_kind.sides, tasks), "annotator": annotators, "label": classes}
         names = {
             column: own_names.get(column) if values is None else names_array(values, VOCABULARIES[column])
             for column, values in arguments.items()

@@ -19,14 +19,14 @@ from crowdzoo.files.arrow import open_parquet, parquet_batches, parquet_errors
 from crowdzoo.files.json import JsonError, check_format, parse_json
 from crowdzoo.files.text import is_utf8
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.reading.tables.answer_rows import answer_rows, code_names
 from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.reading.tables.plain_array import json_originals, plain_array
+from crowdzoo.reading.tables.plain_array import answer_rows, code_names, json_originals, plain_array
 from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source
 
 KEY = b"crowdzoo.annotations"
 VERSION = 1  # of what stands under the key
 ROWS = 1 << 20
+Columns = Mapping[str, tuple[np.ndarray, np.ndarray | None]]  # values of each, and the names behind codes
 
 
 class ParquetSource(Source):
@@ -106,11 +106,7 @@ class ParquetSource(Source):
 
 
 def write_parquet(
-    path: str | os.PathLike[str],
-    kind: str,
-    columns: Mapping[str, tuple[np.ndarray, np.ndarray | None]],
-    repeats: bool = False,
-    classes_sorted: bool = False,
+    path: str | os.PathLike[str], kind: str, columns: Columns, repeats: bool = False, classes_sorted: bool = False
 ) -> Path:
     """Writes names as columns, and what columns cannot hold into the file's metadata.
 
@@ -129,9 +125,8 @@ def write_parquet(
     Raises:
         DataError: for names that are neither strings nor integers.
     """
-    named = {
-        column: _arrow_names(names, VOCABULARIES[column]) for column, (_, names) in columns.items() if names is not None
-    }
+    vocabularies = {column: names for column, (_, names) in columns.items() if names is not None}
+    named = {column: _arrow_names(names, VOCABULARIES[column]) for column, names in vocabularies.items()}
     # without it a reader takes the usual answers for the classes, or their order for its own
     always = ["label"] if LABEL_KINDS[kind].answers or not classes_sorted else []
     listed = {
@@ -139,11 +134,9 @@ def write_parquet(
         for column, names in named.items()
     }
     about = {"version": VERSION, "kind": kind, "names": listed, "repeats": repeats}
-    fields = [
-        (column, named[column].type if column in named else pa.from_numpy_dtype(values.dtype))
-        for column, (values, _) in columns.items()
-    ]
-    schema = pa.schema(fields, metadata={KEY: json.dumps(about).encode()})
+    types = {column: pa.from_numpy_dtype(values.dtype) for column, (values, _) in columns.items()}
+    types |= {column: names.type for column, names in named.items()}
+    schema = pa.schema(types, metadata={KEY: json.dumps(about).encode()})
     total = len(columns["annotator"][0])
     with atomic_file(path) as file, pq.ParquetWriter(file, schema) as writer:
         for start in range(0, max(total, 1), ROWS):

@@ -21,12 +21,9 @@ from crowdzoo.files.text import readable
 from crowdzoo.reading.platforms.export import Export, counted
 from crowdzoo.reading.platforms.record import Record
 from crowdzoo.reading.tables.collecting import collect
-from crowdzoo.reading.tables.csv import CsvSource
 from crowdzoo.reading.tables.frames import array_source, frame_source
-from crowdzoo.reading.tables.jsonl import JsonlSource
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, OF_LABELS, Layout
 from crowdzoo.reading.tables.options import FileOptions, Rules
-from crowdzoo.reading.tables.parquet import ParquetSource
 from crowdzoo.reading.tables.sources import SLOW_ROWS, Batch, Source
 from crowdzoo.reading.tables.suffixes import source_of
 
@@ -97,10 +94,9 @@ class PlatformSource(Source):
         yield self._batch(rows, bad)
 
     def _batch(self, rows: list[_Row], bad: list[tuple[BadRow, str]]) -> Batch:
-        values = (
-            (*label[:2], who, label[2]) if self.label_kind.has_pairs else (record.task, who, label)
-            for record, who, label, *_ in rows
-        )
+        values = ((record.task, who, label) for record, who, label, *_ in rows)
+        if self.label_kind.has_pairs:
+            values = ((*label[:2], who, label[2]) for _, who, label, *_ in rows)
         columns = zip(*values, strict=True) if rows else ((),) * len(self.required)
 
         def originals(wanted: Sequence[int]) -> list[str]:
@@ -160,15 +156,7 @@ def _with_tasks(annotations: Annotations, names: Iterable[str]) -> Annotations:
 
 def file(path: str | os.PathLike[str], kind: str | None, form: str, options: Mapping[str, Any]) -> Annotations:
     """A file of a form that is said ("csv", "tsv", "jsonl" or "parquet"), whatever its suffix."""
-    layout = Layout.of(options)
-    source: Source
-    if form == "parquet":
-        source = ParquetSource(path, kind, layout)
-    elif form == "jsonl":
-        source = JsonlSource(path, str(kind), layout)
-    else:
-        source = CsvSource(path, str(kind), "\t" if form == "tsv" else ",", layout)
-    return _read(source, options)
+    return _read(source_of(path, kind, Layout.of(options), f".{form}"), options)
 
 
 def frame(table: Any, kind: str, options: Mapping[str, Any]) -> Annotations:

@@ -126,9 +126,8 @@ class Source:
         self.layout = layout or Layout()
         if self.layout.wide and (self.label_kind.has_positions or self.label_kind.has_pairs):
             raise ConfigError(f"{Setting('wide')} belongs to kinds classification and regression, got kind '{kind}'")
-        self.required: tuple[str, ...] = (*REQUIRED, "position") if self.label_kind.has_positions else REQUIRED
-        if self.label_kind.has_pairs:
-            self.required = ("left", "right", "annotator", "label")
+        positions = ("position",) if self.label_kind.has_positions else ()
+        self.required: tuple[str, ...] = (*self.label_kind.sides, "annotator", "label", *positions)
         self.path: Path | None = None
         self.found: dict[str, str] = {}
         self.guessed: dict[str, str] = {}
@@ -206,8 +205,7 @@ class Source:
                 self.by_ranking, self.guessed = True, guessed
                 return lists
         needed = wanted if self.layout.wide else self.required
-        missing = [column for column in needed if column not in theirs and chosen.get(column) != ""]
-        if missing:
+        if missing := [column for column in needed if column not in theirs and chosen.get(column) != ""]:
             raise DataError(self._missing(missing, header, theirs))
         return theirs
 
@@ -237,9 +235,8 @@ class Source:
         """The columns of annotators (or tasks) in a wide table: those that are given, or all but those of the rows."""
         what = self.axes[1]
         patterns = [pattern.strip() for pattern in self.layout.columns.get(what, "*").split(",")]
-        names = [
-            name for name in header if name not in rows and any(fnmatchcase(name, wildcard) for wildcard in patterns)
-        ]
+        matched = {name for pattern in patterns for name in header if fnmatchcase(name, pattern)} - {*rows}
+        names = [name for name in header if name in matched]
         if not names:
             raise DataError(f"{self.name}: no column of {_A[what]} is named {' or '.join(map(repr, patterns))}.")
         if what not in self.layout.columns and (strangers := [name for name in names if is_no_annotator(name)]):
@@ -258,10 +255,9 @@ class Source:
         rest = ",".join(name for name in names if name not in apart) or "FIRST,SECOND"
         of_row, what = self.axes
         row = {of_row: self.layout.columns[of_row]} if of_row in self.layout.columns else {}
-        return DataError(
-            f"{self.name}: column '{strangers[0]}' does not look like {_A[what]}{why}. Name the columns that are: "
-            f"{Setting(self.layout.option, {**row, what: rest})}; a * stands for any letters."
-        )
+        names_them = f"Name the columns that are: {Setting(self.layout.option, {**row, what: rest})}"
+        text = f"column '{strangers[0]}' does not look like {_A[what]}{why}. {names_them}; a * stands for any letters."
+        return DataError(f"{self.name}: {text}")
 
     def _platform_hint(self, header: Sequence[str]) -> str:
         """Which platform's export a header looks like, as a sentence; "" where it is none."""
@@ -273,10 +269,9 @@ class Source:
 
     def _missing(self, missing: Sequence[str], header: Sequence[str], columns: Mapping[str, str]) -> str:
         column, used = missing[0], set(columns.values())
-        message = f"{self.name}: column '{column}' is missing."
-        if column == "annotator":
-            message = f"{self.name}: column 'annotator' (or 'worker') is missing."
         free = [name for name in header if name not in used]
+        other = " (or 'worker')" if column == "annotator" else ""
+        message = f"{self.name}: column '{column}'{other} is missing."
         if "task" in missing and {"left", "right"} <= {*free}:
             kind = Setting("kind", "preference")
             return f"{message} It looks like preferences (left, right), which are aggregated with {kind}."
@@ -293,10 +288,8 @@ class Source:
             other = f"If another one holds the answers: {Setting('sheet', 'NAME')}."
             return f"{message} The sheet has one column, {header[0]!r}. {other}{ABOVE}"
         if len(header) == 1 and not self.sparse:
-            return (
-                f"{message} The whole header is one column, {header[0]!r}. If something else separates the values, say "
-                f"so: {Setting('separator', '^')}.{ABOVE}"
-            )
+            separator = f"If something else separates the values, say so: {Setting('separator', '^')}."
+            return f"{message} The whole header is one column, {header[0]!r}. {separator}{ABOVE}"
         # names of columns are seldom numbers
         numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
         nothing = self.layout.header and not (columns or self.layout.columns or self.sparse)
@@ -304,16 +297,12 @@ class Source:
         listed = ", ".join(map(short_repr, header[:20])) + (", ..." if len(header) > 20 else "")
         by_annotator = Setting("columns", {"annotator": "NAME"})
         if self.layout.wide:
-            message += (
-                f" Where no column names it, {Setting('columns', {'task': ''})} takes the number of the row; where a "
-                f"row is an annotator and each other column a task, {by_annotator} says who it is."
-            )
+            message += f" Where no column names it, {Setting('columns', {'task': ''})} takes the number of the row; "
+            message += f"where a row is an annotator and each other column a task, {by_annotator} says who it is."
         if not sets and {"annotator", "label"} <= {*missing} and "task" in columns and len(free) > 1 and not numbers:
             wide, named = Setting("wide", True), Setting(self.layout.option, {column: "NAME"})
-            return (
-                f"{message} The columns are {listed}. If a row is a task and each other column an annotator, say so: "
-                f"{wide}. Otherwise say which column it is: {named}."
-            )
+            of_wide = f"If a row is a task and each other column an annotator, say so: {wide}."
+            return f"{message} The columns are {listed}. {of_wide} Otherwise say which column it is: {named}."
         if missing == ["position"]:
             message += " A sequence needs one row a token, with the token's position from 0."
         which = "it is"
@@ -327,8 +316,7 @@ class Source:
             if "task" in missing:
                 wide = Setting("wide", True)
                 no_header += f" If a row is an annotator and each other column a task: {wide} {by_annotator}."
-        inside = [name for name, value in getattr(self, "first", {}).items() if isinstance(value, (list, dict))]
-        if inside:
+        if inside := [name for name, value in getattr(self, "first", {}).items() if isinstance(value, (list, dict))]:
             no_header = f" Answers inside {inside[0]!r} are not read: write a line for each answer."
         if self.label_kind.has_pairs and "left" in missing:
             lists = Setting(self.layout.option, {"ranking": "NAME", "annotator": "NAME"})
@@ -467,9 +455,7 @@ class TextSource(Source):
         yield self._batch(lines, bad)
 
     def _batch(self, rows: list[tuple[int, bytes, list[Any]]], bad: list[tuple[BadRow, str]]) -> Batch:
-        columns = {
-            name: pa.array([values[place] for _, _, values in rows], type=pa.large_string())
-            for place, name in enumerate(self.found)
-        }
+        parts = ([values[place] for _, _, values in rows] for place in range(len(self.found)))
+        columns = {name: pa.array(part, pa.large_string()) for name, part in zip(self.found, parts, strict=True)}
         lines = np.array([line for line, _, _ in rows], dtype=np.int64)
         return Batch(columns, lines, lambda wanted: [readable(rows[row][1]) for row in wanted], bad)

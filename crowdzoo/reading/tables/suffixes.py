@@ -18,7 +18,7 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", WORKBOOK)
 
 
 def source_of(
-    path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None
+    path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None, suffix: str = ""
 ) -> TextSource | ParquetSource | TableSource:
     """The source of a file: .csv, .tsv, .jsonl, .json (each also in .gz or .zip), .xlsx or .parquet.
 
@@ -26,12 +26,14 @@ def source_of(
         path: path of the file; or a folder that `save_to_disk` of Hugging Face's library `datasets` wrote.
         kind: of the labels; None: "classification", and of a Parquet file what it says.
         layout: how the file lays out its table.
+        suffix: what the name ends in, if the file is read as one with another ending.
 
     Raises:
         DataError: another suffix.
     """
     layout = layout or Layout()
-    suffix = Path(plain_name(path)).suffix
+    is_parquet = (suffix or Path(path).suffix) == ".parquet"
+    suffix = suffix or Path(plain_name(path)).suffix
     if suffix not in SUFFIXES and Path(path).is_dir():
         return frame_source(read_dataset_folder(path), kind or "classification", (), layout, os.fspath(path))
     if layout.separator or not layout.header:
@@ -39,7 +41,7 @@ def source_of(
             raise ConfigError(f"{os.fspath(path)}: separator and header are options of CSV files; leave them out.")
         # said to be CSV: any other suffix will do
         suffix = suffix if suffix in SUFFIXES else ".csv"
-    if suffix == ".parquet" and Path(path).suffix == ".parquet":
+    if is_parquet:
         return ParquetSource(path, kind, layout)
     kind = kind or "classification"
     if layout.sheet is not None and not is_workbook(path):

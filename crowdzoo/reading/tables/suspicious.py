@@ -44,14 +44,12 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
         )
     commas = any("," in text for text in texts) and not any(re.search(r"\.|,\d{3}$", text) for text in texts)
     numbers = [_number(name.replace(",", ".") if commas and isinstance(name, str) else name) for name in names]
-    decimals = [
-        short_repr(name) for name, number in zip(names, numbers, strict=True) if number is not None and number % 1
-    ]
+    pairs = zip(names, numbers, strict=True)
+    decimals = [short_repr(name) for name, number in pairs if number is not None and number % 1]
     if len(decimals) > 2 and None not in numbers:  # fewer may be versions
         use = f"{Setting('kind', 'regression')}" + f" and {Setting('decimal', ',')}" * commas
         similar.append(f"classes are numbers, some with decimals: {_listed(decimals)}. If they are ratings, use {use}.")
-    ends = [short_repr(text) for text in texts if text != text.strip()]
-    if ends:
+    if ends := [short_repr(text) for text in texts if text != text.strip()]:
         similar.append(f"white space at the ends is part of a class's name: {_listed(ends)}.")
     single = np.flatnonzero(np.asarray(counts) == 1)
     if len(single) and np.sum(counts) >= RARE * max(len(names) - len(single), 1):
