@@ -76,6 +76,10 @@ def print_page(page: ReportPage, report: QualityReport, top: int) -> None:
     print_table("quality", ("", ""), [(name, f"{_cell(value)} {remark}") for name, value, _, remark in numbers.facts])
     for warning in numbers.warnings:
         print(f"note: {warning.about} {warning.finding}: {warning.fix}.")
+    if report.classes.num_columns:
+        table = _sort(report.classes, [("annotations", "descending")], MOST_CLASSES)
+        titles = {column.key: column.title for column in columns["classes"] if column.key in table.column_names}
+        _print_list(f"{titles['class']}s", table.select([*titles]).rename_columns([*titles.values()]))
     for title, first, table in (("annotators", "flag", report.annotators), ("tasks", "redo", report.tasks)):
         keys = (column.key for column in columns[title] if column.key in table.column_names)
         _print_list(title, table.select([*(name for name in keys if name not in ("notes", first)), first])[:top])
@@ -152,7 +156,10 @@ def _overall(report: QualityReport) -> list[tuple[str, str]]:
         ("tasks", f"{overall['tasks']:,}"),
         ("annotators", f"{overall['annotators']:,}"),
         ("annotations a task", _figure(spread.tasks.mean, 2)),
-        ("annotations a task, worth independent ones", _figure(overall["effective_votes"], 2) + _interval(overall)),
+        (
+            "annotations a task, worth independent ones",
+            _figure(overall["effective_votes"], 2) + _interval(overall, "effective_votes"),
+        ),
         ("annotations an annotator, median", _figure(median, 0)),
         ("annotations an annotator, Gini", _figure(spread.annotators.gini)),
         ("tasks without annotations", f"{overall['tasks_without_annotations']:,}"),
@@ -161,6 +168,7 @@ def _overall(report: QualityReport) -> list[tuple[str, str]]:
         ("agreement of two annotations", _figure(overall["agreement"])),
         (f"Krippendorff's alpha{metric}", "-" if report.alpha is None else str(report.alpha)),
         ("Fleiss' kappa", _figure(overall["fleiss_kappa"])),
+        ("Gwet's AC1", _figure(overall["gwet_ac1"]) + _interval(overall, "gwet_ac1", 3)),
         ("entropy of a task's votes, nats", _figure(overall["mean_entropy"])),
     ]
 
@@ -189,6 +197,6 @@ def _figure(value: float | None, digits: int = 3) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def _interval(overall: dict[str, Any]) -> str:
-    low, high = overall["effective_votes_low"], overall["effective_votes_high"]
-    return "" if low is None else f" ({low:.2f} to {high:.2f})"
+def _interval(overall: dict[str, Any], name: str, digits: int = 2) -> str:
+    low, high = overall[f"{name}_low"], overall[f"{name}_high"]
+    return "" if low is None else f" ({low:.{digits}f} to {high:.{digits}f})"
