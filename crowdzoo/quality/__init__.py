@@ -26,6 +26,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.settled": "Consensus Settlement consensus_of settlement with_settled worth_asking",
         "crowdzoo.quality.notes": "data_notes",
         "crowdzoo.quality.over_time": "drift",
+        "crowdzoo.quality.rates": "Rate rate",
         "crowdzoo.quality.reliability": "judged_by_others",
         "crowdzoo.quality.report": "QualityReport quality_report",
         "crowdzoo.quality.spammers": "spammer_scores",
