@@ -128,7 +128,8 @@ def rate(
             )
     columns = np.nan_to_num(columns - np.nanmean(columns, axis=1, keepdims=True))
     deviations = columns.std(axis=1)
-    features = columns[deviations > 0] / deviations[deviations > 0, None]
+    varied = deviations > 1e-9 * np.abs(numbers).max()
+    features = columns[varied] / deviations[varied, None]
     center, spread = labels.mean(), labels.var()
     shift, rest = 0.0, spread
     if size >= LEAST and len(features):
@@ -172,7 +173,10 @@ def _numbers(
     if annotations.label_kind.has_numbers:
         if passes is not None:
             raise ConfigError(f"{Setting('passes')}: ratings have no classes; leave it out, for their mean.")
-        numbers, ends = labels.astype(np.float64), (float(labels.min(initial=0)), float(labels.max(initial=0)))
+        numbers, ends = (
+            labels.astype(np.float64),
+            (float(labels.min(initial=np.inf)), float(labels.max(initial=-np.inf))),
+        )
     else:
         names = [str(name) for name in np.asarray(annotations.classes).tolist()]
         values = np.asarray(annotations.classes)

@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.kinds.quality_words import camp_warning, opening, replaces, tasks_a_person
+from crowdzoo.quality.rates import LEAST
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
-    from crowdzoo.quality import AlternativeAnnotator, QualityReport
+    from crowdzoo.quality import AlternativeAnnotator, QualityReport, Rate
     from crowdzoo.report.report_page import ReportPage
 
 MOST_CLASSES = 20
@@ -117,6 +118,24 @@ would decide, if the model does as well on more of them; 30 is the least that is
     "too few people": "too few people: no task of the model was labelled by two people, so a person cannot be compared "
     "with it.\n",
 }
+
+
+def print_rate(rate: Rate, of: str) -> None:
+    """Prints a rate.
+
+    Args:
+        rate: result of `crowdzoo.quality.rate`.
+        of: classes that count, or "mean".
+    """
+    rows = [
+        (f"people alone, {rate.num_labelled:,} tasks", str(rate.people)),
+        (f"with {rate.num_judges:,} models, {rate.num_tasks:,} tasks", str(rate)),
+        ("as much as people alone tell with", f"{rate.worth:,.0f} tasks"),
+    ]
+    print_table("mean" if of == "mean" else f"rate of {of}", ("", ""), rows if rate.num_judges else rows[:1])
+    if not rate.num_judges:
+        few = rate.num_labelled < LEAST
+        print(f"Models do not count: they {f'need {LEAST} tasks that people labelled' if few else 'do not help here'}.")
 
 
 def _number(value: float) -> str:
