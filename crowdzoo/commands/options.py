@@ -205,7 +205,7 @@ def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usu
     for name in names:
         value = getattr(arguments, name, None)
         if not (value is None or value is False or value == [] or value == usual):
-            name = {"costs": "cost", "passes": "rate", "settings": "set"}.get(name, name)
+            name = {"costs": "cost", "covariates": "covariate", "passes": "rate", "settings": "set"}.get(name, name)
             raise ConfigError(f"--{name.replace('_', '-')} does not go with {option}: leave one of them out.")
 
 

@@ -16,8 +16,9 @@ from crowdzoo.quality.estimate import Estimate
 from crowdzoo.quality.model_agreement import codes_of
 
 LEAST = 30  # tasks that people labelled, from which judges count
+SEEN = 5  # and of them, those that pass and those that do not
 COVERED = 0.9  # share of the tasks that a judge has to have labelled
-UNTOLD = 4  # of people's labels, about which judges are taken to tell nothing
+UNTOLD = 8  # of people's labels, about which judges are taken to tell nothing
 PENALTIES = 10 ** np.arange(-2, 3.01, 0.5)  # by the number of people's labels
 
 
@@ -32,7 +33,7 @@ class Rate:
         people: the same from people's labels alone, with its interval.
         num_labelled: tasks that people labelled, n.
         num_tasks: tasks that anybody labelled, N.
-        num_judges: judges that count; 0 with fewer than 30 tasks of people, or where judges do not help.
+        num_judges: judges that count; 0 where people's labels are too few, or where judges do not help.
         worth: number of tasks that people alone would have to label for an interval as narrow; n without judges.
     """
 
@@ -68,10 +69,12 @@ def rate(
     agree with people make r smaller than the variance v of y; penalties up to infinity are tried, so that useless
     judges cost nothing.
 
-    The variance is `(1/n - 1/N) (r + (v - r) 4/n) + v/N`: about four labels judges are taken to tell nothing, since r
-    was chosen. The interval is Clopper and Pearson's for as many independent labels as have this variance (Korn and
+    The variance is `(1/n - 1/N) (r + (v - r) 8/n) + v/N`: about eight labels judges are taken to tell nothing, since
+    r was chosen. The interval is Clopper and Pearson's for as many independent labels as have this variance (Korn and
     Graubard), so that it is exact for people's labels alone of two classes. Means stand between the ends of the scale
-    for it: the lowest and the highest class, or rating by anybody. With n below 30 judges do not count.
+    for it: the lowest and the highest class, or rating by anybody. Judges count from n = 30 on, if people let five
+    tasks pass and five not (a mean has to be five labels away from the ends of the scale): a rare class teaches too
+    little about judges.
 
     Args:
         annotations: kind classification or regression. Several labels of a task by people, or by one judge, are
@@ -132,7 +135,8 @@ def rate(
     features = columns[varied] / deviations[varied, None]
     center, spread = labels.mean(), labels.var()
     shift, rest = 0.0, spread
-    if size >= LEAST and len(features):
+    away = min(center - lowest, highest - center) / (highest - lowest) * size  # from the ends of the scale
+    if size >= LEAST and away > SEEN - 1e-9 and len(features):
         shift, rest = _adjusted(labels, features[:, labelled].T)
     rest += (spread - rest) * UNTOLD / max(size, UNTOLD)
     drawn, sampled = 1 / size - 1 / total, 0.0 if these_tasks else spread / total

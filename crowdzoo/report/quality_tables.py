@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.kinds.quality_words import camp_warning, opening, replaces, tasks_a_person
-from crowdzoo.quality.rates import LEAST
+from crowdzoo.quality.rates import LEAST, SEEN
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -134,8 +134,10 @@ def print_rate(rate: Rate, of: str) -> None:
     ]
     print_table("mean" if of == "mean" else f"rate of {of}", ("", ""), rows if rate.num_judges else rows[:1])
     if not rate.num_judges:
-        few = rate.num_labelled < LEAST
-        print(f"Models do not count: they {f'need {LEAST} tasks that people labelled' if few else 'do not help here'}.")
+        print(
+            f"Models do not count: they do not help here, or people labelled too little ({LEAST} tasks are needed, of "
+            f"which {SEEN} pass and {SEEN} do not)."
+        )
 
 
 def _number(value: float) -> str:

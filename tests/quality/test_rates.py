@@ -50,6 +50,16 @@ def test_judges_count_from_thirty_labels_of_people():
     assert found.worth > 30
 
 
+def test_judges_count_where_people_see_five_tasks_that_pass_and_five_that_do_not():
+    tasks = np.arange(200)
+    judges = np.where(tasks % 10 == 0, tasks % 20 == 0, tasks < 40)[:, None]  # wrong about one task in ten
+    for passed, number in ((4, 0), (5, 1), (35, 1), (36, 0)):
+        table = judged(
+            np.arange(40) < passed, judges ^ (tasks[:, None] < 40) ^ (tasks[:, None] < passed), classes=[0, 1]
+        )
+        assert rate(table, [0], passes=[1]).num_judges == number
+
+
 def test_the_estimate_is_that_of_the_ridge_regression_with_the_least_errors_left_out():
     """By scikit-learn, which fits each penalty once for every task that is left out."""
     table, size, total = crowd(40), 40, 400
