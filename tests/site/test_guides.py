@@ -107,6 +107,7 @@ def test_the_code_of_the_page_about_judges_runs(capsys):
     assert shown in text_of("judges.md")
     printed = capsys.readouterr().out
     assert "judge-a True" in printed
+    assert abs(names["effect"] - 0.8) < 1.96 * names["error"]
     votes = quality.effective_votes(names["annotations"])
     assert 1 < votes < 5
     apart = Annotations.from_dense(np.stack([names["said"][name] for name in ("ann", "bob", "cleo")], axis=1))
@@ -252,7 +253,7 @@ def test_the_python_lines_of_quality_run():
     python = [
         block for block in indented(text_of("quality.md")) if "quality." in block and "crowdzoo quality" not in block
     ]
-    assert len(python) == 3
+    assert len(python) == 4
     for block in python:
         exec(block, names)
     assert names["redo"].shape == (30,)
