@@ -1,6 +1,6 @@
 """Rates from few labels of people and many of judges: how often the interval holds the truth, and how wide it is.
 
-    python benchmarks/judge_rates.py --llmbar LLMBar     # half an hour; a checkout of princeton-nlp/LLMBar (MIT)
+    python benchmarks/judge_rates.py --llmbar LLMBar     # an hour; a checkout of princeton-nlp/LLMBar (MIT)
     python benchmarks/judge_rates.py --print             # the tables of the saved results
 
 **What is tested.** `crowdzoo.quality.rate` with all judges, against people's labels alone, against the best single
