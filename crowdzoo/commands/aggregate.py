@@ -100,7 +100,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_options(group(command, "preference"), rankings, action="store_true", default=None)
     covariates = {
         "--covariate NAME,…": "numbers of both sides of a comparison, such as length (columns left_length and "
-        "right_length; beside winner and loser winner_length and loser_length): how far they sway the annotators "
+        "right_length; with winner and loser winner_length and loser_length): how far they sway the annotators "
         "(annotator-bradley-terry)",
     }
     add_options(group(command, "preference"), covariates, dest="covariates")

@@ -98,9 +98,9 @@ def gwet_ac1(annotations: Annotations, *, confidence: float = 0.95) -> Estimate:
     value = (observed[several].mean() - by_chance) / (1 - by_chance)
     # what each task adds, linearised
     chance = ratings.task_sums((1 - shares[ratings.codes]) * weights) / (classes - 1)
-    each = (number / several.sum()) * (observed - by_chance * several) / (1 - by_chance)
-    each = (each - 2 * (1 - value) * (chance - by_chance) / (1 - by_chance))[sizes > 0]
-    error = np.sqrt(((each - value) ** 2).sum() / (number * max(number - 1, 1)))
+    parts = (number / several.sum()) * (observed - by_chance * several) / (1 - by_chance)
+    parts = (parts - 2 * (1 - value) * (chance - by_chance) / (1 - by_chance))[sizes > 0]
+    error = np.sqrt(((parts - value) ** 2).sum() / (number * max(number - 1, 1)))
     half = float(stdtrit(max(number - 1, 1), (1 + confidence) / 2) * error)
     return Estimate(float(value), float(value) - half, min(float(value) + half, 1.0))
 

@@ -71,8 +71,8 @@ def rate(
 
     The variance is `(1/n - 1/N) (r + (v - r) 8/n) + v/N`: about eight labels judges are taken to tell nothing, since
     r was chosen. The interval is Clopper and Pearson's for as many independent labels as have this variance (Korn and
-    Graubard), so that it is exact for people's labels alone of two classes. Means stand between the ends of the scale
-    for it: the lowest and the highest class, or rating by anybody. Judges count from n = 30 on, if people let five
+    Graubard), so that it is exact for people's labels alone of two classes. For a mean the scale has ends: the lowest
+    and the highest class, or rating by anybody. Judges count from n = 30 on, if people let five
     tasks pass and five not (a mean has to be five labels away from the ends of the scale): a rare class teaches too
     little about judges.
 

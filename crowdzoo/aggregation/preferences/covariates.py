@@ -30,8 +30,8 @@ def differences_of(annotations: Annotations, covariates: Mapping[str, ArrayLike]
     assert annotations.right_ids is not None
     tasks = np.stack([annotations.task_ids, annotations.right_ids], axis=1)
     columns = []
-    for name, given in covariates.items():
-        values, where = np.asarray(given, np.float64), f"{Setting('covariates')}: {name!r}"
+    for name, numbers in covariates.items():
+        values, where = np.asarray(numbers, np.float64), f"{Setting('covariates')}: {name!r}"
         if values.shape != tasks.shape or not np.isfinite(values).all():
             raise DataError(
                 f"{where} holds two finite numbers, of the left and of the right side, for each of the {len(tasks):,} "

@@ -35,8 +35,8 @@ def read_covariates(
     Raises:
         DataError: a column is missing, a cell is empty or not a number, or rows of the file are not in the annotations.
     """
-    found = find_columns(str(path), column_names(path, layout), ("left", "right"), layout)[0]
-    sides = ("left", "right") if found else ("winner", "loser")
+    has_sides = bool(find_columns(str(path), column_names(path, layout), ("left", "right"), layout)[0])
+    sides = ("left", "right") if has_sides else ("winner", "loser")
     columns = [f"{side}_{name}" for name in names for side in sides]
     table = read_table(path, columns, partial(check_has, needed=columns), layout, usual=())
     values = {}
@@ -47,10 +47,10 @@ def read_covariates(
     if len(values[columns[0]]) != len(annotations):
         raise DataError(
             f"{path}: has {len(values[columns[0]]):,} rows, of which {len(annotations):,} are annotations. Covariates "
-            "need all of them: take the others out of the file."
+            "need all of them: remove the others from the file."
         )
     both = {name: np.stack([values[f"{side}_{name}"] for side in sides], axis=1) for name in names}
-    if found:
+    if has_sides:
         return both
     swapped = (annotations.labels == RIGHT)[:, None]  # the winner got its side by chance
     return {name: np.where(swapped, numbers[:, ::-1], numbers) for name, numbers in both.items()}
