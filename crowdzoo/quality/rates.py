@@ -114,6 +114,8 @@ def rate(
     """
     require_annotations(annotations, "A rate")
     require_kind(annotations.label_kind, "A rate", CLASSIFICATION, REGRESSION)
+    if not len(annotations):
+        raise DataError("A rate is not defined: there are no annotations.")
     of_people, of_judges = _sides(annotations, people, judges)
     targets, numbers, (lowest, highest) = _numbers(annotations, passes)
     used = annotations.redundancy > 0
@@ -177,10 +179,7 @@ def _numbers(
     if annotations.label_kind.has_numbers:
         if passes is not None:
             raise ConfigError(f"{Setting('passes')}: ratings have no classes; leave it out, for their mean.")
-        numbers, ends = (
-            labels.astype(np.float64),
-            (float(labels.min(initial=np.inf)), float(labels.max(initial=-np.inf))),
-        )
+        numbers, ends = labels.astype(np.float64), (float(labels.min()), float(labels.max()))
     else:
         names = [str(name) for name in np.asarray(annotations.classes).tolist()]
         values = np.asarray(annotations.classes)

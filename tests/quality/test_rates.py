@@ -159,6 +159,7 @@ def test_what_cannot_be_estimated_is_refused():
         ({"people": [0]}, ratings, DataError, "all labels are 1"),
         ({"people": [0], "passes": [1]}, ratings, ConfigError, "leave it out, for their mean"),
         ({"people": [0], "confidence": 1}, table, ConfigError, "confidence"),
+        ({"people": [0]}, table.select_rows(np.zeros(len(table), bool)), DataError, "there are no annotations"),
     ):
         with pytest.raises(error, match=re.escape(reason)):
             rate(annotations, **options)
