@@ -103,13 +103,20 @@ def describe(command: argparse.ArgumentParser) -> None:
         "Method plackett-luce; others compare the pairs of each list",
     }
     add_options(group(command, "preference"), rankings, action="store_true", default=None)
+    covariates = {
+        "--covariate NAME,…": "numbers of both sides of a comparison, such as length (columns left_length and "
+        "right_length; with winner and loser winner_length and loser_length): how far they sway the annotators "
+        "(annotator-bradley-terry)",
+    }
+    add_options(group(command, "preference"), covariates, dest="covariates")
     endings = tuple(f".{ending}" for ending in TABLE_FORMATS)
     outputs = Output("out", "--out", is_result, folder=True, unless=endings), options.REJECTS
     options.add_outputs(command, ("annotations", "gold", "annotator_table", "earlier"), *outputs)
 
 
-# Options that several labels per task do not go with
+# Options that several labels per task, or covariates, do not go with
 NOT_MULTI_LABEL = ("classes", "wide", "accept_error", "ordered", "earlier")
+NOT_COVARIATES = ("platform", "rankings", "only", "exclude", "since", "label_separator", "annotator_separator")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -139,6 +146,12 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.annotator_table is not None or arguments.method == PEOPLE_AND_MODELS:
         _run_people_and_models(arguments, kind, settings)
         return
+    if arguments.covariates is not None:
+        if not kind.labels.has_pairs:
+            raise ConfigError("--covariate is of comparisons: add --kind preference.")
+        options.refuse(arguments, NOT_COVARIATES, "--covariate")
+        if arguments.method not in (None, kind.aggregation.default):
+            raise ConfigError(f"--covariate is for --method {kind.aggregation.default}: leave out --method.")
     if arguments.rankings:
         _run_rankings(arguments, kind, settings)
         return
@@ -150,6 +163,11 @@ def run(arguments: argparse.Namespace) -> None:
         known["prior"] = Aggregation.from_parquet(arguments.earlier)
     crowd, gold = _read(arguments, kind, known.get("prior"))
     known |= kind.aggregation.fit_options(gold, bool(arguments.use_gold), bool(arguments.calibrate))
+    if arguments.covariates is not None:
+        from crowdzoo.reading.instances.covariates import read_covariates
+
+        names = options.names_of(arguments.covariates, "covariate")
+        known["covariates"] = read_covariates(arguments.annotations, names, crowd, Layout.of(vars(arguments)))
     result = fitted(aggregator, crowd, **known)
     _write(arguments, kind, result, crowd, gold)
 

@@ -210,7 +210,8 @@ def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usu
     for name in names:
         value = getattr(arguments, name, None)
         if not (value is None or value is False or value == [] or value == usual):
-            name = {"costs": "cost", "settings": "set", "earlier": "prior"}.get(name, name)
+            own = {"costs": "cost", "covariates": "covariate", "earlier": "prior", "passes": "rate", "settings": "set"}
+            name = own.get(name, name)
             raise ConfigError(f"--{name.replace('_', '-')} does not go with {option}: leave one of them out.")
 
 

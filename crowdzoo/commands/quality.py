@@ -1,6 +1,7 @@
 """`crowdzoo quality`: how far annotators agree."""
 
 import argparse
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS, Kind
 
-OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "worth", "target")  # options
+OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "passes", "worth", "target")  # options
 
 
 def is_quality(folder: Path) -> bool:
@@ -72,6 +73,11 @@ def describe(command: argparse.ArgumentParser) -> None:
         "where they are crowd workers"
     )
     of_classes.add_argument("--epsilon", type=number(0, 1), help=epsilon)
+    rates = {
+        "--rate CLASS,…": "where models are named: the share of tasks to which people would give one of these classes "
+        "(mean: the mean of whole numbers), from a random part that people labelled and the models' labels of all",
+    }
+    add_options(of_classes, rates, dest="passes")
     options.add_worth(command, "to be redone", "")
     options.add_multi_label(command, f"{options.ONE_ANSWER}tables and numbers are those of crowdzoo report")
     outputs = Output("out", "--out", is_quality, folder=True), options.REJECTS
@@ -80,9 +86,9 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Measures, prints lists and writes tables."""
-    from crowdzoo.quality import people_and_models, quality_report
+    from crowdzoo.quality import people_and_models, quality_report, rate
     from crowdzoo.quality.settled import can_be_settled
-    from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
+    from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_rate, print_replacements
     from crowdzoo.report.sheets import print_sheets, with_sheets
 
     kind, aggregator = options.checked_kind(arguments, ("classes", "wide", "sure", *OF_CLASSES)), None
@@ -96,6 +102,8 @@ def run(arguments: argparse.Namespace) -> None:
     named = arguments.models is not None or arguments.annotator_table is not None
     if arguments.epsilon is not None and not named:
         raise ConfigError("--epsilon is what the test of --models compares with: name the models, or leave it out.")
+    if arguments.passes is not None and not named:
+        raise ConfigError("--rate: compares people with models: say with --models or --annotator-table who is a model.")
     if arguments.models is not None and arguments.annotator_table is not None:
         raise ConfigError("--models and --annotator-table both say who is a model; leave one out.")
     if arguments.method == PEOPLE_AND_MODELS and not named:
@@ -114,10 +122,15 @@ def run(arguments: argparse.Namespace) -> None:
         if table.costs is not None:
             options.refuse(arguments, ["pay"], "costs in --annotator-table")
             prices = table.costs
-        if table.sources is not None or arguments.method == PEOPLE_AND_MODELS or arguments.epsilon is not None:
+        needed = arguments.method == PEOPLE_AND_MODELS or arguments.epsilon is not None or arguments.passes is not None
+        if table.sources is not None or needed:
             models = options.models_of(arguments, annotations)
     if arguments.worth is not None and (prices is None or not prices.any()):
         raise ConfigError("--worth: is compared with what answers cost; add --pay, such as --pay 0.04.")
+    estimate = None
+    if arguments.passes is not None:
+        passes = None if arguments.passes == "mean" else options.names_of(arguments.passes, "rate")
+        estimate = rate(annotations, judges=models, passes=passes)
     if models is not None and arguments.method in (None, PEOPLE_AND_MODELS):
         aggregation = people_and_models(annotations, models, seed=arguments.seed).aggregation
     else:
@@ -129,8 +142,13 @@ def run(arguments: argparse.Namespace) -> None:
     if any(each is not None for each in (gold, prices, arguments.target, arguments.out)):
         how = {name: getattr(arguments, name) for name in ("worth", "target", "seed")}
         report = with_sheets(report, annotations, aggregation, gold=gold, prices=prices, **how)
+    if estimate is not None:
+        report = replace(report, overall=report.overall | {"rate": asdict(estimate)})
     print_quality(report, arguments.top, options.source_of(arguments, kind))
     print_sheets(report)
+    if estimate is not None:
+        print()
+        print_rate(estimate, arguments.passes)
     if report.replacements:
         print()
         print_replacements(report.replacements)

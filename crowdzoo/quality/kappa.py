@@ -1,4 +1,4 @@
-"""Raw agreement, Cohen's kappa of two annotators or of all that share tasks, and Fleiss' kappa of the crowd."""
+"""Raw agreement, Fleiss' kappa and Gwet's AC1 of the crowd, and Cohen's kappa of annotators who share tasks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,11 +8,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.checks.constraints import Choice, checked
+from crowdzoo.checks.constraints import Choice, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.columns import defined, name_column
+from crowdzoo.quality.estimate import Estimate
 from crowdzoo.quality.ratings import Ratings, pairable_ratings, ratings_of
 
 MAX_PAIRS = 100_000_000  # pairs of annotations of one task that `cohen_kappas` will visit
@@ -62,6 +63,46 @@ def fleiss_kappa(annotations: Annotations) -> float:
         raise DataError("Fleiss' kappa is not defined: all annotations of tasks with two or more are the same.")
     by_chance = shares @ shares
     return float((observed - by_chance) / (1 - by_chance))
+
+
+@checked(confidence=Number(0, 1, above=True, below=True))
+def gwet_ac1(annotations: Annotations, *, confidence: float = 0.95) -> Estimate:
+    """Gwet's AC1, and its interval: agreement beyond chance that stays high where nearly all labels are of one class.
+
+    (P - P_e) / (1 - P_e), where P is `raw_agreement` and P_e is the sum over classes of s (1 - s) / (K - 1), s being
+    the mean share of the class in the labels of a task. Tasks of one annotation count in P_e only. The interval, cut at
+    1, is Gwet's of tasks that are a random sample, for the annotators at hand; with few tasks it is rough.
+
+    Args:
+        annotations: kind classification, K classes; those that nobody said count, if `classes` named them.
+        confidence: of the interval, between 0 and 1.
+
+    Raises:
+        DataError: AC1 is not defined: no task has two annotations, or there is one class. Or another kind.
+
+    Source:
+        K. L. Gwet: Computing inter-rater reliability and its variance in the presence of high agreement. British
+        Journal of Mathematical and Statistical Psychology 61, 2008.
+    """
+    from scipy.special import stdtrit
+
+    pairable_ratings(annotations, "Gwet's AC1")
+    ratings, classes = ratings_of(annotations, "Gwet's AC1"), annotations.num_classes
+    if classes < 2:
+        raise DataError("Gwet's AC1 is not defined: there is one class. Name all that were offered with classes=[...].")
+    sizes, number = ratings.sizes, int((ratings.sizes > 0).sum())
+    several, weights = sizes > 1, np.repeat(1 / np.maximum(sizes, 1), sizes)
+    shares = np.bincount(ratings.codes, weights, classes) / number
+    by_chance = shares @ (1 - shares) / (classes - 1)
+    observed = ratings.task_sums(ratings.same - 1.0) / np.maximum(sizes * (sizes - 1), 1)
+    value = (observed[several].mean() - by_chance) / (1 - by_chance)
+    # what each task adds, linearised
+    chance = ratings.task_sums((1 - shares[ratings.codes]) * weights) / (classes - 1)
+    parts = (number / several.sum()) * (observed - by_chance * several) / (1 - by_chance)
+    parts = (parts - 2 * (1 - value) * (chance - by_chance) / (1 - by_chance))[sizes > 0]
+    error = np.sqrt(((parts - value) ** 2).sum() / (number * max(number - 1, 1)))
+    half = float(stdtrit(max(number - 1, 1), (1 + confidence) / 2) * error)
+    return Estimate(float(value), float(value) - half, min(float(value) + half, 1.0))
 
 
 @checked(weights=Choice(POWERS))

@@ -29,7 +29,7 @@ from crowdzoo.quality.camps import Camps, camps_of
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.comparable_crowds import expected_accuracy
 from crowdzoo.quality.dependence import effective_votes_interval
-from crowdzoo.quality.kappa import fleiss_kappa, raw_agreement
+from crowdzoo.quality.kappa import fleiss_kappa, gwet_ac1, raw_agreement
 from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorff_alpha
 from crowdzoo.quality.model_agreement import class_agreement
 from crowdzoo.quality.notes import data_notes
@@ -54,10 +54,11 @@ class QualityReport:
     Attributes:
         overall: one value each, None where it is not defined: counts (`annotations`, `rows_left_out` on reading,
             `tasks`, `annotators`, `classes`, `tasks_without_annotations`, `tasks_with_one`, `tasks_tied`), `agreement`
-            (raw, per task), `fleiss_kappa`, `mean_entropy` (nats, over annotated tasks), `effective_votes` (see the
-            function of that name; `effective_votes_low` and `effective_votes_high` are the ends of its 95 % interval),
-            `aggregation` (the method's name, or None), `settled` (mean over annotated tasks) and `expected_accuracy`
-            (see the function of that name); `_low` and `_high` are the ends of the 90 % intervals of these two.
+            (raw, per task), `fleiss_kappa`, `gwet_ac1` (with `_low` and `_high`), `mean_entropy` (nats, over annotated
+            tasks), `effective_votes` (see the function of that name; `effective_votes_low` and `effective_votes_high`
+            are the ends of its 95 % interval), `aggregation` (the method's name, or None), `settled` (mean over
+            annotated tasks) and `expected_accuracy` (see the function of that name); `_low` and `_high` are the ends of
+            the 90 % intervals of these two.
             `tasks_to_ask` and `answers_to_ask`: tasks that are worth further answers (see `worth_asking`), and about
             how many.
             Where there are two camps also `camps_statistic` and `camps_p_value`, see `Camps`.
@@ -222,6 +223,7 @@ def quality_report(
     alpha = None
     if vary:
         alpha = krippendorff_alpha(annotations, metric, bootstrap=bootstrap, seed=seed, on_sample=on_sample)
+    ac1 = gwet_ac1(annotations) if agree and annotations.num_classes > 1 else (None, None, None)
     worths = effective_votes_interval(annotations)
     worth = worths or (None, None, None)
     people = _people(annotations, models)
@@ -237,6 +239,7 @@ def quality_report(
         "tasks_tied": pc.sum(tasks["tied"]).as_py() or 0,
         "agreement": raw_agreement(annotations) if agree else None,
         "fleiss_kappa": fleiss_kappa(annotations) if vary else None,
+        **{f"gwet_ac1{end}": value for end, value in zip(ENDS, ac1, strict=True)},
         "mean_entropy": pc.mean(tasks["entropy"]).as_py(),
         "effective_votes": worth[0],
         "effective_votes_low": worth[1],

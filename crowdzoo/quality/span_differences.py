@@ -1,5 +1,6 @@
 """marked_spans: how the spans that annotators mark differ from each other's, and from the aggregated ones."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -53,6 +54,7 @@ class MarkedSpans:
         same: ordered pairs of an annotator's span and the same one of another annotator, int64 [R].
         compared: spans that these are compared with: the annotator's own, once for each other annotator of the
             sentence, and those of the others, int64 [R]. Agreement is 2 same / compared, the F1 of two annotators.
+        same_positions: as `same`, but of any type: first and last token are the same, int64 [R].
         near: of spans as they were drawn, ordered pairs that match, see `num_matched`, int64 [R]; else 0.
         same_of_tasks: ordered pairs of the same span by two annotators, int64 [N].
         spans_of_tasks: spans of all annotators, int64 [N].
@@ -87,6 +89,7 @@ class MarkedSpans:
     same_of_types: NDArray[np.float64]
     edges_of_types: NDArray[np.float64]
     near: NDArray[np.int64]
+    same_positions: NDArray[np.int64]
 
     def __repr__(self) -> str:
         return f"<MarkedSpans: {len(self.annotators):,} spans of {len(self.types)} types>"
@@ -105,6 +108,11 @@ class MarkedSpans:
     def overall(self) -> float | None:
         """F1 of the spans of two annotators of a sentence; None without spans to compare."""
         return float(2 * self.same.sum() / total) if (total := self.compared.sum()) else None
+
+    @property
+    def position_agreement(self) -> float | None:
+        """F1 of the positions of two annotators' spans, whatever their types; None without spans to compare."""
+        return float(2 * self.same_positions.sum() / total) if (total := self.compared.sum()) else None
 
     @property
     def agreement_of_tasks(self) -> NDArray[np.float64]:
@@ -193,7 +201,10 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
         same_of_types=ratio(sums["same_of_types"], total),
         edges_of_types=ratio(sums["edges_of_types"], total),
         near=np.zeros(number, np.int64),
-        **{name: sums[name] for name in ("right", "wrong_edges", "wrong_type", "same", "same_of_tasks")},
+        **{
+            name: sums[name]
+            for name in ("right", "wrong_edges", "wrong_type", "same", "same_positions", "same_of_tasks")
+        },
     )
     if sequences.drawn is None:
         return marked
@@ -203,17 +214,25 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
 def _with_drawn(marked: MarkedSpans, drawn: dict[int, dict[int, list[DrawnSpan]]]) -> MarkedSpans:
     """The same, where annotators agree on the spans as they were drawn."""
     of_tasks, same_of_tasks = np.zeros((2, len(marked.heads)), np.int64)
-    same, near, compared = np.zeros((3, len(marked.tasks_of)), np.int64)
+    same, near, positions, compared = np.zeros((4, len(marked.tasks_of)), np.int64)
     for task, sets in drawn.items():
         of_tasks[task] = sum(map(len, sets.values()))
         for pair in combinations(sets, 2):
             spans = [sets[annotator] for annotator in pair]
             counts = num_matched(*spans)
+            pieces = [Counter(span.fragments for span in side) for side in spans]
             same_of_tasks[task] += 2 * counts[0]
-            for number, sums in ((counts[0], same), (counts[1], near), (len(spans[0]) + len(spans[1]), compared)):
+            numbers = *counts, (pieces[0] & pieces[1]).total(), len(spans[0]) + len(spans[1])
+            for number, sums in zip(numbers, (same, near, positions, compared), strict=True):
                 sums[list(pair)] += number
     return replace(
-        marked, same=same, near=near, compared=compared, same_of_tasks=same_of_tasks, spans_of_tasks=of_tasks
+        marked,
+        same=same,
+        near=near,
+        same_positions=positions,
+        compared=compared,
+        same_of_tasks=same_of_tasks,
+        spans_of_tasks=of_tasks,
     )
 
 
@@ -234,7 +253,8 @@ def _count(
     left, right = np.concatenate([np.zeros((2, 0), np.int64), *map(np.stack, parts)], axis=1)
     types = spans.types
     alike = types[left] == types[right]
-    same = alike & (spans.starts[left] == spans.starts[right]) & (spans.ends[left] == spans.ends[right])
+    placed = (spans.starts[left] == spans.starts[right]) & (spans.ends[left] == spans.ends[right])
+    same = alike & placed
 
     def by_type(whose: NDArray[np.int64], rows: NDArray[np.bool_]) -> NDArray[np.int64]:
         cells = marker[whose[rows]] * size + types[left[rows]]
@@ -250,7 +270,7 @@ def _count(
         "cells": (marker[right[true]] * size + types[left[true]]) * size + types[right[true]],
     }
     both = ~true & ~mine
-    left, right, alike, same = (column[both] for column in (left, right, alike, same))
+    left, right, alike, same, placed = (column[both] for column in (left, right, alike, same, placed))
     weight, width, edges = 1 / np.maximum(heads[place[left]] - 1, 1), size + 1, alike & ~same
     coincidences = np.bincount(types[left] * width + types[right], weight, width**2)
     return {
@@ -259,6 +279,7 @@ def _count(
         "same_of_types": np.bincount(types[left[same]], weight[same], size),
         "edges_of_types": np.bincount(types[left[edges]], weight[edges], size),
         "same": np.bincount(marker[left[same]], minlength=number),
+        "same_positions": np.bincount(marker[left[placed]], minlength=number),
         "same_of_tasks": np.bincount(place[left[same]], minlength=len(heads)),
     }
 

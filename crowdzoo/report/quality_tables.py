@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.kinds.quality_words import camp_warning, opening, replaces, tasks_a_person
+from crowdzoo.quality.rates import LEAST, SEEN
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
-    from crowdzoo.quality import AlternativeAnnotator, QualityReport
+    from crowdzoo.quality import AlternativeAnnotator, QualityReport, Rate
     from crowdzoo.report.page import ReportPage
 
 MOST_CLASSES = 20
@@ -78,6 +79,10 @@ def print_page(page: ReportPage, report: QualityReport, top: int) -> None:
     )
     for warning in numbers.warnings:
         print(f"note: {warning.about} {warning.finding}: {warning.fix}.")
+    if report.classes.num_columns:
+        table = _sort(report.classes, [("annotations", "descending")], MOST_CLASSES)
+        titles = {column.key: column.title for column in columns["classes"] if column.key in table.column_names}
+        _print_list(f"{titles['class']}s", table.select([*titles]).rename_columns([*titles.values()]))
     for title, first, table in (("annotators", "flag", report.annotators), ("tasks", "redo", report.tasks)):
         keys = (column.key for column in columns[title] if column.key in table.column_names)
         _print_list(title, table.select([*(name for name in keys if name not in ("notes", first)), first])[:top])
@@ -117,6 +122,26 @@ would decide, if the model does as well on more of them; 30 is the least that is
 }
 
 
+def print_rate(rate: Rate, of: str) -> None:
+    """Prints a rate.
+
+    Args:
+        rate: result of `crowdzoo.quality.rate`.
+        of: classes that count, or "mean".
+    """
+    rows = [
+        (f"people alone, {rate.num_labelled:,} tasks", str(rate.people)),
+        (f"with {rate.num_judges:,} models, {rate.num_tasks:,} tasks", str(rate)),
+        ("as much as people alone tell with", f"{rate.worth:,.0f} tasks"),
+    ]
+    print_table("mean" if of == "mean" else f"rate of {of}", ("", ""), rows if rate.num_judges else rows[:1])
+    if not rate.num_judges:
+        print(
+            f"Models do not count: they do not help here, or people labelled too little ({LEAST} tasks are needed, of "
+            f"which {SEEN} pass and {SEEN} do not)."
+        )
+
+
 def _number(value: float) -> str:
     return "-" if value != value else f"{value:.2f}"
 
@@ -154,7 +179,10 @@ def _overall(report: QualityReport) -> list[tuple[str, str]]:
         ("tasks", f"{overall['tasks']:,}"),
         ("annotators", f"{overall['annotators']:,}"),
         ("annotations per task", _figure(spread.tasks.mean, 2)),
-        ("annotations per task, worth independent ones", _figure(overall["effective_votes"], 2) + _interval(overall)),
+        (
+            "annotations per task, worth independent ones",
+            _figure(overall["effective_votes"], 2) + _interval(overall, "effective_votes"),
+        ),
         ("annotations per annotator, median", _figure(median, 0)),
         ("annotations per annotator, Gini", _figure(spread.annotators.gini)),
         ("tasks without annotations", f"{overall['tasks_without_annotations']:,}"),
@@ -163,6 +191,7 @@ def _overall(report: QualityReport) -> list[tuple[str, str]]:
         ("agreement of two annotations", _figure(overall["agreement"])),
         (f"Krippendorff's alpha{metric}", "-" if report.alpha is None else str(report.alpha)),
         ("Fleiss' kappa", _figure(overall["fleiss_kappa"])),
+        ("Gwet's AC1", _figure(overall["gwet_ac1"]) + _interval(overall, "gwet_ac1", 3)),
         ("entropy of a task's votes, nats", _figure(overall["mean_entropy"])),
     ]
 
@@ -191,6 +220,6 @@ def _figure(value: float | None, digits: int = 3) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def _interval(overall: dict[str, Any]) -> str:
-    low, high = overall["effective_votes_low"], overall["effective_votes_high"]
-    return "" if low is None else f" ({low:.2f} to {high:.2f})"
+def _interval(overall: dict[str, Any], name: str, digits: int = 2) -> str:
+    low, high = overall[f"{name}_low"], overall[f"{name}_high"]
+    return "" if low is None else f" ({low:.{digits}f} to {high:.{digits}f})"

@@ -113,6 +113,8 @@ def page_sheets(
 ) -> QualityReport:
     """The tables of a page on labels of any kind, with the columns `flag`, `reason`, `advice`, `due` and `redo`.
 
+    That of classes, or labels, or types is there where the page has one.
+
     Annotators come as `with_sheets` has them, tasks to redo first, in the order of the page.
 
     Args:
@@ -145,7 +147,8 @@ def page_sheets(
     done = pa.table({"task": tasks["task"], "redo": why, **tasks}).take(rows)
     sheet = pa.table(people).take(np.lexsort((np.array(worst), ~flagged)))
     alpha = None if (values := overall.pop("krippendorff_alpha")) is None else Alpha(**values)
-    return QualityReport(overall, alpha, redundancy(table), done, sheet, classes=pa.table({}), coincidences=None)
+    classes = pa.table(numbers.tables["classes"].values if "classes" in numbers.tables else {})
+    return QualityReport(overall, alpha, redundancy(table), done, sheet, classes, coincidences=None)
 
 
 def _people(

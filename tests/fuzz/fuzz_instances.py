@@ -9,7 +9,7 @@ from fuzz_annotations import TEXTS, damaged, encoded, inside, parquet
 from hypothesis import strategies as st
 from target import Target
 
-from crowdzoo import instances
+from crowdzoo import Annotations, instances
 from crowdzoo.errors import CrowdzooError
 from crowdzoo.instances import (
     read_annotator_table,
@@ -22,9 +22,11 @@ from crowdzoo.instances import (
     read_texts,
     recognised,
 )
+from crowdzoo.reading.instances.covariates import read_covariates
 from crowdzoo.reading.instances.table import check_has, read_table
 from crowdzoo.reading.instances.tables import table_columns, typed_columns
 from crowdzoo.reading.tables import csv as csv_files
+from crowdzoo.reading.tables.layout import Layout
 
 COLUMNS = (
     "task",
@@ -57,6 +59,7 @@ def tables(draw):
     names = ["left", "right", "gold", *names] if draw(st.booleans()) else names
     names = ["annotator", "cost", *names] if draw(st.booleans()) else names
     names = ["class", "probability", *names] if draw(st.booleans()) else names
+    names = ["left_f0", "right_f0", *names] if draw(st.booleans()) else names
     cells = dict.fromkeys(("task", "gold", "text", "left", "right", "annotator", "class"), TEXTS)
     cells |= {"split": SPLITS, "source": SOURCES}
     rows = [
@@ -102,6 +105,15 @@ def predictions_of(path):
     return found.labels.tolist(), found.probabilities.tolist(), found.others
 
 
+def covariates_of(path):
+    """Numbers of both sides of two comparisons."""
+    judgments = Annotations.from_arrays(["a", "b"], ["j", "k"], ["left", "right"], right=["b", "c"], kind="preference")
+    sides = read_covariates(path, ["f0"], judgments, Layout.of({}))["f0"]
+    assert sides.shape == (2, 2)
+    assert np.isfinite(sides).all()
+    return sides.tolist()
+
+
 def everything(name, content):
     """What each reader makes of a file: the values, or the message."""
     readers = (
@@ -115,6 +127,7 @@ def everything(name, content):
         lambda path: columns_of(path, typed_columns, {"f0": "number", "text": "text", "f1": "category"}),
         annotator_table,
         rankings_of,
+        covariates_of,
         lambda path: read_gold(path, np.array(["a", "1"], object), np.array(["a", "b"], object)).tolist(),
         predictions_of,
         lambda path: read_gold_ratings(path, np.array(["a", "1"], object)).tolist(),

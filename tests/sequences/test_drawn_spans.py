@@ -218,9 +218,18 @@ def test_on_spans_side_by_side_both_ways_of_counting_agree():
     crowd = generated_ner(num_sentences=60)
     marked = marked_spans(crowd, create("span-majority-vote", kind="sequence").fit(crowd))
     again = _with_drawn(marked, SequenceTable.of(crowd, "").drawn_by_task())
-    for name in ("same", "compared", "same_of_tasks", "spans_of_tasks"):
+    for name in ("same", "same_positions", "compared", "same_of_tasks", "spans_of_tasks"):
         np.testing.assert_array_equal(getattr(again, name), getattr(marked, name), err_msg=name)
     assert (again.near >= again.same).all()
+
+
+def test_positions_of_nested_spans_meet_once_each_whatever_their_labels():
+    """Ann marks the university as ORG and Bonn as LOC; bob the university as LOC twice over, and Bonn as PER."""
+    spans = [("ORG", UNIVERSITY), ("LOC", BONN)], [("LOC", UNIVERSITY), ("ORG", UNIVERSITY), ("PER", BONN)]
+    crowd = read_spans(write(line(spans[0], "ann"), line(spans[1], "bob")))
+    marked = marked_spans(crowd, create("span-majority-vote", kind="sequence").fit(crowd))
+    assert marked.overall == pytest.approx(2 * 1 / 5)
+    assert marked.position_agreement == pytest.approx(2 * 2 / 5)
 
 
 # === Votes ===

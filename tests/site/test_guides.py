@@ -115,6 +115,7 @@ def test_the_code_of_the_page_about_judges_runs(capsys):
     assert shown in text_of("judges.md")
     printed = capsys.readouterr().out
     assert "judge-a True" in printed
+    assert abs(names["effect"] - 0.8) < 1.96 * names["error"]
     votes = quality.effective_votes(names["annotations"])
     assert 1 < votes < 5
     apart = Annotations.from_dense(np.stack([names["said"][name] for name in ("ann", "bob", "cleo")], axis=1))

@@ -3,14 +3,16 @@
 An annotator r who sees task i on the left and j on the right gives an answer y out of left, right and equal:
 
     P_r(y) = share[r] F(y | lead, tie) + (1 - share[r]) G_r(y)
-    lead   = slope[r] (score[i] - score[j]) + bias[r],   tie = ties + tie_bias[r]
+    lead   = slope[r] (score[i] - score[j]) + bias[r] + effects . x,   tie = ties + tie_bias[r]
+
+with x the covariates of the left side less those of the right, if there are any.
 
 F is one of the `FORMS`; G is one of the `ALTERNATIVES`: none (share is one), a guess of the annotator's own whatever
 the tasks, or the answer F reversed.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +38,7 @@ class Pairs:
         annotators: annotator codes, int64 [A].
         answers: 0 left, 1 right, 2 equal, int64 [A].
         weights: how often each counts, [A].
+        differences: of C covariates, left less right, [A, C].
     """
 
     left: NDArray[np.int64]
@@ -43,6 +46,7 @@ class Pairs:
     annotators: NDArray[np.int64]
     answers: NDArray[np.int64]
     weights: Vector
+    differences: Vector = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,7 @@ class PairParams:
         shares: log odds of the probability that the answer follows F, [R].
         guesses: logarithms of the probabilities of the annotator's guesses, up to a constant, [R, K].
         common: bias of all annotators and parameter of ties of all annotators, [2].
+        effects: of the covariates, [C].
     """
 
     scores: Vector
@@ -66,13 +71,23 @@ class PairParams:
     shares: Vector
     guesses: Vector
     common: Vector
+    effects: Vector = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def neutral(cls, num_tasks: int, num_annotators: int, num_answers: int) -> "PairParams":
-        """Equal tasks, annotators without habits, shares of one half."""
+    def neutral(cls, num_tasks: int, num_annotators: int, num_answers: int, num_covariates: int = 0) -> "PairParams":
+        """Equal tasks, annotators without habits, shares of one half, covariates without effect."""
         zeros = np.zeros(num_annotators)
         guesses = np.zeros((num_annotators, num_answers))
-        return cls(np.zeros(num_tasks), np.ones(num_annotators), zeros, zeros, zeros, guesses, np.zeros(2))
+        return cls(
+            np.zeros(num_tasks),
+            np.ones(num_annotators),
+            zeros,
+            zeros,
+            zeros,
+            guesses,
+            np.zeros(2),
+            np.zeros(num_covariates),
+        )
 
 
 def likelihood(pairs: Pairs, params: PairParams, form: str, alternative: str) -> tuple[float, PairParams]:
@@ -84,12 +99,13 @@ def likelihood(pairs: Pairs, params: PairParams, form: str, alternative: str) ->
         form: one of `FORMS`.
         alternative: one of `ALTERNATIVES`.
     """
-    gradient = PairParams(*(np.zeros_like(getattr(params, field.name)) for field in fields(params)))
+    gradient = PairParams(*(np.zeros_like(getattr(params, each.name)) for each in fields(params)))
     total = _add(
-        pairs.left, pairs.right, pairs.annotators, pairs.answers, pairs.weights,
+        pairs.left, pairs.right, pairs.annotators, pairs.answers, pairs.weights, pairs.differences,
         params.scores, params.slopes, params.biases, params.tie_biases, params.shares, params.guesses, params.common,
+        params.effects,
         gradient.scores, gradient.slopes, gradient.biases, gradient.tie_biases, gradient.shares, gradient.guesses,
-        gradient.common, FORMS[form], ALTERNATIVES[alternative],
+        gradient.common, gradient.effects, FORMS[form], ALTERNATIVES[alternative],
     )  # fmt: skip
     if alternative == "guess":  # the kernel adds up who guessed what; the softmax is left
         gradient.guesses[:] -= gradient.guesses.sum(axis=1, keepdims=True) * softmax(params.guesses, axis=1)
@@ -163,9 +179,9 @@ def _fill(lead, tie, form, out):  # type: ignore[no-untyped-def]  # for Numba
 
 @compiled()
 def _add(  # type: ignore[no-untyped-def]  # for Numba
-    left, right, annotators, answers, weights,
-    scores, slopes, biases, tie_biases, shares, guesses, common,
-    to_scores, to_slopes, to_biases, to_tie_biases, to_shares, to_guesses, to_common,
+    left, right, annotators, answers, weights, differences,
+    scores, slopes, biases, tie_biases, shares, guesses, common, effects,
+    to_scores, to_slopes, to_biases, to_tie_biases, to_shares, to_guesses, to_common, to_effects,
     form, alternative,
 ):  # fmt: skip
     """Adds the gradient to the `to_` arrays (guesses: expected counts); returns the log-likelihood."""
@@ -179,6 +195,8 @@ def _add(  # type: ignore[no-untyped-def]  # for Numba
         i, j, who, answer, weight = left[row], right[row], annotators[row], answers[row], weights[row]
         gap = scores[i] - scores[j]
         lead = slopes[who] * gap + biases[who] + common[0]
+        for place in range(len(effects)):
+            lead += effects[place] * differences[row, place]
         tie = common[1] + tie_biases[who]
         value, by_lead, by_tie = _form(form, answer, lead, tie)
         if alternative != 0:
@@ -206,4 +224,6 @@ def _add(  # type: ignore[no-untyped-def]  # for Numba
         to_tie_biases[who] += by_tie
         to_common[0] += by_lead
         to_common[1] += by_tie
+        for place in range(len(effects)):
+            to_effects[place] += differences[row, place] * by_lead
     return total

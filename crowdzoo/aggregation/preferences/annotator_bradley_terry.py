@@ -1,11 +1,20 @@
 """Bradley-Terry with a slope, a position bias and a taste for "equal" of each annotator."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from crowdzoo.aggregation.engine.comparisons import PairParams
 from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod, normal
 from crowdzoo.checks.constraints import Number, setting
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
+    from crowdzoo.data.annotations import Annotations
 
 VARIANCE = Number(1e-9, 1e12)
 
@@ -58,6 +67,32 @@ class AnnotatorBradleyTerry(PreferenceMethod):
     slope_variance: float = setting(0.25, VARIANCE)
     bias_variance: float = setting(0.25, VARIANCE)
     tie_variance: float = setting(1.0, VARIANCE)
+
+    def fit(
+        self,
+        annotations: Annotations,
+        initial: PreferenceAggregation | None = None,
+        covariates: Mapping[str, ArrayLike] | None = None,
+    ) -> PreferenceAggregation:
+        """See `PreferenceMethod.fit`; and measures what sways annotators besides the tasks.
+
+        A covariate with the values x[i] and x[j] of the two sides adds `e (x[i] - x[j])` to the difference, with one
+        effect e for all annotators: how much a longer answer is preferred, or one by the judge's own model.
+
+        Args:
+            annotations: see `PreferenceMethod.fit`.
+            initial: likewise.
+            covariates: name -> numbers of the left and of the right side of each comparison, [A, 2], in the order of
+                the annotations. They have to differ between the comparisons of a task.
+
+        Returns:
+            As `PreferenceMethod.fit`, with `effects`. Scores are those of sides with equal covariates.
+
+        Raises:
+            DataError: as `PreferenceMethod.fit`; or a covariate that does not fit the annotations, or whose effect they
+                cannot tell.
+        """
+        return self._fit(annotations, initial, covariates or {})
 
     def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -48,6 +48,9 @@ class PreferenceAggregation(Result):
         shares: probability that an annotator's answer follows the scores, [R].
         guesses: probabilities of the answers of an annotator who does not follow the scores, [R, K].
         log_likelihood: log probability of the annotations, without priors, nats.
+        effects: of covariates, by name: log odds per unit that the left side has more, and the standard error, from the
+            curvature of the posterior in all parameters. 1.96 of them on either side are an interval of 95 %.
+            Probabilities are those of sides with equal covariates.
         annotations_per_task: comparisons of a task, int64 [N].
         annotations_per_annotator: int64 [R].
         skills: `slopes` or `shares`, whichever the method has, [R].
@@ -83,6 +86,7 @@ class PreferenceAggregation(Result):
     shares: NDArray[np.float64] | None = None
     guesses: NDArray[np.float64] | None = None
     log_likelihood: float = 0.0
+    effects: dict[str, tuple[float, float]] = field(default_factory=dict)
     annotations_per_task: NDArray[np.int64]
     annotations_per_annotator: NDArray[np.int64]
 
@@ -300,12 +304,14 @@ class PreferenceAggregation(Result):
             **{name: stored.optional(annotators, name) for name in _OF_ANNOTATORS},
             "guesses": stored.optional(annotators, "guesses", 2 if ties == "none" else 3),
             "log_likelihood": stored.value("log_likelihood", float),
+            "effects": _stored_effects(stored),
             **stored.names_and_counts(tasks, annotators),
         }
 
     def _more(self) -> dict[str, Any]:
         kept = ("ties", "tie", "bias", "log_likelihood")
-        return {"kind": self.kind, **{name: getattr(self, name) for name in kept}}
+        effects = {"covariates": [*self.effects], "effects": [[*pair] for pair in self.effects.values()]}
+        return {"kind": self.kind, **{name: getattr(self, name) for name in kept}, **(effects if self.effects else {})}
 
     def _summary(self) -> dict[str, Any]:
         return {**super()._summary(), "num_annotations": int(self.annotations_per_pair.sum())}
@@ -325,6 +331,15 @@ def _notes(groups: NDArray[np.int64], comparisons: NDArray[np.int64]) -> tuple[s
         f"No comparison links the {number:,} groups of tasks (column 'group'): scores and ranks compare within a group "
         "only.",
     )
+
+
+def _stored_effects(stored: ReadResult) -> dict[str, tuple[float, float]]:
+    """Effects of covariates out of a summary; there may be none."""
+    if "covariates" not in stored.summary:
+        return {}
+    names = [str(name) for name in stored.list_of_names("covariates")]
+    pairs = stored.list_of_numbers("effects", len(names), 2).tolist()
+    return {name: (effect, error) for name, (effect, error) in zip(names, pairs, strict=True)}
 
 
 def _errors(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.checks import check_annotations
 from crowdzoo.aggregation.engine.comparisons import EQUAL, PairParams, Pairs, likelihood
 from crowdzoo.aggregation.engine.lbfgs import maximize
+from crowdzoo.aggregation.preferences.covariates import differences_of, standard_errors
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.checks.constraints import MAX_ITER, PRIOR, TOL, Choice, setting
 from crowdzoo.data.label_kinds import PREFERENCE
@@ -73,16 +74,30 @@ class PreferenceMethod(Aggregator):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
+        return self._fit(annotations, initial, {})
+
+    def _fit(
+        self, annotations: Annotations, initial: PreferenceAggregation | None, covariates: Mapping[str, ArrayLike]
+    ) -> PreferenceAggregation:
+        """See `fit`; `covariates` have the values of both sides, [A, 2], by name."""
         check_annotations(annotations, self.title, PREFERENCE, "comparison")
         if initial is not None and not isinstance(initial, PreferenceAggregation):
             raise DataError(f"{self.title}: the earlier result is a {type(initial).__name__}, not one of preferences.")
         pairs, form = self._pairs(annotations)
         num_answers = 2 if form == "none" else 3
-        start = self._start(PairParams.neutral(annotations.num_tasks, annotations.num_annotators, num_answers), pairs)
+        differences = differences_of(annotations, covariates)
+        units = np.sqrt((differences**2).mean(axis=0))
+        if covariates:
+            rows = np.arange(len(differences))
+            if len(pairs.left) > len(rows):  # "equal" is half a win for each
+                rows = np.append(rows, np.flatnonzero(annotations.labels == EQUAL))
+            pairs = replace(pairs, differences=(differences / units)[rows])
+        sizes = annotations.num_tasks, annotations.num_annotators, num_answers, len(units)
+        start = self._start(PairParams.neutral(*sizes), pairs)
         shared = np.array([self._has_bias, form != "none"], float)
         if initial is not None:
             start = _continued(start, initial, annotations, self.fitted, shared)
-        free = ("scores", *self.fitted, "common")
+        free = ("scores", *self.fitted, "common", "effects")
 
         def unpacked(point: NDArray[np.float64]) -> PairParams:
             sizes = [getattr(start, name).size for name in free]
@@ -102,13 +117,14 @@ class PreferenceMethod(Aggregator):
             gradient.common[:] *= shared
             return value, packed(gradient)
 
-        optimum = maximize(
-            objective, packed(start), packed(self._scale(start, pairs)), max_iter=self.max_iter, tol=self.tol
-        )
+        scale = packed(self._scale(start, pairs))
+        optimum = maximize(objective, packed(start), scale, max_iter=self.max_iter, tol=self.tol)
         if not optimum.converged:
             warn_not_converged(self.title, self.max_iter, self.tol, optimum.slope, "nats per unit of a parameter")
         params = unpacked(optimum.point)
         log_likelihood, _ = likelihood(pairs, params, form, self.alternative)
+        errors = standard_errors(lambda point: objective(point)[1], optimum.point, scale, len(units))
+        ends = zip(covariates, params.effects / units, errors / units, strict=True)
         return PreferenceAggregation.of(
             self.name,
             annotations,
@@ -116,6 +132,7 @@ class PreferenceMethod(Aggregator):
             form,
             (*self.fitted, *(["common"] if self._has_bias else [])),
             log_likelihood=log_likelihood,
+            effects={name: (float(effect), float(error)) for name, effect, error in ends},
             **optimum.facts,
         )
 
@@ -178,12 +195,14 @@ class PreferenceMethod(Aggregator):
             *(annotators,) * 4,
             np.repeat(annotators[:, None], params.guesses.shape[1], axis=1),
             np.full(2, 1 / (1 + len(pairs.left) / 4)),
+            np.full(len(params.effects), 1 / (1 + len(pairs.left) / 4)),
         )
 
     def _prior(self, params: PairParams, gradient: PairParams) -> float:
         """Log density of the priors, up to a constant; its slopes are added to the gradient."""
         value = virtual_task(params.scores, gradient.scores, self.prior)
         value += normal(params.common, gradient.common, 0.0, VAGUE)
+        value += normal(params.effects, gradient.effects, 0.0, VAGUE)
         return value + self._annotator_prior(params, gradient)
 
     def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:

@@ -36,8 +36,8 @@ class ClassPage(KindPage):
     own_columns = read_columns(__package__)
     metrics = ("nominal", "ordinal", "interval", "ratio")
     own_values = (
-        "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "settled", "settled_low", "settled_high",
-        "expected_accuracy", "expected_accuracy_low", "expected_accuracy_high", "model_agreement",
+        "agreement", "fleiss_kappa", "gwet_ac1", "effective_votes", "tasks_tied_share", "settled", "settled_low",
+        "settled_high", "expected_accuracy", "expected_accuracy_low", "expected_accuracy_high", "model_agreement",
         "aggregate_accuracy", "aggregate_ece", "model_accuracy", "model_ece",
     )  # fmt: skip
     calm = "No annotator has to be checked, and no pair of classes stands out."

@@ -17,6 +17,7 @@ from crowdzoo.kinds.preferences.scoring import ORDER_SCORING, SCORING
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Floats, Rows
 from crowdzoo.kinds.training import Encoder, Training, TrainingSet, encode
+from crowdzoo.quality.wilson import NORMAL_975
 from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
 
@@ -63,6 +64,9 @@ class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Fl
         if (biases := result.position_biases()) is not None:
             span = f"{biases.min():+.3g} to {biases.max():+.3g}, mean {biases.mean():+.3g}"
             rows.append(("position biases", f"{span} (above 0: left)"))
+        for name, (effect, error) in result.effects.items():
+            ends = (f"{effect + NORMAL_975 * error * side:+.3g}" for side in (-1, 1))
+            rows.append((f"effect of {name}", f"{effect:+.3g} ({' to '.join(ends)}) log odds per unit"))
         if gold is None:
             return rows
         return rows + ORDER_SCORING.rows_of_known(gold, np.stack([result.scores, result.groups], axis=1))

@@ -11,12 +11,14 @@ from crowdzoo.kinds.page_parts import DIGITS, Details, as_lists, read_columns, r
 from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copy_families, family_names
+from crowdzoo.quality.intraclass import intraclass_correlations
 from crowdzoo.quality.wilson import NORMAL_975
 
 MOST_FAR = 10  # of an annotator
 LARGE_BIAS = 0.75  # of the median error without bias, from which a bias is noted
 NOISY = 2.0  # times the median error, from which an annotator is noted
 SURELY = 3.3  # and how many of its own standard errors: one of a thousand has it by chance
+ICC = {f"icc_{form}{end}": f"ICC({form},{end or 1})" for form in (1, 2, 3) for end in ("", "k")}  # key -> name
 
 
 class RatingPage(KindPage):
@@ -25,6 +27,7 @@ class RatingPage(KindPage):
     kind, labels, subject = "regression", REGRESSION, "ratings"
     own_columns = read_columns(__package__)
     metrics = ("interval", "nominal", "ordinal", "ratio")
+    own_values = tuple(ICC)
     task_column, annotator_column = "estimate", "correlation"
 
     def measure(self) -> None:
@@ -35,6 +38,7 @@ class RatingPage(KindPage):
         self.alpha = self.alpha_of(table)
         lowest, highest = (float(ratings.min()), float(ratings.max())) if len(ratings) else (None, None)
         self.count(sizes, lowest=lowest, highest=highest)
+        self.measure_intraclass()
         self.measure_annotators()
         mean = np.bincount(tasks, ratings, len(sizes)) / np.maximum(sizes, 1)
         spread = np.sqrt(np.bincount(tasks, (ratings - mean[tasks]) ** 2, len(sizes)) / np.maximum(sizes - 1, 1))
@@ -48,6 +52,22 @@ class RatingPage(KindPage):
         )
         self.rows = self.largest("spread")
         self.overrides = {"bias": {"scale": scale_of(self.annotators, "bias")}}
+
+    def measure_intraclass(self) -> None:
+        """Sets the intraclass correlations, and what they were computed from."""
+        sizes = self.table.redundancy
+        several, whole = sizes[sizes > 1], int((sizes == self.table.num_annotators).sum())
+        defined = len(several) > 1 and len(np.unique(self.table.labels[(sizes > 1)[self.table.task_ids]])) > 1
+        correlations = intraclass_correlations(self.table) if defined else {}
+        unbalanced = ", unbalanced" if len({*several.tolist()}) > 1 else ""
+        for key, name in ICC.items():
+            value = correlations.get(name)
+            self.overall[key] = None if value is None else value.value
+            if value is not None:
+                of = f"{len(several):,} tasks{unbalanced}" if "_1" in key else f"{whole:,} tasks that all rated"
+                self.remarks[key] = f"{value.low:.3f} to {value.high:.3f}, of {of}"
+            elif correlations:
+                self.remarks[key] = "needs two tasks that all annotators rated" if whole < 2 else "not defined"
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators."""

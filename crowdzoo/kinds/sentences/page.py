@@ -40,7 +40,7 @@ class SpanPage(KindPage):
     kind, labels, subject = "sequence", SEQUENCE, "sentences"
     own_columns = parts.read_columns(__package__)
     not_metric = "tags of sentences are equal or not; leave it out, or give nominal."
-    own_values = ("spans", "span_agreement", "sure_share")
+    own_values = ("spans", "span_agreement", "position_agreement", "sure_share")
     task_column = "spans"
     calm = "No annotator has to be checked, and no type stands out."
 
@@ -73,6 +73,7 @@ class SpanPage(KindPage):
             aggregated_spans=len(marked.aggregated.types),
             tags_mended=crowd.num_mended,
             span_agreement=marked.overall,
+            position_agreement=marked.position_agreement,
             other_edges=float(np.average(edges[known], weights=weights[known])) if known.any() else None,
             sure_share=sum(sure) / len(sure) if sure else None,
             aggregation=result.method,
