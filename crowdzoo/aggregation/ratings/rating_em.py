@@ -143,9 +143,13 @@ class RatingEM(Aggregator):
                 than a quarter of the ratings' standard deviation; or, without `low` and `high`, estimates lie beyond
                 the ratings, which are a few whole numbers. `notes` says so.
         """
-        self.check(annotations)
+        check_ratings(annotations, "Rating EM", self.low, self.high)
+        with np.errstate(over="ignore"):  # said below
+            spread = annotations.labels.std()
+        if not np.isfinite(spread):
+            raise DataError("Rating EM takes ratings below 1e150 in size: the variance of these is not finite.")
         if np.ptp(annotations.labels) == 0:
-            return self.unanimous(annotations)
+            return self._unanimous(annotations)
         origin, block = block_of_ratings(annotations)
         rows = np.zeros((annotations.num_annotators, 3))
         add_ratings(block, rows)
@@ -156,60 +160,11 @@ class RatingEM(Aggregator):
             rows, common = np.zeros_like(rows), np.zeros(COMMON)
             truth, variance = add_expected(block, run.params, rows, common)
             run = iterated(run, rows, common, self)
-        return self.result(annotations, origin, run, truth, variance)
-
-    def partial_fit(self, annotations: Annotations, earlier: RatingAggregation | None = None) -> RatingAggregation:
-        """Fits all ratings, old and new, beginning with the biases and precisions of an earlier result.
-
-        At convergence the result is that of `fit` to all ratings, if both reach the same maximum. An aggregator keeps
-        nothing between calls, unlike an estimator of scikit-learn: the state is `earlier`.
-
-        Args:
-            annotations: all ratings so far; tasks and annotators may be others than those of `earlier`.
-            earlier: result of this or another method for ratings; None, for the first time: `fit`.
-
-        Returns:
-            As `fit`.
-
-        Raises:
-            ConfigError, DataError: as `fit`.
-        """
-        return self.fit(annotations, initial=earlier)
-
-    def check(self, annotations: Annotations) -> None:
-        """Refuses what cannot be fitted.
-
-        Raises:
-            ConfigError, DataError: see `fit`.
-        """
-        check_ratings(annotations, "Rating EM", self.low, self.high)
-        with np.errstate(over="ignore"):  # said below
-            spread = annotations.labels.std()
-        if not np.isfinite(spread):
-            raise DataError("Rating EM takes ratings below 1e150 in size: the variance of these is not finite.")
-
-    def result(
-        self,
-        annotations: Annotations,
-        origin: float,
-        run: Run[RatingBeliefs],
-        truth: NDArray[np.float64],
-        variance: NDArray[np.float64],
-    ) -> RatingAggregation:
-        """What `fit` gives, once the EM has ended.
-
-        Args:
-            annotations: ratings of N tasks by R annotators.
-            origin: what was taken from the ratings before.
-            run: the EM.
-            truth: the tasks' truths as they were last looked for, in units of the ratings' deviation, [N].
-            variance: their variances, [N].
-        """
         beliefs, history = run.params.annotators, run.history
         crowd, number = run.params.crowd, beliefs.number
         change = np.inf if len(history) < 2 else (history[-1] - history[-2]) / len(annotations)
         if not run.converged and self.max_iter > 1:
-            warn_not_converged("Rating EM", self.max_iter, self.tol, change, "nats per annotation", 4)
+            warn_not_converged("Rating EM", self.max_iter, self.tol, change, "nats per annotation", 2)
         above = self._biases(beliefs)
         of_all, of_following = (
             float(above @ weights / weights.sum()) for weights in (number, beliefs.follows * number)
@@ -239,7 +194,25 @@ class RatingEM(Aggregator):
             notes=notes,
         )
 
-    def unanimous(self, annotations: Annotations) -> RatingAggregation:
+    def partial_fit(self, annotations: Annotations, earlier: RatingAggregation | None = None) -> RatingAggregation:
+        """Fits all ratings, old and new, beginning with the biases and precisions of an earlier result.
+
+        At convergence the result is that of `fit` to all ratings, if both reach the same maximum. An aggregator keeps
+        nothing between calls, unlike an estimator of scikit-learn: the state is `earlier`.
+
+        Args:
+            annotations: all ratings so far; tasks and annotators may be others than those of `earlier`.
+            earlier: result of this or another method for ratings; None, for the first time: `fit`.
+
+        Returns:
+            As `fit`.
+
+        Raises:
+            ConfigError, DataError: as `fit`.
+        """
+        return self.fit(annotations, initial=earlier)
+
+    def _unanimous(self, annotations: Annotations) -> RatingAggregation:
         """All ratings are equal: there is nothing to find, and no unit to find it in."""
         annotators = annotations.num_annotators
         return RatingAggregation(

@@ -47,8 +47,6 @@ class RatingAnnotators(NamedTuple):
         precision: mean of the precision.
         bias: mean of the bias.
         error: sum of rating - mean - truth.
-        last_weight: `follows * precision` when truths were last looked for.
-        last_bias: `bias` then.
     """
 
     number: Array
@@ -57,8 +55,6 @@ class RatingAnnotators(NamedTuple):
     precision: Array
     bias: Array
     error: Array
-    last_weight: Array
-    last_bias: Array
 
     @property
     def weight(self) -> Array:
@@ -77,8 +73,6 @@ class RatingCrowd(NamedTuple):
         bias_precision: omega.
         shape: alpha.
         rate: beta.
-        last_mean: `mean` when truths were last looked for.
-        last_truth_precision: `truth_precision` then.
     """
 
     centre: float
@@ -88,8 +82,6 @@ class RatingCrowd(NamedTuple):
     bias_precision: float = 10.0
     shape: float = 2.0
     rate: float = 1.0
-    last_mean: float = 0.0
-    last_truth_precision: float = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,26 +103,12 @@ def add_ratings(block: Block, rows: Array) -> None:
 
 def add_expected(block: Block, beliefs: RatingBeliefs, rows: Array, common: Array) -> tuple[Array, Array]:
     """Truths of a block's tasks and their variances, [T] each; adds what follows from them to rows and `common`."""
-    crowd = beliefs.crowd
-    return _expected(block, beliefs.annotators.weight, beliefs.annotators.bias, crowd, rows, common)
-
-
-def truths(block: Block, beliefs: RatingBeliefs) -> tuple[Array, Array]:
-    """The truths of a block's tasks and their variances as they were last looked for, [T] each."""
     annotators, crowd = beliefs.annotators, beliefs.crowd
-    last = crowd._replace(mean=crowd.last_mean, truth_precision=crowd.last_truth_precision)
-    nobody = np.zeros((len(annotators.number), 3)), np.zeros(COMMON)
-    return _expected(block, annotators.last_weight, annotators.last_bias, last, *nobody)
-
-
-def _expected(
-    block: Block, weights: Array, biases: Array, crowd: RatingCrowd, rows: Array, common: Array
-) -> tuple[Array, Array]:
-    block.check_annotators(len(weights))
+    block.check_annotators(len(rows))
     truth, variance = np.empty(len(block.tasks)), np.empty(len(block.tasks))
     columns = block.starts, block.annotator_ids, block.labels
     facts = crowd.centre, crowd.unit, crowd.mean, crowd.truth_precision
-    _expect(*columns, weights, biases, *facts, truth, variance, rows, common)
+    _expect(*columns, annotators.weight, annotators.bias, *facts, truth, variance, rows, common)
     return truth, variance
 
 
@@ -195,8 +173,7 @@ def started(rows: Array, settings: RatingEM) -> RatingBeliefs:
     precision = np.full(len(rows), 2.0)
     sums = (rows[:, 1] - number * centre) / unit, (rows[:, 2] - 2 * centre * rows[:, 1] + number * centre**2) / unit**2
     unrelated = _unrelated(number, *sums) if mixed else np.zeros(len(rows))
-    weight = follows * precision
-    annotators = RatingAnnotators(number, unrelated, follows, precision, bias, error, weight, bias)
+    annotators = RatingAnnotators(number, unrelated, follows, precision, bias, error)
     return RatingBeliefs(annotators, RatingCrowd(centre, unit, shape=shape, rate=shape / 2.0))
 
 
@@ -263,8 +240,6 @@ def _updated(beliefs: RatingBeliefs, rows: Array, common: Array, settings: Ratin
     new = crowd._replace(
         mean=mean,
         truth_precision=float(np.clip(rated / (truth_squares + variances), *PRECISIONS)),
-        last_mean=crowd.mean,
-        last_truth_precision=crowd.truth_precision,
     )
     shares = follows * rating
     if settings.bias:
@@ -284,7 +259,7 @@ def _updated(beliefs: RatingBeliefs, rows: Array, common: Array, settings: Ratin
     bound = float(each[rating].sum()) - (scaled - log_variances) / 2
 
     error = errors + number * (old.bias - (mean - crowd.mean))
-    annotators = RatingAnnotators(number, old.unrelated, follows, precision, bias, error, old.weight, old.bias)
+    annotators = RatingAnnotators(number, old.unrelated, follows, precision, bias, error)
     return RatingBeliefs(annotators, new), bound
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.classes.iterative import Iterative
+from crowdzoo.aggregation.engine.class_frequencies import shares_of
 from crowdzoo.aggregation.engine.run import Run, advance
-from crowdzoo.aggregation.sentences.chain_model import ChainBeliefs, ChainLogs, ChainModel
-from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
+from crowdzoo.aggregation.sentences.chain_model import ChainModel
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Number, setting
@@ -49,24 +50,6 @@ class ChainMethod(Iterative):
         """
         raise NotImplementedError
 
-    def begin(self, sequences: CrowdSequences | Annotations) -> tuple[SequenceTable, ChainModel, SentenceBlock]:
-        """The data as a table, the model, and all sentences as one block.
-
-        Raises:
-            DataError: annotations are not of kind sequence, or do not cover whole sentences.
-        """
-        table = SequenceTable.of(sequences, self.title, self.scheme)
-        words, number = np.full(table.num_tokens, -1), 0
-        if self.words > 0 and table.words is not None:
-            # words of labelled sentences; any other tells nothing
-            lengths, labelled = np.diff(table.starts), np.zeros(len(table.starts) - 1, bool)
-            labelled[table.annotations.task_ids] = True
-            known = np.unique(table.words[np.repeat(labelled, lengths)])
-            number, place = len(known), np.full(table.num_words, -1)
-            place[known] = np.arange(number)
-            words = place[table.words]
-        return table, ChainModel(self, table.tag_set, number), SentenceBlock.of(table, words)
-
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
         """Finds tags, annotators and transitions together.
 
@@ -90,60 +73,19 @@ class ChainMethod(Iterative):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        table, model, block = self.begin(sequences)
-        first = model.zero(table.annotations.num_annotators)
-        model.add_votes(block, first)
-        run = Run(model.believed(first))
-        votes = run.params.votes
-        constant = model.votes_constant(votes)
+        table = SequenceTable.of(sequences, self.title, self.scheme)
+        model = ChainModel(self, table)
+        run = Run(model.sums)
         while not run.done:
-            sums = run.params.sums
-            says, divergence = model.expected_says(sums.says, votes, constant)
-            chain, words, rest = model.expected_rest(sums)
-            logs = ChainLogs(says, chain, words)
-            paths = model.paths(block, logs)
-
-            def updated() -> ChainBeliefs:
-                sums = model.zero(len(votes))
-                model.add(block, paths, sums)  # noqa: B023  called before the next round
-                return ChainBeliefs(sums, votes)
-
-            bound = paths.log_normaliser - divergence - rest
-            run = advance(run, bound, 0.0, len(block), self.max_iter, self.tol, updated)
-        posteriors, labels = model.answers(block, logs)
-        likelihood = model.paths(block, model.means(run.params)[3]).log_normaliser
-        return self.result(table, model, run, posteriors, labels, likelihood)
-
-    def result(
-        self,
-        table: SequenceTable,
-        model: ChainModel,
-        run: Run[ChainBeliefs],
-        posteriors: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        log_likelihood: float,
-    ) -> SequenceAggregation:
-        """What `fit` gives, once the run has ended.
-
-        Args:
-            table: T tokens, K classes.
-            model: of them.
-            run: the run.
-            posteriors: under the last beliefs, [T, K].
-            labels: the most probable path of each sentence under them, int64 [T].
-            log_likelihood: of annotations and words under the posterior means, nats.
-
-        Warns:
-            ConvergenceWarning: `max_iter` was not enough.
-        """
-        self.warn_unless_converged(run, len(table.labels), stacklevel=4)
-        first, after, confusions, _ = model.means(run.params)
-        labelled = np.zeros(len(table.starts) - 1, bool)
-        labelled[table.annotations.task_ids] = True
-        inside = posteriors[np.repeat(labelled, np.diff(table.starts))].sum(axis=0)
+            logs, divergence = model.expected(run.params)
+            paths = model.paths(logs)
+            bound, update = paths.log_normaliser - divergence, partial(model.counted, paths)
+            run = advance(run, bound, 0.0, len(table.labels), self.max_iter, self.tol, update)
+        self.warn_unless_converged(run, len(table.labels))
+        posteriors, labels = model.answers(logs)
+        first, after, confusions, log_means = model.means(run.params)
+        inside = posteriors[model.chosen].sum(axis=0)
         inside[table.tag_set.outside] = 0.0
-        total = inside.sum()
-        weights = inside / total if total > 0 else np.full(len(inside), 1 / len(inside))
         return SequenceAggregation.of(
             self.name,
             table,
@@ -152,6 +94,6 @@ class ChainMethod(Iterative):
             confusions=confusions,
             transitions=after,
             first=first,
-            skills=np.einsum("rkk,k->r", confusions, weights),
-            **run.facts | {"log_likelihood": log_likelihood},
+            skills=np.einsum("rkk,k->r", confusions, shares_of(inside)),
+            **run.facts | {"log_likelihood": model.paths(log_means).log_normaliser},
         )

@@ -13,11 +13,8 @@ from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells
 from crowdzoo.aggregation.engine.run import Run
-from crowdzoo.aggregation.ratings import rating_steps
-from crowdzoo.aggregation.sentences import chain_model
-from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 from crowdzoo.large.forms.base import BlockPosteriors, Tally
-from crowdzoo.large.forms.ratings_and_sentences import RatingSums
+from crowdzoo.large.forms.forms import RatingSums
 
 # Whoever needs `decode` and `encode` on Beam imports them from here, so that its kinds of values are known
 __all__ = ["Starts", "ValueCoder", "decode", "encode"]
@@ -36,11 +33,18 @@ class Starts:
 
 
 DATACLASSES: tuple[type, ...] = (
-    *(Run, Tally, BlockPosteriors, Starts, SentenceBlock, Counts, Params, Answers, Cells, Agreement),
-    *(RatingSums, rating_steps.RatingBeliefs, chain_model.ChainBeliefs, chain_model.ChainSums),
+    Run,
+    Tally,
+    BlockPosteriors,
+    Starts,
+    Counts,
+    Params,
+    Answers,
+    Cells,
+    Agreement,
+    RatingSums,
 )
 KINDS.update({kind: tuple(field.name for field in fields(kind)) for kind in DATACLASSES})
-KINDS.update({kind: kind._fields for kind in (rating_steps.RatingAnnotators, rating_steps.RatingCrowd)})
 
 
 class ValueCoder(coders.Coder):

@@ -38,16 +38,14 @@ class BlockPosteriors:
     """What was found for a block's tasks, or for all tasks.
 
     Attributes:
-        tasks: task codes, int64 [T]; of sentences tokens, counted through all of them.
+        tasks: task codes, int64 [T].
         posteriors: class probabilities, [T, K]; of ratings two numbers a task, see the form.
         labels: class codes, int64 [T]; of ratings zeros.
-        log_likelihood: of the block's annotations, where the method asks for it at the end (BSC-seq), nats.
     """
 
     tasks: NDArray[np.int64]
     posteriors: Array
     labels: NDArray[np.int64]
-    log_likelihood: float = 0.0
 
 
 @dataclass(eq=False)

@@ -1,8 +1,9 @@
-"""The methods for classes on blocks that lie somewhere else, on Beam."""
+"""The methods that run on blocks that lie somewhere else, on Beam."""
 
 # ruff: noqa: D102  (`Form` describes them)
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.classes import dawid_skene, majority_vote, one_coin, robust
 from crowdzoo.aggregation.engine.agreement import Agreement
+from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.right_wrong import Answers, answers_of, given_answers, posteriors_of
 from crowdzoo.aggregation.engine.run import Run
+from crowdzoo.aggregation.ratings.plain_ratings import SUMS, add_answers
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.large.forms.base import BlockPosteriors, Form, Tally
 
@@ -95,3 +98,32 @@ class RobustForm(Form):
 
     def result(self, data: Any, run: Run[Any], found: BlockPosteriors) -> Aggregation:
         return self.aggregator.result(data, found.posteriors, run.params[1])
+
+
+@dataclass(frozen=True, eq=False)
+class RatingSums(Additive):
+    """Sums over ratings: of each annotator, [R, 2], and of all tasks."""
+
+    rows: Array
+    common: Array
+
+
+class RatingForm(Form):
+    """The mean and the median: sums, and no iteration. `posteriors` are estimates and their errors, [T, 2]."""
+
+    num_columns = 2
+
+    def zero(self) -> Tally:
+        return Tally(RatingSums(np.zeros((self.num_annotators, 2)), np.zeros(SUMS)))
+
+    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> None:
+        add_answers(block, self.aggregator.answers(block)[0], total.counts.rows, total.counts.common)
+
+    def start(self, total: Tally) -> Any:
+        return total.counts
+
+    def posteriors(self, block: Any, prepared: Any) -> Array:
+        return np.stack(self.aggregator.answers(block), axis=1)
+
+    def labels(self, posteriors: Array, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.zeros(len(tasks), np.int64)
