@@ -126,7 +126,7 @@ def _wins(
         people: their annotations.
         labels: a model's labels, class codes [N], -1 where it has none.
     """
-    counts = weighted_votes(people, np.ones(len(people)))
+    counts = weighted_votes(people)
     compared = (people.redundancy[people.task_ids] > 1) & (labels[people.task_ids] >= 0)
     task, label = people.task_ids[compared], people.labels[compared]
     model = counts[task, labels[task]] - (labels[task] == label)  # without the person who is left out

@@ -107,7 +107,7 @@ def _pairs_of_people(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Of each task: pairs of people, agreement beyond chance of all of them, and what their skills let expect, [N]."""
     number, size = people.num_tasks, people.num_classes
-    votes = weighted_votes(people, np.ones(len(people)))
+    votes = weighted_votes(people)
     pairs = votes.sum(axis=1) * (votes.sum(axis=1) - 1) / 2
     same = (votes * (votes - 1)).sum(axis=1) / 2
     mine = skill[people.annotator_ids]
@@ -152,7 +152,7 @@ class _Moments:
         squares = np.bincount(people.task_ids, mine**2, people.num_tasks)
         beyond = weighted_votes(people, mine) - np.bincount(people.task_ids, mine, people.num_tasks)[:, None] / size
         beyond /= np.maximum(squares, TINY)[:, None]
-        votes = weighted_votes(machines, np.ones(len(machines)))
+        votes = weighted_votes(machines)
         pairs = votes * (votes - 1) / 2
         codes = np.unique(machines.annotator_ids)
         place = np.full(people.num_tasks, -1)

@@ -1,6 +1,5 @@
 """people_and_models: labels from a few people and many models, where the people decide what a model's word is worth."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from crowdzoo.aggregation import Aggregation, OneCoinDawidSkene, VotesWarning
+from crowdzoo.aggregation.against_votes import ignored
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
@@ -148,8 +148,7 @@ def people_and_models(
     best = int(np.argmax(fits))
     posteriors = softmax(np.log(prior) + logs_of_people + shares[best][:, None] * logs_of_models, axis=-1)
     confusions = np.where(is_model[:, None, None], matrices, coin.confusions)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VotesWarning)  # models may outnumber people, and are meant to be outvoted
+    with ignored(VotesWarning):  # models may outnumber people, and are meant to be outvoted
         aggregation = Aggregation.of(
             "people-and-models",
             annotations,

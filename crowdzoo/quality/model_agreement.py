@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.columns import name_column
@@ -37,8 +38,7 @@ def class_agreement(annotations: Annotations, models: Sequence[object]) -> pa.Ta
     chosen = codes_of(annotations, models)
     size, tasks = annotations.num_classes, annotations.task_ids
     by_person = ~np.isin(annotations.annotator_ids, chosen)
-    cells = tasks[by_person] * size + annotations.labels[by_person]
-    votes = np.bincount(cells, minlength=annotations.num_tasks * size).reshape(-1, size)  # of people
+    votes = weighted_votes(annotations, by_person.astype(np.float64))  # of people
     peers = votes.sum(axis=1, keepdims=True) - 1
     people = _share((votes * (votes - 1)).sum(axis=0), (votes * np.maximum(peers, 0)).sum(axis=0))
     columns: dict[str, list[Any]] = {name: [] for name in ("by_people", "by_model", "found", "confirmed")}

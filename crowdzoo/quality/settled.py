@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, rel_entr
 
 from crowdzoo.aggregation import Robust, VotesWarning
+from crowdzoo.aggregation.against_votes import ignored
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import Block, checked_gold, whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
@@ -220,8 +220,7 @@ def settlement(annotations: Annotations, result: Aggregation, gold: ArrayLike | 
 
 
 def _robust(annotations: Annotations, gold: ArrayLike | None) -> Aggregation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VotesWarning)
+    with ignored(VotesWarning):
         return Robust().fit(annotations, gold)
 
 
