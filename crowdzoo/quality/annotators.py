@@ -13,10 +13,10 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.camps import Camps
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.copies import copy_families, family_names
-from crowdzoo.quality.judging import judging_matrices
 from crowdzoo.quality.over_time import drift, worse_periods
 from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.reliability import MOST_CELLS, judged_answers, judged_by_others
+from crowdzoo.quality.settled import judging_matrices
 from crowdzoo.quality.spammers import spammer_scores
 from crowdzoo.quality.tasks import check_same, entropies
 from crowdzoo.quality.wilson import NORMAL_975, wilson

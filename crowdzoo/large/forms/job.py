@@ -13,9 +13,13 @@ from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
 from crowdzoo.aggregation.engine.run import Run
-from crowdzoo.aggregation.ratings.plain_ratings import PlainRatings, block_of_ratings, result_of_answers
-from crowdzoo.aggregation.ratings.rating_mean import RatingMean
-from crowdzoo.aggregation.ratings.rating_median import RatingMedian
+from crowdzoo.aggregation.ratings.plain_ratings import (
+    PlainRatings,
+    RatingMean,
+    RatingMedian,
+    block_of_ratings,
+    result_of_answers,
+)
 from crowdzoo.errors import ConfigError
 from crowdzoo.large.forms.base import Begin, BlockPosteriors, Form
 from crowdzoo.large.forms.forms import DawidSkeneForm, MajorityVoteForm, OneCoinForm, RatingForm, RobustForm
