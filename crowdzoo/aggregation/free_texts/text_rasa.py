@@ -1,7 +1,5 @@
 """RASA: the text nearest to a mean of the texts' vectors in which annotators have weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
