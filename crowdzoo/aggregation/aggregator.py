@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -104,15 +105,9 @@ class Aggregator(Checked):
             return Annotations.from_frame(frame, kind=self.kind)
         except (ConfigError, DataError) as error:
             kind = "" if label_kind(self.kind).one_class else f", kind={self.kind!r}"
-            more = type(error)(
-                f"{error}\nOptions of reading go to from_frame: "
-                f"fit(Annotations.from_frame(frame{kind}, on_duplicate='first', columns={{...}})).",
-                setting=error.setting,
-                value=error.value,
-                fix=error.fix,
-            )
-            if isinstance(error, DataError) and isinstance(more, DataError):
-                more.rows, more.total = error.rows, error.total
+            advice = f"fit(Annotations.from_frame(frame{kind}, on_duplicate='first', columns={{...}}))."
+            more = copy.copy(error)
+            more.args = (f"{error}\nOptions of reading go to from_frame: {advice}",)
             raise more from error
 
 
@@ -151,7 +146,8 @@ class ConvergenceWarning(UserWarning):
     """An algorithm stopped before its objective stood still.
 
     Example:
-        >>> import warnings
+        >>> import copy
+    import warnings
         >>> from crowdzoo.aggregation import ConvergenceWarning
         >>> warnings.simplefilter("error", ConvergenceWarning)  # raise it as an error
         >>> warnings.simplefilter("default", ConvergenceWarning)  # print it, as Python does without these lines

@@ -118,13 +118,11 @@ class MultiLabel(Checked):
                 f"{str(annotations.tasks[task])!r} {self.none!r}, which stands for no label, and a label as well. "
                 "Remove one of them."
             )
+        names = annotations.tasks, annotations.annotators, np.array(["no", "yes"], object)
         return {
-            named[label]: Annotations(
-                "classification", answers // number, answers % number, chosen[:, label], annotations.tasks,
-                annotations.annotators, np.array(["no", "yes"], object),
-            )
+            named[label]: Annotations("classification", answers // number, answers % number, chosen[:, label], *names)
             for label in np.flatnonzero(is_label)
-        }  # fmt: skip
+        }
 
     def fit(
         self, annotations: Annotations, gold: Mapping[Any, ArrayLike] | None = None, calibrated: bool = False

@@ -28,14 +28,8 @@ VAGUE = 0.1  # spammer score below which labels say little about the class
 MOST_LIKELY = 0.5  # share from which an answer is the usual one
 LEAST_SEEN = 5.0  # tasks of a class, by the others
 LEAST_PER_CLASS = 10  # annotations of an annotator from which the score counts
-BY_OTHERS = (
-    "exchange",
-    "against",
-    "random",
-    "far",
-    "vague",
-    "copy",
-)  # notes that may only say that camps contradict each other
+# notes that may only say that camps contradict each other
+BY_OTHERS = ("exchange", "against", "random", "far", "vague", "copy")
 
 
 def annotator_table(

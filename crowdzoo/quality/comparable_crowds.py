@@ -1,20 +1,14 @@
 """expected_accuracy: the share of correct labels in real crowds that look similar, where there is no gold."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logit
 
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, VotesWarning
 from crowdzoo.aggregation.against_votes import ignored
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.quality.wilson import NORMAL_95
-
-if TYPE_CHECKING:
-    from crowdzoo.data.annotations import Annotations
 
 # See `expected_accuracy`; `python benchmarks/expected_accuracy.py --fit` fits them
 SHIFT = (-1.309, 1.504, -0.174)

@@ -1,10 +1,7 @@
 """settlement, consensus_of: would labels stay the same if many more annotators of the crowd answered?"""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,14 +15,12 @@ from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.copies import copy_families
 from crowdzoo.quality.counted_once import counted_once
 from crowdzoo.quality.wilson import NORMAL_95
-
-if TYPE_CHECKING:
-    from crowdzoo.aggregation.result import Aggregation
-    from crowdzoo.data.annotations import Annotations
 
 Array = NDArray[np.float64]
 
