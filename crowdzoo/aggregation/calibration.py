@@ -38,10 +38,7 @@ LEAST_WEIGHT = 1e-3  # of a model that is averaged
 LEAST_PROBABILITY = 1e-4  # of a class: methods that assume independence give 1e-300
 PSEUDO_VOTES = 0.5  # for each class, in the shares whose logarithms are taken
 # Slopes of robust, hierarchical-dawid-skene and votes on real crowds: `benchmarks/gold.py --fit`
-PRIOR = (
-    (0.6685, 0.0967, 0.2244),
-    ((0.7413, -0.0771, -0.8025), (-0.0771, 0.0257, 0.0405), (-0.8025, 0.0405, 1.848)),
-)
+PRIOR = ((0.6685, 0.0967, 0.2244), ((0.7413, -0.0771, -0.8025), (-0.0771, 0.0257, 0.0405), (-0.8025, 0.0405, 1.848)))
 STRICT, NEAR = 0.05, 0.1  # standard deviations of slopes that should be 0, and of one that should be 1
 OWN = (0.75, 0.5)  # mean and standard deviation of the slope of the method at hand where it alone counts
 INTERCEPTS = (0.2, 0.8)  # standard deviations of the classes' intercepts

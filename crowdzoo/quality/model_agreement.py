@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crowdzoo.aggregation.engine.agreement import sum_rows
 from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
@@ -45,7 +46,7 @@ def class_agreement(annotations: Annotations, models: Sequence[object]) -> pa.Ta
     for code in chosen:
         rows = annotations.annotator_ids == code
         labels = annotations.labels[rows]
-        pairs = np.stack([np.bincount(labels, column, size) for column in votes[tasks[rows]].T])  # [person, model]
+        pairs = sum_rows(votes[tasks[rows]], labels, size).T  # [person, model]
         same = pairs.diagonal()
         by_people, by_model = pairs.sum(axis=1), pairs.sum(axis=0)
         columns["by_people"] += by_people.astype(np.int64).tolist()

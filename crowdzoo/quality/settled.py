@@ -10,6 +10,7 @@ from scipy.special import expit, logit, rel_entr
 from crowdzoo.aggregation import Robust, VotesWarning
 from crowdzoo.aggregation.against_votes import ignored
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.engine.agreement import sum_rows
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold, whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.counts import Counts
@@ -320,8 +321,8 @@ def _counts(block: Block, seen: Array, num_annotators: int) -> Array:
     """How often each annotator is expected to see a class and say another, [R, K, K]."""
     number = seen.shape[1]
     cells = block.annotator_ids.astype(np.int64) * number + block.labels
-    counts = np.stack([np.bincount(cells, seen[:, k], num_annotators * number) for k in range(number)], axis=1)
-    return np.asarray(counts.reshape(num_annotators, number, number).transpose(0, 2, 1), np.float64)
+    counts = sum_rows(seen, cells, num_annotators * number)
+    return counts.reshape(num_annotators, number, number).transpose(0, 2, 1)
 
 
 def _expected(counts: Array) -> Array:

@@ -44,7 +44,7 @@ class Agreement(Additive):
         _add(*block.columns[:3], np.zeros(self.said.shape[1]), self.said, self.agree, self.agreed, self.sizes)
 
 
-def total(x: Array, ids: NDArray[Any], number: int) -> Array:
+def sum_rows(x: Array, ids: NDArray[Any], number: int) -> Array:
     """Sums of the rows of `x`, [U] or [U, C], that have the same id, [number] or [number, C]."""
     sums = np.zeros((number, *x.shape[1:]))
     width = math.prod(x.shape[1:])

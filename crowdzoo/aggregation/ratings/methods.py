@@ -3,8 +3,4 @@
 from crowdzoo.aggregation.ratings.plain_ratings import RatingMean, RatingMedian
 from crowdzoo.aggregation.ratings.rating_em import RatingEM
 
-RATING_METHODS: dict[str, type] = {
-    "mean": RatingMean,
-    "median": RatingMedian,
-    "rating-em": RatingEM,
-}
+RATING_METHODS: dict[str, type] = {"mean": RatingMean, "median": RatingMedian, "rating-em": RatingEM}

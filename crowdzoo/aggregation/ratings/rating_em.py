@@ -253,10 +253,7 @@ def _continued(beliefs: RatingBeliefs, earlier: RatingAggregation, annotations: 
 
 
 def _notes(
-    annotations: Annotations,
-    estimates: NDArray[np.float64],
-    number: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    annotations: Annotations, estimates: NDArray[np.float64], number: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> tuple[str, ...]:
     """A sentence if the estimates follow an annotator whose ratings hardly vary: the likelihood has a peak there.
 

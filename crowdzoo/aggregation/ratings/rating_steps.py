@@ -237,10 +237,7 @@ def _updated(beliefs: RatingBeliefs, rows: Array, common: Array, settings: Ratin
     weights, rating = follows * precision, number > 0
     mean = float(weights @ (errors + number * (old.bias - bias + crowd.mean)) / (weights @ number))
     truth_squares, variances, log_variances, rated = common.tolist()
-    new = crowd._replace(
-        mean=mean,
-        truth_precision=float(np.clip(rated / (truth_squares + variances), *PRECISIONS)),
-    )
+    new = crowd._replace(mean=mean, truth_precision=float(np.clip(rated / (truth_squares + variances), *PRECISIONS)))
     shares = follows * rating
     if settings.bias:
         spread = np.average(np.square(bias) + bias_variance, weights=shares)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from crowdzoo.aggregation.engine.agreement import total
+from crowdzoo.aggregation.engine.agreement import sum_rows
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
 from crowdzoo.aggregation.engine.markov_chain import ChainCounts, LogChain, forward_backward, viterbi
 
@@ -106,10 +106,10 @@ class ChainModel:
         """What the paths of the labelled sentences add up to."""
         posteriors = np.zeros((self.table.num_tokens, self.shape[-1]))
         posteriors[self.chosen] = paths.posteriors
-        says = total(posteriors[self.table.tokens], self.cells, int(np.prod(self.shape[:3]))).reshape(self.shape)
+        says = sum_rows(posteriors[self.table.tokens], self.cells, int(np.prod(self.shape[:3]))).reshape(self.shape)
         words = np.zeros((0, self.shape[-1]))
         if self.num_words:
-            words = total(paths.posteriors, self.words[self.chosen], self.num_words)
+            words = sum_rows(paths.posteriors, self.words[self.chosen], self.num_words)
         return ChainSums(says, paths.first, paths.after, words)
 
     # === From counts to beliefs ===
@@ -176,7 +176,7 @@ class ChainModel:
     def _emissions(self, logs: ChainLogs) -> Array:
         """Log weight of each class at each token by what was said and by its word, [T, K]."""
         said = logs.says.reshape(-1, self.shape[-1])[self.cells]
-        weights = total(said, self.table.tokens, self.table.num_tokens)
+        weights = sum_rows(said, self.table.tokens, self.table.num_tokens)
         if self.num_words:
             weights += np.where(self.words[:, None] >= 0, logs.words[self.words], 0.0)
         return weights
