@@ -25,8 +25,7 @@ from crowdzoo.aggregation import (
 )
 from crowdzoo.aggregation.engine.run import Run, best_of
 from crowdzoo.datasets import generated_ner
-from crowdzoo.large.forms.base import BlockPosteriors
-from crowdzoo.large.forms.job import form_of, job_of
+from crowdzoo.large.forms import BlockPosteriors, form_of, job_of
 from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")

@@ -21,8 +21,7 @@ from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.coding import KINDS, decode, encode
 from crowdzoo.aggregation.engine.right_wrong import Answers
 from crowdzoo.large.beam.coding import Starts, ValueCoder
-from crowdzoo.large.forms.base import BlockPosteriors, Tally
-from crowdzoo.large.forms.forms import RatingSums
+from crowdzoo.large.forms import BlockPosteriors, RatingSums, Tally
 
 RNG = np.random.default_rng(5)
 

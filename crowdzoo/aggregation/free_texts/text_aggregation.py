@@ -115,7 +115,7 @@ class TextAggregation(Result):
         }
 
     def _answer_columns(self) -> Columns:
-        columns = {"task": self.tasks, "text": self.texts, "confidence": self.confidence}
+        columns: Columns = {"task": self.tasks, "text": self.texts, "confidence": self.confidence}
         return columns | {"annotations": self.annotations_per_task, "effective_votes": self.effective_votes}
 
     def _of_annotators(self) -> Columns:

@@ -13,8 +13,7 @@ from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells
 from crowdzoo.aggregation.engine.run import Run
-from crowdzoo.large.forms.base import BlockPosteriors, Tally
-from crowdzoo.large.forms.forms import RatingSums
+from crowdzoo.large.forms import BlockPosteriors, RatingSums, Tally
 
 # Whoever needs `decode` and `encode` on Beam imports them from here, so that its kinds of values are known
 __all__ = ["Starts", "ValueCoder", "decode", "encode"]

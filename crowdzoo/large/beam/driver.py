@@ -30,8 +30,7 @@ from crowdzoo.errors import ConfigError, CrowdzooError
 from crowdzoo.large.beam.coding import Starts, encode
 from crowdzoo.large.beam.files import Folder, read_value, write_value
 from crowdzoo.large.beam.steps import Answer, step
-from crowdzoo.large.forms.base import BlockPosteriors, Form
-from crowdzoo.large.forms.job import form_of, job_of
+from crowdzoo.large.forms import BlockPosteriors, Form, form_of, job_of
 
 _log = logging.getLogger(__name__)
 

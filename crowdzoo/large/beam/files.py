@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.coding import decode_in_place
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.large.beam.coding import Starts, decode, encode
-from crowdzoo.large.forms.base import BlockPosteriors
+from crowdzoo.large.forms import BlockPosteriors
 
 MIME = "application/octet-stream"
 STARTS = "checkpoint-", "block-", "posteriors-"
