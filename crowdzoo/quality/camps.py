@@ -13,7 +13,7 @@ from scipy.stats.contingency import crosstab
 
 from crowdzoo.aggregation import OneCoinDawidSkene
 from crowdzoo.aggregation.against_votes import ignored
-from crowdzoo.aggregation.engine.connected import linked_groups
+from crowdzoo.aggregation.engine.clusters import linked_groups
 from crowdzoo.checks.constraints import SEED, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
