@@ -2,7 +2,7 @@ r"""The same aggregation on Apache Beam and on the local engine: do they agree, 
 
     python benchmarks/beam.py                                  # in memory, 1e7 annotations; results/beam.json
     python benchmarks/beam.py --annotations 1e5 --no-save      # smaller
-    python benchmarks/beam.py --method rating-em bsc-seq       # ratings, and sentences
+    python benchmarks/beam.py --method mean median             # ratings
 
 On another runner every argument that is not known here goes to Beam, and the folder must be one that workers see:
 
@@ -35,7 +35,6 @@ from stack import stack
 import crowdzoo.large.beam as on_beam
 from crowdzoo import Annotations
 from crowdzoo.aggregation import create
-from crowdzoo.data.tags import TagSet, allowed_tags
 
 RESULTS = Path(__file__).parent / "results" / "beam.json"
 MOST = 1e-6  # that posteriors may differ by
@@ -44,13 +43,9 @@ MOST = 1e-6  # that posteriors may differ by
 # Name of a run -> kind of labels, name of the method
 METHODS = {
     **{name: ("classification", name) for name in ("majority-vote", "dawid-skene", "one-coin", "robust")},
-    **{name: ("regression", name) for name in ("mean", "median", "rating-em")},
-    **{name: ("sequence", name) for name in ("bsc-seq", "hmm-crowd")},
-    "token-votes": ("sequence", "majority-vote"),
+    **{name: ("regression", name) for name in ("mean", "median")},
 }
-ONE_PASS = ("majority-vote", "mean", "median", "token-votes")
-TYPES = 4  # of spans, so nine tags
-HALF = 5  # tokens: a sentence has two halves, and no span goes over the middle
+ONE_PASS = ("majority-vote", "mean", "median")
 
 
 def table(annotations: int, classes: int, annotators: int, kind: str = "classification") -> Annotations:
@@ -62,9 +57,7 @@ def table(annotations: int, classes: int, annotators: int, kind: str = "classifi
         annotators: how many.
         kind: of the labels.
     """
-    if kind == "regression":
-        return ratings(annotations, annotators)
-    return sentences(annotations, annotators) if kind == "sequence" else votes(annotations, classes, annotators)
+    return ratings(annotations, annotators) if kind == "regression" else votes(annotations, classes, annotators)
 
 
 def ratings(annotations: int, annotators: int) -> Annotations:
@@ -76,35 +69,6 @@ def ratings(annotations: int, annotators: int) -> Annotations:
     ratings = truth[tasks] + bias[who] + rng.normal(size=len(tasks)) * rng.uniform(0.2, 2, annotators)[who]
     tasks_of, annotators_of = np.arange(len(truth)), np.arange(annotators)
     return Annotations("regression", tasks, who, ratings, tasks_of, annotators_of, None, repeats=True)
-
-
-def sentences(annotations: int, annotators: int) -> Annotations:
-    """Sentences of ten tokens, five annotators each, who take each half from the truth or say anything."""
-    rng = np.random.default_rng(0)
-    tag_set = TagSet(allowed_tags([f"T{number}" for number in range(TYPES)]))
-    begins = np.array(tag_set.codes([f"B-T{number}" for number in range(TYPES)]))
-    inside = np.array(tag_set.codes([f"I-T{number}" for number in range(TYPES)]))
-    halves = np.full((64, HALF), tag_set.outside)  # to draw from: a span of two tokens, or nothing
-    for half in halves[16:]:
-        type_, place = rng.integers(TYPES), rng.integers(HALF - 1)
-        half[place : place + 2] = begins[type_], inside[type_]
-    number = max(annotations // (2 * HALF * REDUNDANCY), 1)
-    truth = rng.integers(len(halves), size=(number, 1, 2))
-    first = rng.integers(annotators, size=(number, 1))
-    who = (first + np.arange(REDUNDANCY)) % annotators  # five different ones
-    right = rng.random((number, REDUNDANCY, 2)) < rng.uniform(0.5, 0.95, annotators)[who][..., None]
-    codes = np.where(right, truth, rng.integers(len(halves), size=right.shape))
-    shape = (number, REDUNDANCY, 2 * HALF)
-    return Annotations(
-        "sequence",
-        np.broadcast_to(np.arange(number)[:, None, None], shape).ravel(),
-        np.broadcast_to(who[..., None], shape).ravel(),
-        halves[codes].ravel(),
-        np.arange(number),
-        np.arange(annotators),
-        np.array(tag_set.classes, object),
-        positions=np.broadcast_to(np.arange(2 * HALF), shape).ravel(),
-    )
 
 
 def votes(annotations: int, classes: int, annotators: int) -> Annotations:

@@ -80,7 +80,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         logging.info("%s does not run on Beam; it is fitted in this process.", options["method"])
 
     def fit(crowd: Annotations | CrowdSequences) -> Result:
-        if not on_beam or fits_one_block(crowd, beam_pipeline):
+        if not on_beam or not isinstance(crowd, Annotations) or fits_one_block(crowd, beam_pipeline):
             return result_of(method, crowd)
         # EM is a pipeline every few iterations: all with the options of the one that TFX gave
         folder, flags = os.path.join(report.uri, ".work"), beam_pipeline.options

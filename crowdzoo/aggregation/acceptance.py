@@ -16,6 +16,7 @@ from crowdzoo.aggregation.calibration import LEAST_GOLD
 from crowdzoo.aggregation.calibration import _check as check_fitted_without
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import checked_gold
+from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.errors import DataError
 
@@ -107,9 +108,7 @@ def accept(
 
 def _sureness(aggregation: Aggregation, annotations: Annotations) -> NDArray[np.float64]:
     """Probability of each label plus its lead in the votes, [N]."""
-    rows, labels, shape = np.arange(annotations.num_tasks), aggregation.labels, aggregation.posteriors.shape
-    cells = annotations.task_ids * shape[1] + annotations.labels
-    votes = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+    rows, labels, votes = np.arange(annotations.num_tasks), aggregation.labels, weighted_votes(annotations)
     own = votes[rows, labels]
     votes[rows, labels] = 0
     lead = (own - votes.max(axis=1)) / np.maximum(annotations.redundancy, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +29,15 @@ class VotesWarning(UserWarning):
         >>> from crowdzoo.aggregation import VotesWarning
         >>> warnings.simplefilter("ignore", VotesWarning)  # once you have read the result's `notes`
     """
+
+
+@contextmanager
+def ignored(*categories: type[Warning]) -> Iterator[None]:
+    """Leaves out warnings of some categories, as of a fit that is only a step to a result with notes of its own."""
+    with warnings.catch_warnings():
+        for category in categories:
+            warnings.simplefilter("ignore", category)
+        yield
 
 
 def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> tuple[str, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from crowdzoo.checks.constraints import Checked
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.errors import BadRow, ConfigError, DataError, Setting
+from crowdzoo.errors import ConfigError, DataError, Setting
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
@@ -57,10 +58,9 @@ class Aggregator(Checked):
         """
         result = self.fit(self._annotations(data), **known)
         index, column, name = result.answered
-        if _is_polars(data):
+        if is_polars(data):
             return result.to_polars().select([*index, column]).rename({column: name}).sort(index)
-        answers = result.to_frame().set_index(index)[column].rename(name).sort_index()
-        return answers.rename_axis(None) if label_kind(self.kind).has_pairs else answers
+        return result.to_frame().set_index(index)[column].rename(name).sort_index()
 
     def fit_predict_proba(self, data: Any, **known: Any) -> Any:
         """Class probabilities, as crowd-kit's aggregators for classes give them.
@@ -80,7 +80,7 @@ class Aggregator(Checked):
         if not label_kind(self.kind).one_class:
             raise DataError(f"{type(self).__name__} gives no class probabilities a task; use fit_predict, or fit.")
         result = self.fit(self._annotations(data), **known)
-        if _is_polars(data):
+        if is_polars(data):
             import polars
 
             class_columns = zip(result.classes, result.posteriors.T, strict=True)
@@ -100,51 +100,22 @@ class Aggregator(Checked):
         if isinstance(data, Annotations):
             return data
         try:
-            frame = _with_sides(data) if label_kind(self.kind).has_pairs else data
-            return Annotations.from_frame(frame, kind=self.kind)
+            return Annotations.from_frame(self._readable(data), kind=self.kind)
         except (ConfigError, DataError) as error:
             kind = "" if label_kind(self.kind).one_class else f", kind={self.kind!r}"
-            more = type(error)(
-                f"{error}\nOptions of reading go to from_frame: "
-                f"fit(Annotations.from_frame(frame{kind}, on_duplicate='first', columns={{...}})).",
-                setting=error.setting,
-                value=error.value,
-                fix=error.fix,
-            )
-            if isinstance(error, DataError) and isinstance(more, DataError):
-                more.rows, more.total = error.rows, error.total
+            advice = f"fit(Annotations.from_frame(frame{kind}, on_duplicate='first', columns={{...}}))."
+            more = copy.copy(error)
+            more.args = (f"{error}\nOptions of reading go to from_frame: {advice}",)
             raise more from error
 
+    def _readable(self, frame: Any) -> Any:
+        """A frame as `from_frame` takes it."""
+        return frame
 
-def _is_polars(data: Any) -> bool:
+
+def is_polars(data: Any) -> bool:
+    """Whether it is a frame of polars, which is not imported for that."""
     return type(data).__module__.partition(".")[0] == "polars"
-
-
-def _with_sides(data: Any) -> Any:
-    """Preferences that name the better task, as crowd-kit has them, with "left" and "right" as labels."""
-    if not {"left", "right", "label"} <= {
-        *map(str, getattr(data, "columns", ()))
-    }:  # else `from_frame` takes or refuses it
-        return data
-    left, right, label = (list(data[name]) for name in ("left", "right", "label"))
-    if {*label} <= {"left", "right", "equal"}:
-        return data
-    sides = {True: "left", False: "right"}
-    bad = [
-        BadRow(
-            "frame",
-            row,
-            "label",
-            answer,
-            f"is neither the task on the left, {left_task!r}, nor on the right, {right_task!r}.",
-        )
-        for row, (left_task, right_task, answer) in enumerate(zip(left, right, label, strict=True))
-        if answer not in (left_task, right_task)
-    ]
-    if bad:
-        raise DataError(f"frame: {len(bad):,} bad row{'s' * (len(bad) > 1)}.", bad)
-    named = [sides[answer == left_task] for left_task, answer in zip(left, label, strict=True)]
-    return {**{str(name): list(data[name]) for name in data.columns}, "label": named}
 
 
 class ConvergenceWarning(UserWarning):

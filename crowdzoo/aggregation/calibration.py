@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
@@ -12,13 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
+from scipy.sparse import csr_array
 from scipy.special import softmax
 
-from crowdzoo.aggregation.against_votes import VotesWarning
+from crowdzoo.aggregation.against_votes import VotesWarning, ignored
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
 from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import checked_gold
+from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.aggregation.engine.kernel_logistic import KernelLogistic, kernel_logistic
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import TINY
@@ -37,10 +38,7 @@ LEAST_WEIGHT = 1e-3  # of a model that is averaged
 LEAST_PROBABILITY = 1e-4  # of a class: methods that assume independence give 1e-300
 PSEUDO_VOTES = 0.5  # for each class, in the shares whose logarithms are taken
 # Slopes of robust, hierarchical-dawid-skene and votes on real crowds: `benchmarks/gold.py --fit`
-PRIOR = (
-    (0.6685, 0.0967, 0.2244),
-    ((0.7413, -0.0771, -0.8025), (-0.0771, 0.0257, 0.0405), (-0.8025, 0.0405, 1.848)),
-)
+PRIOR = ((0.6685, 0.0967, 0.2244), ((0.7413, -0.0771, -0.8025), (-0.0771, 0.0257, 0.0405), (-0.8025, 0.0405, 1.848)))
 STRICT, NEAR = 0.05, 0.1  # standard deviations of slopes that should be 0, and of one that should be 1
 OWN = (0.75, 0.5)  # mean and standard deviation of the slope of the method at hand where it alone counts
 INTERCEPTS = (0.2, 0.8)  # standard deviations of the classes' intercepts
@@ -48,7 +46,6 @@ SHARES = (1.0, 3.0)  # standard deviations of the weights of vote shares, and of
 SINGLE = (0.0, 0.5, 1.0)
 USUAL, INDEPENDENT, AT_HAND, RICH = 0.45, 0.15, 0.3, 0.3  # what sorts of models weigh before there is gold
 DRAWS = 50  # of weights of the gold tasks
-COLUMNS = 4096  # of the table of gold tasks by annotators' labels, which is made in parts
 LEVEL = 0.95
 
 
@@ -58,12 +55,12 @@ class _Features(NamedTuple):
     Attributes:
         offsets: centred logarithms of the probabilities by M methods, [N, K, M].
         shares: vote shares less equal ones, [N, K].
-        scale: 1 / sqrt(number of annotations), [N]; 0 where there are none.
+        single: who said what: 1 / sqrt(number of annotations) at `annotator * K + label`, a sparse array [N, R K].
     """
 
     offsets: NDArray[np.float64]
     shares: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    single: csr_array
 
 
 class _Prior(NamedTuple):
@@ -169,19 +166,12 @@ def _candidates(aggregation: Aggregation, annotations: Annotations, seed: int) -
     posteriors = {"robust": aggregation.posteriors, "hierarchical-dawid-skene": aggregation.posteriors}
     for name, method in (("robust", Robust(seed=seed)), ("hierarchical-dawid-skene", HierarchicalDawidSkene())):
         if aggregation.method != name:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", VotesWarning)
+            with ignored(VotesWarning):
                 posteriors[name] = method.fit(annotations).posteriors
-    votes = _votes(annotations) + PSEUDO_VOTES
+    votes = weighted_votes(annotations) + PSEUDO_VOTES
     posteriors["majority-vote"] = votes / votes.sum(axis=1, keepdims=True)
     posteriors.setdefault(aggregation.method, aggregation.posteriors)
     return posteriors
-
-
-def _votes(annotations: Annotations) -> NDArray[np.int64]:
-    """How many annotators gave each task each label, [N, K]."""
-    shape = annotations.num_tasks, annotations.num_classes
-    return np.bincount(annotations.task_ids * shape[1] + annotations.labels, minlength=math.prod(shape)).reshape(shape)
 
 
 def _priors(number: int, own: int) -> list[_Prior]:
@@ -219,7 +209,8 @@ def _averaged(
     """
     truth = np.eye(annotations.num_classes)[codes[known]]
     offsets = features.offsets[known]
-    single = _single_kernel(annotations, known, features)
+    # for two gold tasks, how many annotators gave both the same label, by the root of their numbers of annotations
+    single = (features.single[known] @ features.single[known].T).toarray()
     shared = features.shares[known] @ features.shares[known].T
     kernels = [each.intercept**2 + each.share**2 * shared + each.single**2 * single for each in priors]
     repeats = max(ENOUGH_GOLD // known.size, 1)
@@ -247,7 +238,7 @@ def _averaged(
     for weight, prior, kernel in zip(_weights(priors, scores, rng), priors, kernels, strict=True):
         if weight > LEAST_WEIGHT:
             model = kernel_logistic(offsets, kernel, truth, prior.mean, prior.covariance)
-            logs += weight * np.log(np.maximum(_predicted(model, annotations, known, features, prior), TINY))
+            logs += weight * np.log(np.maximum(_predicted(model, known, features, prior), TINY))
     return softmax(logs, axis=-1), difference
 
 
@@ -281,48 +272,21 @@ def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np
 def _features(candidates: Iterable[NDArray[np.float64]], annotations: Annotations) -> _Features:
     logs = np.log(np.maximum(np.stack([*candidates], axis=2), LEAST_PROBABILITY))
     sizes = annotations.redundancy
-    shares = _votes(annotations) / np.maximum(sizes, 1)[:, None] - 1 / annotations.num_classes
-    scale = np.where(sizes > 0, 1 / np.sqrt(np.maximum(sizes, 1)), 0.0)
-    return _Features(logs - logs.mean(axis=1, keepdims=True), np.where(sizes[:, None] > 0, shares, 0.0), scale)
-
-
-def _gold_rows(annotations: Annotations, known: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The annotations of the gold tasks: row of the gold task and code of annotator and label, [A'] each."""
-    row = np.full(annotations.num_tasks, -1)
-    row[known] = np.arange(known.size)
-    of_gold = row[annotations.task_ids] >= 0
-    answers = annotations.annotator_ids[of_gold] * annotations.num_classes + annotations.labels[of_gold]
-    return row[annotations.task_ids[of_gold]], answers
-
-
-def _single_kernel(annotations: Annotations, known: NDArray[np.int64], features: _Features) -> NDArray[np.float64]:
-    """For two gold tasks, how many annotators gave both the same label, by the root of their numbers of annotations."""
-    rows, answers = _gold_rows(annotations, known)
-    used, column = np.unique(answers, return_inverse=True)
-    kernel = np.zeros((known.size, known.size))
-    for begin in range(0, used.size, COLUMNS):
-        inside = (column >= begin) & (column < begin + COLUMNS)
-        table = np.zeros((known.size, min(COLUMNS, used.size - begin)))
-        np.add.at(table, (rows[inside], column[inside] - begin), features.scale[known][rows[inside]])
-        kernel += table @ table.T
-    return kernel
+    shares = weighted_votes(annotations) / np.maximum(sizes, 1)[:, None] - 1 / annotations.num_classes
+    said = annotations.annotator_ids * annotations.num_classes + annotations.labels
+    cells = 1 / np.sqrt(sizes[annotations.task_ids]), (annotations.task_ids, said)
+    single = csr_array(cells, (len(sizes), annotations.num_annotators * annotations.num_classes))
+    return _Features(logs - logs.mean(axis=1, keepdims=True), np.where(sizes[:, None] > 0, shares, 0.0), single)
 
 
 def _predicted(
-    model: KernelLogistic, annotations: Annotations, known: NDArray[np.int64], features: _Features, prior: _Prior
+    model: KernelLogistic, known: NDArray[np.int64], features: _Features, prior: _Prior
 ) -> NDArray[np.float64]:
     """Class probabilities of all tasks, [N, K], without the kernel between all tasks and the gold tasks."""
-    num_classes = annotations.num_classes
     scores = features.offsets @ model.slopes + prior.intercept**2 * model.dual.sum(axis=0)
     scores += prior.share**2 * features.shares @ (features.shares[known].T @ model.dual)
     if prior.single:
-        rows, answers = _gold_rows(annotations, known)
-        of_all = annotations.annotator_ids * num_classes + annotations.labels
-        for k in range(num_classes):
-            added = (features.scale[known, None] * model.dual)[rows, k]
-            weights = np.bincount(answers, added, annotations.num_annotators * num_classes)
-            sums = np.bincount(annotations.task_ids, weights[of_all], annotations.num_tasks)
-            scores[:, k] += prior.single**2 * features.scale * sums
+        scores += prior.single**2 * (features.single @ (features.single[known].T @ model.dual))
     return softmax(scores, axis=-1)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdzoo.aggregation.against_votes import VotesWarning
+from crowdzoo.aggregation.against_votes import VotesWarning, ignored
 from crowdzoo.aggregation.calibration import calibrate
 from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR, MultiLabelAggregation
 from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named, result_of
@@ -119,13 +118,11 @@ class MultiLabel(Checked):
                 f"{str(annotations.tasks[task])!r} {self.none!r}, which stands for no label, and a label as well. "
                 "Remove one of them."
             )
+        names = annotations.tasks, annotations.annotators, np.array(["no", "yes"], object)
         return {
-            named[label]: Annotations(
-                "classification", answers // number, answers % number, chosen[:, label], annotations.tasks,
-                annotations.annotators, np.array(["no", "yes"], object),
-            )
+            named[label]: Annotations("classification", answers // number, answers % number, chosen[:, label], *names)
             for label in np.flatnonzero(is_label)
-        }  # fmt: skip
+        }
 
     def fit(
         self, annotations: Annotations, gold: Mapping[Any, ArrayLike] | None = None, calibrated: bool = False
@@ -153,8 +150,7 @@ class MultiLabel(Checked):
         if strange := [label for label in known if label not in tables]:
             raise DataError(f"MultiLabel: gold has the label {strange[0]!r}, which no annotation names.")
         results = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VotesWarning)  # `notes` says so, and of which label
+        with ignored(VotesWarning):  # `notes` says so, and of which label
             for label, table in tables.items():
                 method = aggregator_named(FOR_CLASSES, self.method, self.settings)
                 try:

@@ -102,10 +102,7 @@ class MultiLabelAggregation(Result):
         }
 
     def _of_annotators(self) -> Columns:
-        return {
-            **self._of_labels("sensitivity", self.sensitivity),
-            **self._of_labels("specificity", self.specificity),
-        }
+        return {**self._of_labels("sensitivity", self.sensitivity), **self._of_labels("specificity", self.specificity)}
 
     def _of_labels(self, what: str, values: NDArray[np.float64]) -> Columns:
         return {f"{what}_{name}": values[:, place] for place, name in enumerate(self.label_names.tolist())}

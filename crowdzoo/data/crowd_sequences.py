@@ -103,8 +103,7 @@ class CrowdSequences:
         positions = np.asarray(crowd.positions)
         outside = np.flatnonzero((positions < 0) | (positions >= lengths[crowd.task_ids]))
         pairs, rows = np.unique(crowd.task_ids * crowd.num_annotators + crowd.annotator_ids, return_counts=True)
-        cells = np.unique(self.starts[crowd.task_ids] * crowd.num_annotators + crowd.annotator_ids
-                          + positions * crowd.num_annotators)  # fmt: skip
+        cells = np.unique((self.starts[crowd.task_ids] + positions) * crowd.num_annotators + crowd.annotator_ids)
         ragged = np.flatnonzero(rows != lengths[pairs // max(crowd.num_annotators, 1)])
         if len(outside):
             reason = "is a position beyond the sentence's last token."

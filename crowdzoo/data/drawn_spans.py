@@ -10,8 +10,6 @@ Tags say one thing of a token, so they hold spans side by side alone. Other span
 Where all spans of a file lie side by side, nothing is kept beside the tags, which hold them all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -116,14 +116,12 @@ class LabelKind:
 CLASSIFICATION = LabelKind("classification", "classes", "Aggregation")
 REGRESSION = LabelKind("regression", "ratings", "RatingAggregation", has_numbers=True)
 SEQUENCE = LabelKind("sequence", "sentences", "SequenceAggregation", has_positions=True)
+_WINNERS = ("winner", "preferred", "preference")
 PREFERENCE = LabelKind(
-    "preference", "preferences", "PreferenceAggregation",
-    answers=("left", "right", "equal"), label_names=("winner", "preferred", "preference"),
-)  # fmt: skip
-FREE_TEXT = LabelKind(
-    "free-text", "free texts", "TextAggregation",
-    values="texts", label_names=("text", "output", "transcription", "transcript", "translation"), trained=False,
-)  # fmt: skip
+    "preference", "preferences", "PreferenceAggregation", answers=("left", "right", "equal"), label_names=_WINNERS
+)
+_TEXTS = ("text", "output", "transcription", "transcript", "translation")
+FREE_TEXT = LabelKind("free-text", "free texts", "TextAggregation", values="texts", label_names=_TEXTS, trained=False)
 REGION = LabelKind(
     "region", "regions", "RegionAggregation", values="marked images", has_regions=True, learned_as="segmentation"
 )

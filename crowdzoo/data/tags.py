@@ -152,8 +152,8 @@ def check_tags(tags: Sequence[str], scheme: str = "BIO", name: str = "tags") -> 
     """
     if problems := tag_problems(tags, scheme):
         rows = [BadRow(name, place, None, tags[place], reason) for place, reason in problems[:SHOWN]]
-        raise DataError(f"{name} break the scheme {scheme}; `mended` repairs what has the right letters.", rows,
-                        len(problems))  # fmt: skip
+        summary = f"{name} break the scheme {scheme}; `mended` repairs what has the right letters."
+        raise DataError(summary, rows, len(problems))
 
 
 def tag_problems(tags: Sequence[str], scheme: str = "BIO") -> list[tuple[int, str]]:

@@ -35,7 +35,7 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
     if isinstance(dataset, CrowdSequences):
         return (write_spans(dataset, Path(folder) / "spans.jsonl"),)
     annotations = dataset.annotations
-    if annotations.label_kind.has_positions:
+    if annotations.positions is not None:
         raise DataError("write_files takes sentences as CrowdSequences. Received: annotations of kind 'sequence'.")
     classes = annotations.classes
     folder = Path(folder)

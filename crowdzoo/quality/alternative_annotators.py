@@ -3,11 +3,11 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy import stats
 
 from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.checks.constraints import Number, checked
@@ -126,7 +126,7 @@ def _wins(
         people: their annotations.
         labels: a model's labels, class codes [N], -1 where it has none.
     """
-    counts = weighted_votes(people, np.ones(len(people)))
+    counts = weighted_votes(people)
     compared = (people.redundancy[people.task_ids] > 1) & (labels[people.task_ids] >= 0)
     task, label = people.task_ids[compared], people.labels[compared]
     model = counts[task, labels[task]] - (labels[task] == label)  # without the person who is left out
@@ -137,8 +137,6 @@ def _wins(
 def _test(
     annotations: Annotations, people: Annotations, code: int, model: str, how: tuple[float, float, int]
 ) -> AlternativeAnnotator:
-    from scipy import stats
-
     epsilon, level, least = how
     by_model = annotations.annotator_ids == code
     labels = np.full(annotations.num_tasks, -1)
@@ -153,9 +151,9 @@ def _test(
         rows = order[ends[person] : ends[person + 1]]
         difference = lost[rows].astype(float) - won[rows]
         excess = difference - epsilon
-        both = _p_value(stats, excess), _p_value(stats, -excess)
-        results[row] = won[rows].mean(), lost[rows].mean(), *both, _tasks_needed(stats, excess, len(persons), level)
-    adjusted, against = (_adjust(stats, column) for column in results[:, 2:4].T)
+        both = _p_value(excess), _p_value(-excess)
+        results[row] = won[rows].mean(), lost[rows].mean(), *both, _tasks_needed(excess, len(persons), level)
+    adjusted, against = (_adjust(column) for column in results[:, 2:4].T)
     replaced = adjusted <= level
     table = pa.table(
         {
@@ -177,19 +175,19 @@ def _test(
     return AlternativeAnnotator(model, epsilon, shared, rate, advantage, rate >= 0.5, decided, needed, table)
 
 
-def _adjust(stats: Any, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _adjust(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     """By Benjamini and Yekutieli, [P]; there may be none."""
     return np.asarray(stats.false_discovery_control(p_values, method="by") if len(p_values) else p_values)
 
 
-def _p_value(stats: Any, excess: NDArray[np.float64]) -> float:
+def _p_value(excess: NDArray[np.float64]) -> float:
     """Of the hypothesis that the mean of [n] is 0 or more, against one below 0."""
     if np.ptp(excess) == 0:  # no spread, and no statistic
         return float(excess[0] >= 0)
     return float(stats.ttest_1samp(excess, 0, alternative="less").pvalue)
 
 
-def _tasks_needed(stats: Any, excess: NDArray[np.float64], number: int, level: float) -> float:
+def _tasks_needed(excess: NDArray[np.float64], number: int, level: float) -> float:
     """How many tasks would show which side of 0 the mean of [n] is on, if half of so many people are to be shown."""
     mean, deviation = abs(float(excess.mean())), float(excess.std(ddof=1))
     if mean == 0:

@@ -13,10 +13,10 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.camps import Camps
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.copies import copy_families, family_names
-from crowdzoo.quality.judging import judging_matrices
 from crowdzoo.quality.over_time import drift, worse_periods
 from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.reliability import MOST_CELLS, judged_answers, judged_by_others
+from crowdzoo.quality.settled import judging_matrices
 from crowdzoo.quality.spammers import spammer_scores
 from crowdzoo.quality.tasks import check_same, entropies
 from crowdzoo.quality.wilson import NORMAL_975, wilson
@@ -28,14 +28,8 @@ VAGUE = 0.1  # spammer score below which labels say little about the class
 MOST_LIKELY = 0.5  # share from which an answer is the usual one
 LEAST_SEEN = 5.0  # tasks of a class, by the others
 LEAST_PER_CLASS = 10  # annotations of an annotator from which the score counts
-BY_OTHERS = (
-    "exchange",
-    "against",
-    "random",
-    "far",
-    "vague",
-    "copy",
-)  # notes that may only say that camps contradict each other
+# notes that may only say that camps contradict each other
+BY_OTHERS = ("exchange", "against", "random", "far", "vague", "copy")
 
 
 def annotator_table(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,8 @@ from scipy.stats import chi2_contingency, norm
 from scipy.stats.contingency import crosstab
 
 from crowdzoo.aggregation import OneCoinDawidSkene
-from crowdzoo.aggregation.engine.connected import linked_groups
+from crowdzoo.aggregation.against_votes import ignored
+from crowdzoo.aggregation.engine.clusters import linked_groups
 from crowdzoo.checks.constraints import SEED, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
@@ -252,8 +252,7 @@ def _families(answers: _Answers, side: Ints) -> Ints:
 def _consensus(annotations: Annotations, members: NDArray[np.bool_]) -> tuple[Ints, Array]:
     """Labels by some annotators alone, and their probabilities; -1 and NaN where they annotated nothing."""
     part = annotations.select_rows(members[annotations.annotator_ids])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings about a part of the annotations tell nothing new
+    with ignored(Warning):  # warnings about a part of the annotations tell nothing new
         result = OneCoinDawidSkene().fit(part)
     known = part.redundancy > 0
     return np.where(known, result.labels, -1), np.where(known, result.posteriors.max(axis=1), np.nan)

@@ -1,20 +1,14 @@
 """expected_accuracy: the share of correct labels in real crowds that look similar, where there is no gold."""
 
-from __future__ import annotations
-
-import warnings
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logit
 
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, VotesWarning
+from crowdzoo.aggregation.against_votes import ignored
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.quality.wilson import NORMAL_95
-
-if TYPE_CHECKING:
-    from crowdzoo.data.annotations import Annotations
 
 # See `expected_accuracy`; `python benchmarks/expected_accuracy.py --fit` fits them
 SHIFT = (-1.309, 1.504, -0.174)
@@ -67,9 +61,7 @@ def expected_accuracy(
             )
     if labelled.sum() < LEAST_TASKS or min(annotations.num_annotators, annotations.num_classes) < 2:
         return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VotesWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with ignored(VotesWarning, ConvergenceWarning):
         same = (DawidSkene().fit(annotations).labels == labels)[labelled].mean()
     mean, size = np.asarray(probability)[labelled].mean(), annotations.redundancy[labelled].mean()
     variance = mean * (1 - mean)

@@ -4,14 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.preferences.bradley_terry import BradleyTerry
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE, require_kind
 
-MOST_STEPS = 1_000_000_000  # of the search; more would take minutes
+MOST_STEPS = 1_000_000_000  # of products of comparisons; more would take minutes
+AT_ONCE = 10_000_000  # of these
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,39 +61,19 @@ def circular_triads(annotations: Annotations) -> CircularTriads | None:
     keys, pair = np.unique(np.minimum(left, right) * number + np.maximum(left, right), return_inverse=True)
     side = np.where(annotations.labels == 0, 1, np.where(annotations.labels == 1, -1, 0))
     ahead = np.bincount(pair, np.where(left < right, side, -side), len(keys))
-    keys, ahead = keys[ahead != 0], np.sign(ahead[ahead != 0]).astype(np.int64)
-    lower, higher = keys // max(number, 1), keys % max(number, 1)
-    degrees = np.bincount(lower, minlength=number)
-    if (degrees[lower] + degrees[higher]).sum() > MOST_STEPS:
+    sides = np.stack([keys // max(number, 1), keys % max(number, 1)])[:, ahead != 0]
+    better, worse = np.where(ahead[ahead != 0] > 0, sides, sides[::-1])
+    beats = csr_array((np.ones(len(better), np.int64), (better, worse)), (number, number))
+    beaten = beats.T.tocsr()
+    compared = beats + beaten
+    steps = int((np.diff(compared.indptr).astype(np.int64) ** 2).sum())
+    if steps > MOST_STEPS:
         return None
-    starts = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
-    of_tasks = np.zeros(number, np.int64)
-    total = _count(starts, higher, ahead, of_tasks)
-    return CircularTriads(int(of_tasks.sum()) // 3, int(total), of_tasks)
-
-
-@compiled()
-def _count(starts, higher, ahead, of_tasks):  # type: ignore[no-untyped-def]  # for Numba
-    """Number of triads; adds each circular one to its three tasks. Neighbours of a task are higher ones, ascending."""
-    total = 0
-    for first in range(len(starts) - 1):
-        for edge in range(starts[first], starts[first + 1]):
-            second = higher[edge]
-            mine, other = edge + 1, starts[second]
-            while mine < starts[first + 1] and other < starts[second + 1]:
-                if higher[mine] < higher[other]:
-                    mine += 1
-                elif higher[mine] > higher[other]:
-                    other += 1
-                else:
-                    total += 1
-                    if ahead[edge] == ahead[other] and ahead[edge] != ahead[mine]:
-                        of_tasks[first] += 1
-                        of_tasks[second] += 1
-                        of_tasks[higher[mine]] += 1
-                    mine += 1
-                    other += 1
-    return total
+    of_tasks, total = np.zeros(number, np.int64), 0
+    for rows in np.array_split(np.arange(number), 1 + steps // AT_ONCE):
+        of_tasks[rows] = (beats[rows] @ beats).multiply(beaten[rows]).sum(axis=1)
+        total += int((compared[rows] @ compared).multiply(compared[rows]).sum())
+    return CircularTriads(int(of_tasks.sum()) // 3, total // 6, of_tasks)
 
 
 @checked(folds=Number(2, whole=True), seed=SEED)

@@ -1,10 +1,9 @@
 """How many independent votes the votes of a task are worth, and an interval of it."""
 
-import warnings
-
 import numpy as np
 
 from crowdzoo.aggregation import ConvergenceWarning, OneCoinDawidSkene, VotesWarning
+from crowdzoo.aggregation.against_votes import ignored
 from crowdzoo.aggregation.engine.correlated_votes import effective_number, likelihood_of_concentrations, weighted_votes
 from crowdzoo.data.annotations import Annotations
 
@@ -50,11 +49,9 @@ def effective_votes_interval(annotations: Annotations) -> tuple[float, float, fl
     sizes = annotations.redundancy[labelled]
     if annotations.num_classes < 2 or sizes.max(initial=0) < 2 or annotations.repeats:
         return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VotesWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with ignored(VotesWarning, ConvergenceWarning):
         coin = OneCoinDawidSkene().fit(annotations)
-    votes = weighted_votes(annotations, np.ones(len(annotations)))[labelled]
+    votes = weighted_votes(annotations)[labelled]
     prior = coin.posteriors[labelled].sum(axis=0) + 1
 
     concentrations, likelihood = likelihood_of_concentrations(votes, prior / prior.sum())

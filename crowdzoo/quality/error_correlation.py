@@ -83,12 +83,16 @@ class ErrorCorrelation:
         if len(tasks) > MOST_TASKS:
             tasks = np.sort(rng.choice(tasks, MOST_TASKS, replace=False))
         skill = np.maximum((size * right - 1) / (size - 1), LEAST_SKILL)
-        pairs, agreed, expected = _pairs_of_people(people, skill)
+        votes, mine, number = weighted_votes(people), skill[people.annotator_ids], people.num_tasks
+        sizes, sums, squares = votes.sum(axis=1), *(np.bincount(people.task_ids, x, number) for x in (mine, mine**2))
+        pairs = sizes * (sizes - 1) / 2
         shared = int((pairs[tasks] > 0).sum())
         if shared < LEAST_TASKS:
             reason = f"two people or more labelled {shared:,} of the tasks that models labelled"
             return cls(None, reason=f"{reason}, and {LEAST_TASKS} are needed to know how often people err")
-        moments = _Moments.of(people, machines, skill, tasks, agreed, expected)
+        agreed = (size * (votes * (votes - 1)).sum(axis=1) / 2 - pairs) / (size - 1)
+        beyond = (weighted_votes(people, mine) - sums[:, None] / size) / np.maximum(squares, TINY)[:, None]
+        moments = _Moments.of(machines, beyond, agreed, (sums**2 - squares) / 2, tasks)
         value = moments.correlation(np.ones(len(tasks)))
         if value is None:
             return cls(None, reason="people do not agree more often than by chance")
@@ -100,20 +104,6 @@ class ErrorCorrelation:
             reason = "people labelled too few tasks, or models err too seldom, to tell"
             return cls(None, reason=f"{reason} (95 % interval {low:.2f} to {high:.2f})")
         return cls(value, float(low), float(high))
-
-
-def _pairs_of_people(
-    people: Annotations, skill: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Of each task: pairs of people, agreement beyond chance of all of them, and what their skills let expect, [N]."""
-    number, size = people.num_tasks, people.num_classes
-    votes = weighted_votes(people, np.ones(len(people)))
-    pairs = votes.sum(axis=1) * (votes.sum(axis=1) - 1) / 2
-    same = (votes * (votes - 1)).sum(axis=1) / 2
-    mine = skill[people.annotator_ids]
-    total = np.bincount(people.task_ids, mine, number)
-    expected = (total**2 - np.bincount(people.task_ids, mine**2, number)) / 2
-    return pairs, (size * same - pairs) / (size - 1), expected
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,21 +131,16 @@ class _Moments:
     @classmethod
     def of(
         cls,
-        people: Annotations,
         machines: Annotations,
-        skill: NDArray[np.float64],
-        tasks: NDArray[np.int64],
+        beyond: NDArray[np.float64],
         agreed: NDArray[np.float64],
         expected: NDArray[np.float64],
+        tasks: NDArray[np.int64],
     ) -> _Moments:
-        size, mine = people.num_classes, skill[people.annotator_ids]
-        squares = np.bincount(people.task_ids, mine**2, people.num_tasks)
-        beyond = weighted_votes(people, mine) - np.bincount(people.task_ids, mine, people.num_tasks)[:, None] / size
-        beyond /= np.maximum(squares, TINY)[:, None]
-        votes = weighted_votes(machines, np.ones(len(machines)))
+        votes = weighted_votes(machines)
         pairs = votes * (votes - 1) / 2
         codes = np.unique(machines.annotator_ids)
-        place = np.full(people.num_tasks, -1)
+        place = np.full(machines.num_tasks, -1)
         place[tasks] = np.arange(len(tasks))
         rows = place[machines.task_ids] >= 0
         cells = place[machines.task_ids[rows]], np.searchsorted(codes, machines.annotator_ids[rows])
@@ -163,7 +148,7 @@ class _Moments:
         labelled[cells] = 1
         right[cells] = beyond[machines.task_ids[rows], machines.labels[rows]]
         both, same = (pairs * beyond).sum(axis=1)[tasks], pairs.sum(axis=1)[tasks]
-        return cls(agreed[tasks], expected[tasks], labelled, right, both, same, size)
+        return cls(agreed[tasks], expected[tasks], labelled, right, both, same, machines.num_classes)
 
     def correlation(self, times: NDArray[np.float64]) -> float | None:
         """Of the errors, where each task counts so many times, [n]; None where it is not defined."""

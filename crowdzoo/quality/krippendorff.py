@@ -108,7 +108,7 @@ def krippendorff_alpha(
         K. Krippendorff: Content Analysis, 4th ed., 2018, chapter 12; Computing Krippendorff's Alpha-Reliability, 2011.
     """
     require_annotations(annotations, "Krippendorff's alpha")
-    chosen = metric if metric is not None else "nominal" if annotations.label_kind.has_classes else "interval"
+    chosen = metric if metric is not None else "interval" if annotations.classes is None else "nominal"
     ratings = pairable_ratings(annotations, "Krippendorff's alpha", regression=True)
     if chosen != "nominal":
         ratings = _with_values(ratings, annotations, chosen, values)
@@ -239,7 +239,7 @@ def _groups(annotations: Annotations, groups: ArrayLike | None) -> NDArray[np.in
 
 def _with_values(ratings: Ratings, annotations: Annotations, metric: str, numbers: ArrayLike | None) -> Ratings:
     """Ratings with ascending numbers behind their codes; classes of equal number become one."""
-    if not annotations.label_kind.has_classes:
+    if annotations.classes is None:
         if numbers is not None:
             raise ConfigError("values belong to classes; annotations of kind 'regression' are numbers already.")
         values = ratings.values

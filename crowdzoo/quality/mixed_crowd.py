@@ -1,6 +1,5 @@
 """people_and_models: labels from a few people and many models, where the people decide what a model's word is worth."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,7 +8,9 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from crowdzoo.aggregation import Aggregation, OneCoinDawidSkene, VotesWarning
+from crowdzoo.aggregation.against_votes import ignored
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.engine.agreement import sum_rows
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError, Setting
@@ -148,8 +149,7 @@ def people_and_models(
     best = int(np.argmax(fits))
     posteriors = softmax(np.log(prior) + logs_of_people + shares[best][:, None] * logs_of_models, axis=-1)
     confusions = np.where(is_model[:, None, None], matrices, coin.confusions)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VotesWarning)  # models may outnumber people, and are meant to be outvoted
+    with ignored(VotesWarning):  # models may outnumber people, and are meant to be outvoted
         aggregation = Aggregation.of(
             "people-and-models",
             annotations,
@@ -172,9 +172,7 @@ def _worth(number: NDArray[np.int64], discount: float) -> NDArray[np.float64]:
 def _logs(annotations: Annotations, confusions: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log-likelihood of each task's annotations under each class, [N, K]."""
     logs = np.log(confusions[annotations.annotator_ids, :, annotations.labels])  # [A, K]
-    return np.stack(
-        [np.bincount(annotations.task_ids, column, annotations.num_tasks) for column in logs.T], axis=1
-    ).astype(np.float64)
+    return sum_rows(logs, annotations.task_ids, annotations.num_tasks)
 
 
 def _matrices(machines: Annotations, posteriors: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -182,10 +180,8 @@ def _matrices(machines: Annotations, posteriors: NDArray[np.float64], known: NDA
     size, number = machines.num_classes, machines.num_annotators
     rows = known[machines.task_ids]
     cells = machines.annotator_ids[rows] * size + machines.labels[rows]
-    truth = posteriors[machines.task_ids[rows]]
-    counts = np.stack(
-        [np.bincount(cells, column, number * size).reshape(number, size) for column in truth.T], axis=1
-    )  # [R, true, said]
+    said = sum_rows(posteriors[machines.task_ids[rows]], cells, number * size).reshape(number, size, size)
+    counts = said.transpose(0, 2, 1)  # [R, true, said]
     wrong = (1 - COIN_RIGHT) / max(size - 1, 1)
     coin = np.where(np.eye(size, dtype=bool), COIN_RIGHT if size > 1 else 1.0, wrong)
     common = counts.sum(axis=0) + COIN * coin

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crowdzoo.aggregation.engine.agreement import sum_rows
+from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.columns import name_column
@@ -37,15 +39,14 @@ def class_agreement(annotations: Annotations, models: Sequence[object]) -> pa.Ta
     chosen = codes_of(annotations, models)
     size, tasks = annotations.num_classes, annotations.task_ids
     by_person = ~np.isin(annotations.annotator_ids, chosen)
-    cells = tasks[by_person] * size + annotations.labels[by_person]
-    votes = np.bincount(cells, minlength=annotations.num_tasks * size).reshape(-1, size)  # of people
+    votes = weighted_votes(annotations, by_person.astype(np.float64))  # of people
     peers = votes.sum(axis=1, keepdims=True) - 1
     people = _share((votes * (votes - 1)).sum(axis=0), (votes * np.maximum(peers, 0)).sum(axis=0))
     columns: dict[str, list[Any]] = {name: [] for name in ("by_people", "by_model", "found", "confirmed")}
     for code in chosen:
         rows = annotations.annotator_ids == code
         labels = annotations.labels[rows]
-        pairs = np.stack([np.bincount(labels, column, size) for column in votes[tasks[rows]].T])  # [person, model]
+        pairs = sum_rows(votes[tasks[rows]], labels, size).T  # [person, model]
         same = pairs.diagonal()
         by_people, by_model = pairs.sum(axis=1), pairs.sum(axis=0)
         columns["by_people"] += by_people.astype(np.int64).tolist()

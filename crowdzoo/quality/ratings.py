@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, require_annotations, require_kind
 from crowdzoo.errors import DataError
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 Codes = NDArray[np.int32] | NDArray[np.int64]
 Number = TypeVar("Number", bound=np.generic)
@@ -60,8 +58,6 @@ class Ratings:
     @property
     def votes(self) -> csr_matrix:
         """How often each task has each value, a sparse matrix [N, V]."""
-        from scipy.sparse import csr_matrix
-
         return csr_matrix((np.ones(len(self.codes)), self.codes, self.starts), (len(self.sizes), self.num_values))
 
     @cached_property
@@ -127,7 +123,7 @@ def ratings_of(annotations: Annotations, what: str, regression: bool = False) ->
     task_ids, annotator_ids, labels = next(annotations.blocks(max_annotations=max(len(annotations), 1)), none)
     sizes = np.bincount(task_ids, minlength=annotations.num_tasks)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    if annotations.label_kind.has_classes:
+    if annotations.classes is not None:
         return Ratings(starts, annotator_ids, labels.astype(np.int32), annotations.num_classes)
     values, codes = np.unique(labels, return_inverse=True)
     return Ratings(starts, annotator_ids, codes.astype(np.int32), len(values), values)

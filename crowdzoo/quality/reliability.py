@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.engine.agreement import sum_rows
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
@@ -94,9 +95,8 @@ def judged_answers(
         return None
     answers = np.zeros((number, size, size))
     for _, annotators, labels, beliefs in _others_view(annotations, aggregation, judges, wanted, families):
-        cells = annotators * size + labels
-        for true in range(size):
-            answers[:, true] += np.bincount(cells, beliefs[:, true], number * size).reshape(number, size)
+        said = sum_rows(beliefs, annotators * size + labels, number * size)
+        answers += said.reshape(number, size, size).transpose(0, 2, 1)
     return answers
 
 
@@ -126,10 +126,10 @@ def _others_view(
         votes = weights[:, None] * votes
         several = np.repeat(np.add.reduceat(counts.astype(np.int64), starts), sizes) > np.bincount(same, counts)[same]
         several &= True if wanted is None else wanted[annotators]
-        total = np.repeat(np.add.reduceat(votes, starts) + start, sizes, axis=0)
+        by_all = np.repeat(np.add.reduceat(votes, starts) + start, sizes, axis=0)
         if families is not None:
-            votes = np.stack([np.bincount(same, column)[same] for column in votes.T], axis=1)
-        beliefs = (total - votes)[several]
+            votes = sum_rows(votes, same, len(votes))[same]
+        beliefs = (by_all - votes)[several]
         if confusions is not None and prior is not None:
             beliefs = np.exp(beliefs - beliefs.max(axis=1, keepdims=True))
         yield tasks[several], annotators[several], labels[several], beliefs / beliefs.sum(axis=1, keepdims=True)

@@ -1,29 +1,27 @@
 """settlement, consensus_of: would labels stay the same if many more annotators of the crowd answered?"""
 
-from __future__ import annotations
-
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, rel_entr
 
 from crowdzoo.aggregation import Robust, VotesWarning
+from crowdzoo.aggregation.against_votes import ignored
 from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.engine.block import Block, checked_gold, whole_block
+from crowdzoo.aggregation.engine.agreement import sum_rows
+from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold, whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import Number, checked
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.quality.copies import copy_families
 from crowdzoo.quality.counted_once import counted_once
 from crowdzoo.quality.wilson import NORMAL_95
-
-if TYPE_CHECKING:
-    from crowdzoo.aggregation.result import Aggregation
-    from crowdzoo.data.annotations import Annotations
 
 Array = NDArray[np.float64]
 
@@ -33,6 +31,7 @@ USUAL = np.array([0.7, 0.1, 0.06, 0.05, 0.05, 0.04])  # how frequent each share 
 USUAL_TASKS = 20.0  # that USUAL counts for
 STRENGTH = 8.0  # answers that the common matrix counts for, in a row and for an annotator's accuracy
 ITERATIONS = 25
+JUDGING = 10  # iterations of `judging_matrices`
 DRAWN = 4000  # tasks that the iterations use
 PASSES = 6  # over all tasks, where some were drawn
 CANDIDATES = 6  # classes of a task that are considered
@@ -220,8 +219,7 @@ def settlement(annotations: Annotations, result: Aggregation, gold: ArrayLike | 
 
 
 def _robust(annotations: Annotations, gold: ArrayLike | None) -> Aggregation:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VotesWarning)
+    with ignored(VotesWarning):
         return Robust().fit(annotations, gold)
 
 
@@ -323,8 +321,8 @@ def _counts(block: Block, seen: Array, num_annotators: int) -> Array:
     """How often each annotator is expected to see a class and say another, [R, K, K]."""
     number = seen.shape[1]
     cells = block.annotator_ids.astype(np.int64) * number + block.labels
-    counts = np.stack([np.bincount(cells, seen[:, k], num_annotators * number) for k in range(number)], axis=1)
-    return np.asarray(counts.reshape(num_annotators, number, number).transpose(0, 2, 1), np.float64)
+    counts = sum_rows(seen, cells, num_annotators * number)
+    return counts.reshape(num_annotators, number, number).transpose(0, 2, 1)
 
 
 def _expected(counts: Array) -> Array:
@@ -342,6 +340,32 @@ def _expected(counts: Array) -> Array:
     wrong = common * (1 - ones)
     wrong /= np.maximum(wrong.sum(axis=1, keepdims=True), 1e-12)
     return np.asarray(diagonal * ones + (1 - diagonal) * wrong)
+
+
+def judging_matrices(
+    annotations: Annotations, aggregation: Aggregation, families: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Of each annotator the crowd's common confusion matrix, shifted to the annotator's accuracy, [R, K, K].
+
+    Matrices with K (K - 1) numbers per annotator fit the annotations that they judge where a task has two or three, and
+    all seem better than they are: by .05 to .11 with four classes. These have one. They start from those of the
+    aggregation, whose class prior they keep, and are fitted by expectation maximisation, where who copy each other are
+    one annotator.
+
+    Args:
+        annotations: kind classification.
+        aggregation: with confusions and class prior.
+        families: see `copy_families`, [R].
+    """
+    assert aggregation.confusions is not None
+    assert aggregation.class_prior is not None
+    prior = aggregation.class_prior
+    once = counted_once(annotations, families)
+    blocks, numbers = blocks_of(once), np.bincount(once.annotator_ids, minlength=len(families))
+    counts = aggregation.confusions * prior[:, None] * numbers[:, None, None]
+    for _ in range(JUDGING):
+        counts = Counts.expected(blocks, Params.from_probabilities(_expected(counts), prior)).confusions
+    return _expected(counts)[families]
 
 
 def _iterate(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.engine.agreement import sum_rows
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.crowd_sequences import CrowdSequences
@@ -107,7 +108,7 @@ class MarkedSpans:
     @property
     def overall(self) -> float | None:
         """F1 of the spans of two annotators of a sentence; None without spans to compare."""
-        return float(2 * self.same.sum() / total) if (total := self.compared.sum()) else None
+        return float(2 * self.same.sum() / number) if (number := self.compared.sum()) else None
 
     @property
     def position_agreement(self) -> float | None:
@@ -160,8 +161,7 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
     of_tasks = np.bincount(sentences, minlength=count)
     compared = np.bincount(annotators, counts * (heads[tasks] - 1) + of_tasks[tasks] - counts, number).astype(np.int64)
     of_aggregated = np.bincount(aggregated_sentences * size + aggregated.types, minlength=count * size)
-    by_type = [np.bincount(annotators, of_aggregated[tasks * size + code], number) for code in range(size)]
-    expected = np.stack(by_type, axis=1).astype(np.int64) if size else np.zeros((number, 0), np.int64)
+    expected = sum_rows(of_aggregated.reshape(count, size)[tasks], annotators, number).astype(np.int64)
 
     parts = ([getattr(side, name) for side in (spans, aggregated)] for name in ("types", "starts", "ends"))
     every = SpanTable(*map(np.concatenate, parts))
@@ -173,7 +173,7 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
     lonely = np.maximum(heads - 1, 1)
     weight = 1 / lonely[sentences]
     peers = heads[sentences] - 1
-    total = np.bincount(spans.types, np.where(peers > 0, 1.0, 0.0), size)
+    num_peered = np.bincount(spans.types, np.where(peers > 0, 1.0, 0.0), size)
     unseen = np.bincount(spans.types, peers * weight, size) - sums["coincidences"][:size, :size].sum(axis=1)
     coincidences = (sums["coincidences"] + sums["coincidences"].T) / 2
     coincidences[:size, size] += unseen
@@ -198,8 +198,8 @@ def marked_spans(sequences: CrowdSequences, aggregation: SequenceAggregation) ->
         compared=compared,
         spans_of_tasks=of_tasks,
         coincidences=coincidences,
-        same_of_types=ratio(sums["same_of_types"], total),
-        edges_of_types=ratio(sums["edges_of_types"], total),
+        same_of_types=ratio(sums["same_of_types"], num_peered),
+        edges_of_types=ratio(sums["edges_of_types"], num_peered),
         near=np.zeros(number, np.int64),
         **{
             name: sums[name]

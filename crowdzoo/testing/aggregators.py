@@ -1,7 +1,6 @@
 """check_aggregator: the routine that every aggregation algorithm has to pass."""
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature
@@ -11,6 +10,7 @@ from unittest.mock import patch
 import numpy as np
 
 from crowdzoo.aggregation import Aggregation, Block, ConvergenceWarning
+from crowdzoo.aggregation.against_votes import ignored
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.data.annotations import Annotations
@@ -101,8 +101,7 @@ def _fit(aggregator: Aggregator, annotations: Any, **extra: Any) -> Aggregation:
     names = () if len(annotations) > 8 else ("task_ids", "annotator_ids", "labels")
     rows = [f"{name} {getattr(annotations, name).tolist()}" for name in names]
     _data[1:] = [", ".join([f"last fitted to {annotations!r}", *rows, *extra])]
-    with warnings.catch_warnings():  # whether it converges on odd data is not what is checked
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with ignored(ConvergenceWarning):  # whether it converges on odd data is not what is checked
         return result_of(aggregator, annotations, **extra)
 
 

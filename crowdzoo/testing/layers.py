@@ -87,10 +87,7 @@ def check_layer(
 
 
 def gradients(
-    layer: keras.layers.Layer,
-    cost: Callable[[Any], Any],
-    inputs: np.ndarray,
-    **call_arguments: np.ndarray,
+    layer: keras.layers.Layer, cost: Callable[[Any], Any], inputs: np.ndarray, **call_arguments: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """Gradients of a cost of a layer's output, on whichever backend runs.
 
@@ -194,8 +191,7 @@ def _a_batch_of_one_keeps_its_axes_and_values(case: LayerCase) -> None:
     whole = _output(case, layer)
     for row in range(len(case.inputs)):
         alone = layer(
-            case.inputs[row : row + 1],
-            **{name: value[row : row + 1] for name, value in case.call_arguments.items()},
+            case.inputs[row : row + 1], **{name: value[row : row + 1] for name, value in case.call_arguments.items()}
         )
         np.testing.assert_allclose(ops.convert_to_numpy(alone), whole[row : row + 1], rtol=1e-5, atol=1e-6)
 

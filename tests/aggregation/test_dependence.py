@@ -3,7 +3,7 @@ import numpy as np
 from crowdzoo import Annotations
 from crowdzoo.aggregation.engine import dependence
 from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.aggregation.engine.connected import linked_groups
+from crowdzoo.aggregation.engine.clusters import linked_groups
 from crowdzoo.aggregation.engine.dependence import Groups, SharedTasks, dependent_groups, dependent_pairs
 from crowdzoo.testing.aggregators import simulated_crowd
 

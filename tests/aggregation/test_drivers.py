@@ -1,4 +1,4 @@
-"""Any driver gives the local answer: threads, sums over blocks, blocks on disk, and Beam."""
+"""Any driver gives the local answer: sums over blocks, and Beam."""
 
 import operator
 import re
@@ -6,12 +6,11 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from large_runs import KilledError, assert_same, make_pipeline, pipelines_but
+from large_runs import assert_same, make_pipeline
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import (
     GLAD,
-    BayesianSequenceCombination,
     Block,
     CrowdBT,
     DawidSkene,
@@ -23,13 +22,10 @@ from crowdzoo.aggregation import (
     RatingMedian,
     Robust,
     SpanMajorityVote,
-    TokenAggregation,
 )
 from crowdzoo.aggregation.engine.run import Run, best_of
 from crowdzoo.datasets import generated_ner
-from crowdzoo.large.forms.base import BlockPosteriors
-from crowdzoo.large.forms.job import form_of, job_of
-from crowdzoo.sequences import CrowdSequences
+from crowdzoo.large.forms import BlockPosteriors, form_of, job_of
 from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
@@ -59,19 +55,10 @@ def ratings(offset=5.0):
     return Annotations.from_arrays(tasks, annotators, given, kind="regression", tasks=range(80), annotators=range(7))
 
 
-def sentences():
-    """40 sentences, then one that nobody tagged; five annotators, and one who tagged nothing."""
-    found = generated_ner(40, 5, redundancy=3, seed=2)
-    crowd = found.annotations
-    columns = (crowd.task_ids, crowd.annotator_ids, crowd.labels, np.arange(41), np.arange(6), crowd.classes)
-    longer = Annotations("sequence", *columns, positions=crowd.positions)
-    return CrowdSequences([*found.tokens, ["It", "rained", "in", "Lisbon", "."]], longer)
-
-
 def crowd_of(aggregator):
     """A crowd for it, and known classes."""
     if aggregator.kind != "classification":
-        return {"sequence": sentences}.get(aggregator.kind, ratings)(), None
+        return ratings() if aggregator.kind == "regression" else generated_ner(40, 5, redundancy=3, seed=2), None
     return classes(getattr(aggregator, "max_classes", 5))
 
 
@@ -101,23 +88,14 @@ def by_blocks(aggregator, crowd, most, gold=None):
     parts = [answer(block) for block in blocks]
     columns = [[getattr(part, name) for part in parts] for name in ("tasks", "posteriors", "labels")]
     tasks, posteriors, labels = map(np.concatenate, columns)
-    assert tasks.tolist() == list(range(job.num_answers))
-    likelihood = sum(part.log_likelihood for part in parts)
-    return job.result(run, BlockPosteriors(tasks, posteriors, labels, likelihood))
+    assert tasks.tolist() == list(range(crowd.num_tasks))
+    return job.result(run, BlockPosteriors(tasks, posteriors, labels))
 
 
 SUMS = {
     "robust": Robust(),
     "mean without the outermost": RatingMean(trim=0.25),
     "median": RatingMedian(),
-    "rating em": RatingEM(),
-    "level of those who follow": RatingEM(level="following"),
-    "one precision, no biases": RatingEM(precision=False, bias=False),
-    "all follow": RatingEM(unrelated=0.0),
-    "a shape and a scale": RatingEM(shape=3.0, low=-20, high=20, tol=1e-8),
-    "bsc-seq": BayesianSequenceCombination(),
-    "hmm-crowd": HMMCrowd(),
-    "hmm-crowd without words and votes": HMMCrowd(words=0.0, votes=0.0),
 }
 
 
@@ -128,13 +106,10 @@ def test_sums_over_blocks_give_what_the_whole_table_gives(aggregator, most):
     assert_same(by_blocks(aggregator, crowd, most), aggregator.fit(crowd))
     if aggregator == Robust():
         assert_same(by_blocks(aggregator, crowd, most, gold), aggregator.fit(crowd, gold))
-    if aggregator.kind == "sequence":
-        plain = crowd.annotations.select_tasks(np.arange(40))  # no words
-        assert_same(by_blocks(aggregator, plain, most), aggregator.fit(plain))
 
 
 def test_ratings_far_from_zero_lose_no_digits_to_their_level():
-    far = by_blocks(RatingEM(), ratings(1e9), 37)
+    far = RatingEM().fit(ratings(1e9))
     np.testing.assert_allclose(far.estimates - 1e9, RatingEM().fit(ratings(0.0)).estimates, atol=1e-5)
 
 
@@ -159,9 +134,6 @@ ON_BEAM = ENGINE | {
     "robust": Robust(),
     "mean": RatingMean(trim=0.25),
     "median": RatingMedian(),
-    "rating em": RatingEM(tol=1e-2),
-    "bsc-seq": BayesianSequenceCombination(tol=2e-2),
-    "hmm-crowd": HMMCrowd(tol=2e-2),
 }
 QUICK = ("dawid-skene",)  # the others in `make test-all`
 
@@ -171,7 +143,7 @@ def on_beam(crowd, aggregator, folder, make_pipeline=make_pipeline, **options):
     pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
     from crowdzoo.large.beam import aggregate
 
-    most = {"classification": 60, "regression": 50, "sequence": 300}[aggregator.kind]
+    most = {"classification": 60, "regression": 50}[aggregator.kind]
     settings = {"max_annotations": most, "iterations_per_pipeline": 2, **options}
     found = aggregate(crowd, aggregator, make_pipeline=make_pipeline, folder=str(folder), **settings)
     assert list(folder.iterdir()) == []
@@ -207,65 +179,16 @@ def test_beam_begins_where_the_local_method_begins(tmp_path, case):
     assert_same(on_beam(crowd, aggregator, tmp_path, **options), expected)
 
 
-KILLED = {
-    "ratings": (RatingEM(tol=2e-3), RatingEM(tol=2e-3, bias=False)),
-    "sentences": (BayesianSequenceCombination(tol=2e-3), BayesianSequenceCombination(tol=2e-3, scheme="IOBES")),
-}
-
-
-@slow
-@pytest.mark.parametrize(("aggregator", "other"), KILLED.values(), ids=KILLED)
-def test_a_killed_fit_goes_on_from_its_checkpoint_and_another_does_not(tmp_path, aggregator, other):
-    crowd, _ = crowd_of(aggregator)
-    expected = aggregator.fit(crowd)
-    assert 2 < expected.num_iterations < 12
-    with pytest.raises(KilledError):
-        on_beam(crowd, aggregator, tmp_path, make_pipeline=pipelines_but(2))
-    with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
-        on_beam(crowd, other, tmp_path)
-    steps = expected.num_iterations + (expected.method == "bsc-seq") - 2
-    assert_same(on_beam(crowd, aggregator, tmp_path, make_pipeline=pipelines_but(-(-steps // 2) + 1)), expected)
-
-
-@slow
-@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
-def test_blocks_of_a_pcollection_give_the_beliefs_that_the_table_gives(tmp_path):
-    beam = pytest.importorskip("apache_beam")
-    from crowdzoo.large.beam import fit
-
-    def run_of(aggregator, crowd, most, annotators, num_classes, **about):
-        blocks = job_of(aggregator, crowd).blocks(most)
-        folder = {"make_pipeline": make_pipeline, "folder": str(tmp_path)}
-        found = fit(
-            lambda pipeline: pipeline | beam.Create(blocks), aggregator, annotators, num_classes, **folder, **about
-        )
-        expected = aggregator.fit(crowd)
-        np.testing.assert_allclose(found.history, expected.history, rtol=1e-9)
-        return found.params, expected
-
-    params, expected = run_of(RatingEM(max_iter=3), ratings(), 60, 7, 0)
-    np.testing.assert_allclose(params.annotators.precision / params.crowd.unit**2, expected.precisions, rtol=1e-6)
-    model = job_of(HMMCrowd(max_iter=2), sentences()).form.model
-    about = {"tag_set": model.tag_set, "num_words": model.num_words}
-    params, expected = run_of(HMMCrowd(max_iter=2), sentences(), 300, 6, model.num_classes, **about)
-    for found, name in zip(model.means(params), ("first", "transitions", "confusions"), strict=False):
-        np.testing.assert_allclose(found, getattr(expected, name))
-
-
 def never():
     raise AssertionError("no pipeline is made")
-
-
-def test_equal_ratings_need_no_pipeline(tmp_path):
-    same = Annotations.from_arrays([0, 0, 1], [0, 1, 0], [3.3, 3.3, 3.3], kind="regression")
-    assert_same(on_beam(same, RatingEM(), tmp_path, make_pipeline=never), RatingEM().fit(same), atol=1e-9)
 
 
 @pytest.mark.parametrize(
     ("aggregator", "more", "message"),
     [
-        (SpanMajorityVote(), {}, "SpanMajorityVote does not run on Beam. Use one of BayesianSequenceComb"),
-        (TokenAggregation("dawid-skene"), {}, "TokenAggregation does not run on Beam. Use one of BayesianSequenceComb"),
+        (SpanMajorityVote(), {}, "SpanMajorityVote does not run on Beam. No method for kind 'sequence' does; fit it"),
+        (HMMCrowd(), {}, "HMMCrowd does not run on Beam. No method for kind 'sequence' does; fit it without Beam"),
+        (RatingEM(), {}, "RatingEM does not run on Beam. Use one of RatingMean, RatingMedian, or fit it without Beam"),
         (
             GLAD(),
             {},
@@ -274,9 +197,9 @@ def test_equal_ratings_need_no_pipeline(tmp_path):
         (CrowdBT(), {}, "CrowdBT does not run on Beam. No method for kind 'preference' does; fit it without Beam"),
         (DawidSkene(confidence=True), {}, "DawidSkene does not run on Beam with confidence=True"),
         (DawidSkene(start="one-coin"), {}, "does not run on Beam with start='one-coin'; set it to 'votes', or give"),
-        (RatingEM(), {"gold": np.zeros(80)}, "RatingEM takes no `gold`"),
-        (HMMCrowd(), {"initial": np.zeros(3)}, "HMMCrowd takes no `initial`"),
-        (RatingEM(low=10), {}, "10"),
+        (RatingMean(), {"gold": np.zeros(80)}, "RatingMean takes no `gold`"),
+        (RatingMedian(), {"initial": np.zeros(3)}, "RatingMedian takes no `initial`"),
+        (RatingMean(low=10), {}, "10"),
     ],
     ids=str,
 )
@@ -287,18 +210,12 @@ def test_what_does_not_fit_is_refused_before_anything_runs(tmp_path, aggregator,
     with pytest.raises((ConfigError, DataError), match=re.escape(message)):
         aggregate(crowd, aggregator, make_pipeline=never, folder=str(tmp_path / "new"), **more)
     assert not (tmp_path / "new").exists()
-    assert runs_on_beam(aggregator) == (bool(more) or aggregator == RatingEM(low=10))
+    assert runs_on_beam(aggregator) == (bool(more) or aggregator == RatingMean(low=10))
 
 
-def test_blocks_alone_need_to_know_their_tags():
-    with pytest.raises(ConfigError, match="HMMCrowd needs tag_set"):
-        form_of(HMMCrowd(), 3, 3)
-
-
-@pytest.mark.parametrize("aggregator", [RatingEM(), RatingMean(), HMMCrowd()], ids=lambda one: type(one).__name__)
-def test_codes_beyond_the_numbers_given_are_refused_by_the_worker(aggregator):
-    job = job_of(aggregator, crowd_of(aggregator)[0])
-    few = form_of(aggregator, 2, 0) if aggregator.kind == "regression" else type(job.form)(job.form.model, 2)
+def test_codes_beyond_the_numbers_given_are_refused_by_the_worker():
+    job = job_of(RatingMean(), ratings())
+    few = form_of(RatingMean(), 2, 0)
     with pytest.raises(DataError, match=r"has annotator [45], but there are 2"):
         few.first(few.zero(), job.blocks(10**6)[0], 0, None)
 
@@ -307,6 +224,3 @@ def test_ratings_of_a_block_are_finite_and_one_for_each_annotation():
     for bad in ([1.0, np.nan], [1.0]):
         with pytest.raises(DataError, match="one finite rating for each of its 2 annotations"):
             Block.of_ratings([0, 1], [0, 0], bad)
-    form = form_of(RatingEM(), 2, 0)
-    with pytest.raises(DataError, match="at least one rating"):
-        form.start(form.zero())

@@ -6,7 +6,7 @@ import pytest
 
 from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import Block, ConvergenceWarning
-from crowdzoo.aggregation.classes.glad import GLAD, Abilities, contribution, objective, posteriors
+from crowdzoo.aggregation.classes.glad import GLAD, NOTHING, Abilities, expect, objective
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -56,8 +56,10 @@ def test_e_step_and_objective_equal_the_paper_in_loops(num_classes):
     table, block, params, b, gold = setting(num_classes)
     priors = GLAD(alpha_mean=0.5, alpha_variance=2.0, b_mean=-0.3, b_variance=0.7)
     q = [posterior(table, t, num_classes, params.alpha, b, params.class_prior, gold[t])[0] for t in range(20)]
-    np.testing.assert_allclose(posteriors(block, params, b), q, rtol=1e-9, atol=1e-12)
-    counts, _ = contribution(block, params, b, priors)
+    posteriors = np.empty_like(q)
+    expect([(block, b, NOTHING)], params, priors, posteriors)
+    np.testing.assert_allclose(posteriors, q, rtol=1e-9, atol=1e-12)
+    counts, _ = expect([(block, b, NOTHING)], params, priors)
     expected = penalised(table, num_classes, params.alpha, b, params.class_prior, priors, gold)
     assert objective(counts, params, priors) == pytest.approx(expected)
     np.testing.assert_allclose(counts.classes, np.sum(q, axis=0))
@@ -117,7 +119,7 @@ def test_other_tasks_begin_with_what_is_known_of_the_annotators():
 def test_labels_beyond_the_classes_are_refused():
     params = Abilities(np.ones(2), np.full(2, 0.5))
     with pytest.raises(DataError, match="class 5"):
-        contribution(Block([0], [1], [5]), params, np.ones(1), GLAD())
+        expect([(Block([0], [1], [5]), np.ones(1), NOTHING)], params, GLAD())
 
 
 # === Real crowds ===

@@ -12,7 +12,7 @@ from crowdzoo.aggregation.classes import dawid_skene, hierarchical_dawid_skene, 
 from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.registry import METHODS_OF
-from crowdzoo.large.forms.job import form_of
+from crowdzoo.large.forms import form_of
 from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = [

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import digamma, gammaln
 
 from crowdzoo.aggregation import ConvergenceWarning, RatingEM, RatingMean, VotesWarning
-from crowdzoo.aggregation.ratings.rating_steps import RESOLUTION, _gamma_shape
+from crowdzoo.aggregation.ratings.rating_em import RESOLUTION, _gamma_shape
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 

@@ -1,11 +1,10 @@
 import math
-import re
 import struct
 
 import numpy as np
 import pytest
 
-from crowdzoo import ConfigError, DataError
+from crowdzoo import DataError
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.params import Params
@@ -21,16 +20,8 @@ from crowdzoo.aggregation.engine import coding
 from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.coding import KINDS, decode, encode
 from crowdzoo.aggregation.engine.right_wrong import Answers
-from crowdzoo.aggregation.ratings.rating_steps import RatingAnnotators, RatingBeliefs, RatingCrowd
-from crowdzoo.aggregation.sentences.bayesian_sequence_combination import BayesianSequenceCombination
-from crowdzoo.aggregation.sentences.chain_model import ChainBeliefs, ChainSums
-from crowdzoo.aggregation.sentences.hmm_crowd import HMMCrowd
-from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
-from crowdzoo.data.tags import TagSet, allowed_tags
 from crowdzoo.large.beam.coding import Starts, ValueCoder
-from crowdzoo.large.forms.base import BlockPosteriors, Tally
-from crowdzoo.large.forms.job import form_of
-from crowdzoo.large.forms.ratings_and_sentences import MOST_BYTES, RatingSums
+from crowdzoo.large.forms import BlockPosteriors, RatingSums, Tally
 
 RNG = np.random.default_rng(5)
 
@@ -45,14 +36,6 @@ def values():
     counts = Counts(RNG.random((4, 3, 3)), np.array([3.0, 1.0, 0.0]), -4.5, 12)
     tally = Tally(RatingSums(RNG.random((4, 2)), np.array([1.0, -np.inf, np.nan, -0.0])))
     run = Run(np.array([0.5, 0.5]), (-7.25, -6.5), -6.0, True, True)
-    sums = ChainSums(RNG.random((2, 1, 3, 3)), np.ones(3), np.eye(3), np.zeros((0, 3)))
-    annotators = RatingAnnotators(*RNG.random((8, 3)))
-    sentences = SentenceBlock(
-        *(np.array([4, 9]), np.array([0, 3, 4])),
-        *(np.array(column, np.int32) for column in ([0, 1, 2, 3], [1, 1, 1, 0], [0, 2, 0, 1], [3, 0, 2, 3])),
-        np.array([5, -1, 0, 0], np.int32),
-        17,
-    )
     return [
         block,
         wide,
@@ -63,7 +46,7 @@ def values():
         run,
         Run(params),
         BlockPosteriors(np.arange(3), RNG.random((3, 2)), np.array([1, 0, 1])),
-        BlockPosteriors(np.zeros(0, np.int64), np.zeros((0, 2)), np.zeros(0, np.int64), -3.5),
+        BlockPosteriors(np.zeros(0, np.int64), np.zeros((0, 2)), np.zeros(0, np.int64)),
         tally,
         Tally(counts, 3),
         Starts((tally, None)),
@@ -71,14 +54,8 @@ def values():
         Run((2, counts, Agreement.zero(2, 3))),
         Agreement(*RNG.random((3, 4, 3)), np.array([7.0, 2.0])),
         Answers(np.ones(2), np.zeros(2), np.ones(3), -1.5, 4),
-        annotators,
-        RatingCrowd(3.5, 2.0),
-        RatingBeliefs(annotators, RatingCrowd(3.5, 2.0)),
         RatingSums(RNG.random((4, 2)), np.zeros(8)),
-        sums,
-        ChainBeliefs(sums, RNG.random((2, 1, 3, 3))),
         Cells(np.log([0.9, 0.5]), np.log([0.1, 0.5]), np.array([0.5, 0.5])),
-        sentences,
         Block.of_ratings([0, 2, 2], [1, 0, 1], [0.5, -3.25, 1e9]),
     ]
 
@@ -238,20 +215,20 @@ def test_bytes_that_end_too_early_are_damaged(value):
 
 
 def test_bytes_of_something_else_are_refused():
-    for data in (b"", b"CZ\x03", b"ZC\x03\x00\4\0\0\0null", b"\x80\x04N.", b"PAR1PAR1"):
+    for data in (b"", b"CZ\x04", b"ZC\x04\x00\4\0\0\0null", b"\x80\x04N.", b"PAR1PAR1"):
         with pytest.raises(DataError, match="not the bytes of a value"):
             decode(data)
 
 
-@pytest.mark.parametrize("version", [2, 4])
+@pytest.mark.parametrize("version", [3, 5])
 def test_bytes_of_another_version_are_refused_by_number(version):
-    with pytest.raises(DataError, match=f"version {version}; .* reads version 3"):
+    with pytest.raises(DataError, match=f"version {version}; .* reads version 4"):
         decode(bytes([*b"CZ", version, 0]) + b"\4\0\0\0null")
 
 
 def made(tree, rest=b""):
     """Bytes with this tree, and the rest at a multiple of eight."""
-    head = b"CZ\x03\x00" + struct.pack("<I", len(tree)) + tree
+    head = b"CZ\x04\x00" + struct.pack("<I", len(tree)) + tree
     return head + bytes(-len(head) % 8) + rest
 
 
@@ -304,16 +281,3 @@ def test_bytes_with_errors_decode_to_something_or_are_refused(value):
         except DataError:
             refused += 1
     assert refused > 10
-
-
-def test_sentences_of_more_annotators_than_workers_can_hold_are_refused_with_a_number_that_is_not():
-    tag_set = TagSet(allowed_tags({"LOC", "MISC", "ORG", "PER"}, "BIO"), "BIO")
-    with pytest.raises(
-        ConfigError, match=r"10,000 annotators take 65 MB in each block.*HMMCrowd \(hmm-crowd\)"
-    ) as found:
-        form_of(BayesianSequenceCombination(), 10_000, 0, tag_set)
-    most = int(re.search(r"at most ([\d,]+) are left", str(found.value))[1].replace(",", ""))
-    assert form_of(BayesianSequenceCombination(), most, 0, tag_set).zero().counts.says.nbytes <= MOST_BYTES
-    with pytest.raises(ConfigError, match="at most"):
-        form_of(BayesianSequenceCombination(), most + 1, 0, tag_set)
-    form_of(HMMCrowd(), 10_000, 0, tag_set)  # the advice

@@ -17,18 +17,9 @@ from install import FLINK, JOB_SERVER, PRISM, PYTHON, ROOT, SPARK
 from spark_server import spark_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
-ONE_PASS = ("majority-vote", "mean", "median", "token-votes")
+ONE_PASS = ("majority-vote", "mean", "median")
 CLASSES = ("majority-vote", "dawid-skene", "one-coin")
-METHODS = (
-    *CLASSES,
-    "robust",
-    "mean",
-    "median",
-    "rating-em",
-    "token-votes",
-    "bsc-seq",
-    "hmm-crowd",
-)
+METHODS = (*CLASSES, "robust", "mean", "median")
 
 
 def lacks(*paths):

@@ -312,15 +312,6 @@ def test_selected_rows_stand_in_the_order_given(ann, seed):
     assert first.num_tasks == ann.num_tasks
 
 
-@few
-@given(ANY_KIND, st.integers(0, 5))
-def test_a_split_gives_each_task_to_one_part(ann, seed):
-    parts = ann.split((0.5, 0.3, 0.2), seed=seed)
-    assert sorted(name for part in parts for name in part.tasks.tolist()) == ann.tasks.tolist()
-    assert sorted((row for part in parts for row in rows_of(part)), key=repr) == rows_of(ann)
-    assert all(part.num_annotators == ann.num_annotators for part in parts)
-
-
 # === Frames ===
 
 

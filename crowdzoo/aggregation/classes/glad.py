@@ -65,36 +65,8 @@ class GladCounts(Additive):
     log_prior: float
     num_annotations: int
 
-    @classmethod
-    def zero(cls, num_annotators: int, num_classes: int) -> GladCounts:
-        """The neutral element of addition."""
-        return cls(np.zeros(num_annotators), np.zeros(num_annotators), np.zeros(num_classes), 0.0, 0.0, 0)
-
 
 # === The functions over blocks ===
-
-
-def contribution(
-    block: Block,
-    params: Abilities,
-    b: NDArray[np.float64],
-    settings: GLAD,
-    fixed_posteriors: NDArray[np.float64] | None = None,
-) -> tuple[GladCounts, NDArray[np.float64]]:
-    """E-step of a block, M-step of its tasks' difficulties, and what it adds to that of the abilities.
-
-    Args:
-        block: T tasks, A annotations.
-        params: parameters of R annotators and K classes.
-        b: log inverse difficulty of the block's tasks, [T].
-        settings: priors of the difficulties.
-        fixed_posteriors: posteriors [T, K] to use instead of the E-step's.
-
-    Returns:
-        The counts, of which the likelihoods belong to `b` and the rest to the new b; and the new b, [T].
-    """
-    counts, new = _run([(block, b)], params, settings, fixed_posteriors)
-    return counts, new[0]
 
 
 def update(counts: GladCounts, params: Abilities, settings: GLAD) -> Abilities:
@@ -120,21 +92,6 @@ def update(counts: GladCounts, params: Abilities, settings: GLAD) -> Abilities:
     return Abilities(alpha, class_prior)
 
 
-def posteriors(block: Block, params: Abilities, b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Class probabilities of a block's tasks given the parameters, [T, K].
-
-    Known classes are certain, tasks without annotations have the class prior.
-
-    Args:
-        block: T tasks, A annotations.
-        params: parameters of R annotators and K classes.
-        b: log inverse difficulty of its tasks, [T].
-    """
-    result = np.empty((len(block.tasks), len(params.class_prior)))
-    _run([(block, b)], params, GLAD(), None, result)
-    return result
-
-
 def objective(counts: GladCounts, params: Abilities, settings: GLAD) -> float:
     """What EM never lets fall: log-likelihood plus log prior density (up to a constant), in nats.
 
@@ -147,37 +104,36 @@ def objective(counts: GladCounts, params: Abilities, settings: GLAD) -> float:
     return counts.log_likelihood + counts.log_prior - penalty
 
 
-def _run(
-    items: Sequence[tuple[Block, NDArray[np.float64]]],
+def expect(
+    items: Sequence[tuple[Block, NDArray[np.float64], NDArray[np.float64]]],
     params: Abilities,
     settings: GLAD,
-    fixed_posteriors: NDArray[np.float64] | None = None,
-    out: NDArray[np.float64] | None = None,
+    out: NDArray[np.float64] = NOTHING,
 ) -> tuple[GladCounts, list[NDArray[np.float64]]]:
+    """E-step of some blocks, M-step of their tasks' difficulties, and what they add to that of the abilities.
+
+    Args:
+        items: blocks of T tasks; log inverse difficulty of the tasks, [T]; and posteriors [T, K] to use instead of the
+            E-step's, or `NOTHING`.
+        params: parameters of R annotators and K classes.
+        settings: priors of the difficulties.
+        out: where the posteriors of a single block go, [T, K]; then nothing else is computed.
+
+    Returns:
+        The counts, of which the likelihoods belong to the old b and the rest to the new b; and the new b of each block.
+    """
     num_annotators, num_classes = len(params.alpha), len(params.class_prior)
-    sums = np.zeros((num_annotators, 2))
-    classes = np.zeros(num_classes)
+    sums, classes = np.zeros((num_annotators, 2)), np.zeros(num_classes)
     likelihood, log_prior, results = 0.0, 0.0, []
-    for block, b in items:
+    facts = params.alpha, params.class_prior
+    for block, b, fixed in items:
         block.check_codes(num_annotators, num_classes)  # the kernel trusts them
-        new = np.empty(len(b))
-        results.append(new)
-        added = _kernel(
-            *block.columns,
-            params.alpha,
-            params.class_prior,
-            b,
-            settings.b_mean,
-            settings.b_variance,
-            NOTHING if fixed_posteriors is None else fixed_posteriors,
-            sums,
-            classes,
-            new,
-            NOTHING if out is None else out,
-        )
+        results.append(np.empty(len(b)))
+        prior = settings.b_mean, settings.b_variance
+        added = _kernel(*block.columns, *facts, b, *prior, fixed, sums, classes, results[-1], out)
         likelihood += added[0]
         log_prior += added[1]
-    num_annotations = sum(len(block) for block, _ in items)
+    num_annotations = sum(len(block) for block, *_ in items)
     return GladCounts(sums[:, 0], sums[:, 1], classes, likelihood, log_prior, num_annotations), results
 
 
@@ -401,35 +357,33 @@ class GLAD(Iterative):
         blocks = blocks_of(annotations, gold)
         run, b = self.begin(annotations, initial)
         values = [b[block.tasks] for block in blocks]
-        first_posteriors = (
-            None if same_crowd(initial, "glad", annotations) else initial_posteriors(initial, annotations)
-        )
-        if first_posteriors is not None:
-            counts = GladCounts.zero(annotations.num_annotators, annotations.num_classes)
-            for place, block in enumerate(blocks):
-                shares = block.clamped(first_posteriors[block.tasks])
-                part, values[place] = contribution(block, run.params, values[place], self, shares)
-                counts += part
+        first = None if same_crowd(initial, "glad", annotations) else initial_posteriors(initial, annotations)
+        if first is not None:
+            shares = [block.clamped(first[block.tasks]) for block in blocks]
+            counts, values = expect(list(zip(blocks, values, shares, strict=True)), run.params, self)
             run = Run(update(counts, run.params, self))
         while True:
-            items = list(zip(blocks, values, strict=True))
-            done = in_threads(partial(_run, params=run.params, settings=self), items, num_threads())
-            run = self.step(run, reduce(add, (counts for counts, _ in done)))
+            items = [(block, value, NOTHING) for block, value in zip(blocks, values, strict=True)]
+            done = in_threads(partial(expect, params=run.params, settings=self), items, num_threads())
+            counts, before = reduce(add, (counts for counts, _ in done)), run.params
+            run = self.advance(run, objective(counts, before, self), counts, partial(update, counts, before, self))
             if run.done:  # `values` stay the b that `run.params` were judged with
                 break
             values = [new for _, results in done for new in results]
         self.warn_unless_converged(run, len(annotations))
 
         def write(place: int, out: NDArray[np.float64]) -> None:
-            out[:] = posteriors(blocks[place], run.params, values[place])
+            expect([items[place]], run.params, self, out)
 
-        probabilities, labels = answers_by_block(annotations, blocks, write, self.seed)
-        return self.result(annotations, run, probabilities, labels, np.concatenate([b[:0], *values]))
-
-    def step(self, run: Run[Abilities], counts: GladCounts) -> Run[Abilities]:
-        """One iteration, given the counts of all blocks under `run.params`."""
-        m_step = partial(update, counts, run.params, self)
-        return self.advance(run, objective(counts, run.params, self), counts, m_step)
+        return Aggregation.of(
+            "glad",
+            annotations,
+            *answers_by_block(annotations, blocks, write, self.seed),
+            class_prior=run.params.class_prior,
+            skills=run.params.alpha,
+            difficulty=np.exp(-np.concatenate([b[:0], *values])),
+            **run.facts,
+        )
 
     def begin(self, annotations: Annotations, initial: Initial = None) -> tuple[Run[Abilities], NDArray[np.float64]]:
         """A run and the tasks' b [N] to begin with: the priors' means, or an earlier result's."""
@@ -446,23 +400,3 @@ class GLAD(Iterative):
             if np.array_equal(initial.tasks, annotations.tasks):
                 b = -np.log(initial.difficulty)
         return Run(Abilities(alpha, class_prior)), b
-
-    def result(
-        self,
-        annotations: Annotations,
-        run: Run[Abilities],
-        posteriors: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        b: NDArray[np.float64],
-    ) -> Aggregation:
-        """What `fit` gives back for a run that is done: posteriors [N, K], their labels [N], the tasks' b [N]."""
-        return Aggregation.of(
-            "glad",
-            annotations,
-            posteriors,
-            labels,
-            class_prior=run.params.class_prior,
-            skills=run.params.alpha,
-            difficulty=np.exp(-b),
-            **run.facts,
-        )

@@ -20,13 +20,11 @@ class Iterative(Aggregator):
 
     Attributes:
         title: the method's name in messages.
-        unit: what `tol` is measured in.
     """
 
     max_iter: int
     tol: float
     title: ClassVar[str]
-    unit: ClassVar[str] = "nats per annotation"
 
     def advance(self, run: Run[P], objective: float, counts: Additive, m_step: Callable[[], P]) -> Run[P]:
         """One iteration with this method's settings; see `crowdzoo.aggregation.engine.run.advance`.
@@ -41,14 +39,13 @@ class Iterative(Aggregator):
         later = advance(run, objective, likelihood, number, self.max_iter, self.tol, m_step)
         return replace(later, counts=counts) if later.done and isinstance(counts, Counts) else later
 
-    def warn_unless_converged(self, run: Run[Any], number: int, stacklevel: int = 3) -> None:
+    def warn_unless_converged(self, run: Run[Any], number: int) -> None:
         """Says what to do about a run that is done without having converged.
 
         Args:
             run: the one that is kept.
-            number: of annotations, or of what else `unit` counts.
-            stacklevel: frames between `warn_not_converged` and the caller's `fit`.
+            number: of annotations.
         """
         if not run.converged:
             change = run.last_rise(number)
-            warn_not_converged(self.title, self.max_iter, self.tol, change, self.unit, stacklevel)
+            warn_not_converged(self.title, self.max_iter, self.tol, change, "nats per annotation")

@@ -62,6 +62,8 @@ class Competence:
 def update(counts: Answers, params: Competence, settings: MACE) -> Competence:
     """M-step, after the rest of the E-step: how many of the right annotations were known and how many spam.
 
+    Gives most probable values ("em"), or posterior distributions ("vb").
+
     Args:
         counts: counts of all annotations, made with `params`.
         params: the present ones.
@@ -70,38 +72,24 @@ def update(counts: Answers, params: Competence, settings: MACE) -> Competence:
     cells = params.cells
     knew = (counts.right * np.exp(params.log_know[:, None] - cells.right)).sum(axis=1)
     strategy = counts.right * np.exp(cells.wrong - cells.right) + counts.wrong
-    return competence(np.stack([knew, strategy.sum(axis=1)], axis=1), strategy, counts.classes, settings)
-
-
-def competence(
-    answers: NDArray[np.float64], strategy: NDArray[np.float64], classes: NDArray[np.float64], settings: MACE
-) -> Competence:
-    """Parameters from expected counts: most probable values ("em"), or posterior distributions ("vb").
-
-    Args:
-        answers: how often each annotator knew and spammed, [R, 2].
-        strategy: how often it said each class when it spammed, [R, K].
-        classes: how many tasks are of each class, [K].
-        settings: as in `update`.
-    """
-    num_classes = strategy.shape[1]
+    answers, num_classes = np.stack([knew, strategy.sum(axis=1)], axis=1), strategy.shape[1]
     know, spam, cell = settings.know, settings.spam, settings.strategy
     if settings.inference == "em":
         know = spam = cell = settings.smoothing / num_classes
     means, logs, log_prior = [], [], 0.0
-    for counts, prior in ((answers, np.array([know, spam])), (strategy, np.full(num_classes, cell))):
-        posterior = counts + prior
+    for expected, prior in ((answers, np.array([know, spam])), (strategy, np.full(num_classes, cell))):
+        posterior = expected + prior
         total = posterior.sum(axis=1, keepdims=True)
         uniform = np.full_like(posterior, 1 / posterior.shape[1])
         means.append(np.divide(posterior, total, out=uniform, where=total > 0))
         if settings.inference == "vb":
-            expected, divergence = expected_logs(counts[:, :, None], prior[:, None])
-            logs.append(expected[:, :, 0])
+            log_means, divergence = expected_logs(expected[:, :, None], prior[:, None])
+            logs.append(log_means[:, :, 0])
             log_prior -= divergence
         else:
             logs.append(np.log(np.maximum(means[-1], TINY)))
             log_prior += float((prior * logs[-1]).sum()) if prior.any() else 0.0
-    class_prior = np.maximum(class_prior_of(classes, settings.class_prior, settings.class_count), TINY)
+    class_prior = np.maximum(class_prior_of(counts.classes, settings.class_prior, settings.class_count), TINY)
     return Competence(means[0][:, 0], means[1], logs[0][:, 0], logs[0][:, 1], logs[1], log_prior, class_prior)
 
 
@@ -241,18 +229,14 @@ class MACE(Iterative):
             runs.append(run)
         best = best_of(runs)
         self.warn_unless_converged(best, len(annotations))
-        return self.result(annotations, best, *found_answers(annotations, blocks, best.params.cells, self.seed))
-
-    def result(
-        self, annotations: Annotations, run: Run[Competence], posteriors: NDArray[np.float64], labels: NDArray[np.int64]
-    ) -> Aggregation:
-        """What `fit` gives back for a run that is done, its posteriors [N, K] and their labels [N]."""
-        num_classes, params = annotations.num_classes, run.params
+        num_classes, params = sizes[1], best.params
         confusions = None
-        if annotations.num_annotators * num_classes**2 <= MAX_CELLS:
+        if sizes[0] * num_classes**2 <= MAX_CELLS:
             know = params.know[:, None, None]
             confusions = know * np.eye(num_classes) + (1 - know) * params.strategy[:, None, :]
-        fields = {**run.facts, "confusions": confusions, "class_prior": params.class_prior, "skills": params.know}
+        fields = {**best.facts, "confusions": confusions, "class_prior": params.class_prior, "skills": params.know}
         if self.inference == "vb":
             fields["log_likelihood"] = None
-        return Aggregation.of("mace", annotations, posteriors, labels, **fields)
+        return Aggregation.of(
+            "mace", annotations, *found_answers(annotations, blocks, params.cells, self.seed), **fields
+        )

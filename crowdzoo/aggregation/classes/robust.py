@@ -16,7 +16,7 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
 from crowdzoo.aggregation.classes.history import NO_HISTORY, History, Prior, with_prior
 from crowdzoo.aggregation.engine import bayes
-from crowdzoo.aggregation.engine.agreement import Agreement, total
+from crowdzoo.aggregation.engine.agreement import Agreement, sum_rows
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.kernels import vote_shares
@@ -102,7 +102,7 @@ def believe(step: int, counts: Counts, agreement: Agreement) -> Beliefs:
         num_classes=num_classes,
     )
     pairs, classes = counts.table[who, labels], counts.classes[None]
-    table[who, labels], log_prior, context = evidence(np, weights, step, pairs, classes, crowd, total)
+    table[who, labels], log_prior, context = evidence(np, weights, step, pairs, classes, crowd, sum_rows)
     return Beliefs(Params(table.transpose(0, 2, 1), log_prior[0]), context[0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +44,11 @@ class Agreement(Additive):
         _add(*block.columns[:3], np.zeros(self.said.shape[1]), self.said, self.agree, self.agreed, self.sizes)
 
 
-def total(x: Array, ids: NDArray[Any], number: int) -> Array:
+def sum_rows(x: Array, ids: NDArray[Any], number: int) -> Array:
     """Sums of the rows of `x`, [U] or [U, C], that have the same id, [number] or [number, C]."""
     sums = np.zeros((number, *x.shape[1:]))
-    _add_rows(np.ascontiguousarray(x).reshape(len(x), -1), ids, sums.reshape(number, -1))
+    width = math.prod(x.shape[1:])
+    _add_rows(np.ascontiguousarray(x).reshape(len(x), width), ids, sums.reshape(number, width))
     return sums
 
 

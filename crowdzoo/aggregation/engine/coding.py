@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.block import FIELDS, Block
 from crowdzoo.errors import DataError
 
-HEAD = b"CZ\x03\x00"  # the third is the version
+HEAD = b"CZ\x04\x00"  # the third is the version
 LENGTH = struct.Struct("<I")  # of the tree
 DTYPES = ("<f8", "<i8", "<i4", "|u1", "|b1", "<f4", "<u8", "<u4", "<u2", "<i2", "|i1")
 # what values are made of -> the names of its fields; `crowdzoo.large.beam.coding` adds its own
@@ -134,8 +134,6 @@ class _Reader:
         if name in DTYPES:
             return self.array(np.dtype(name), parts)
         kind: Any = {kind.__name__: kind for kind in KINDS}[name]
-        if issubclass(kind, tuple):
-            return kind(*map(self.value, parts))
         value = kind.__new__(kind)
         for field, part in zip(KINDS[kind], parts, strict=True):
             object.__setattr__(value, field, self.value(part))

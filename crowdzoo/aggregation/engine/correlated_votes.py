@@ -15,8 +15,8 @@ CONCENTRATIONS = np.geomspace(0.25, 1e4, 25)
 RIGHT = expit(np.linspace(-4, 7, 45))  # shares of right votes, from chance to one
 
 
-def weighted_votes(annotations: Annotations, weights: Array) -> Array:
-    """Sum of the weights, [A], of the annotations of each task and class, [N, K]."""
+def weighted_votes(annotations: Annotations, weights: Array | None = None) -> Array:
+    """Sum of the weights, [A], default 1 each, of the annotations of each task and class, [N, K]."""
     shape = annotations.num_tasks, annotations.num_classes
     cells = annotations.task_ids * shape[1] + annotations.labels
     sums: Array = np.bincount(cells, weights, shape[0] * shape[1]).astype(np.float64)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import rel_entr
 
 from crowdzoo.aggregation.engine.block import Block, occurrences
-from crowdzoo.aggregation.engine.connected import linked_groups
+from crowdzoo.aggregation.engine.clusters import linked_groups
 
 MOST_PAIRS = 5_000_000  # pairs of annotations that are compared
 LEVEL = 0.05  # expected share of false pairs among those that are found

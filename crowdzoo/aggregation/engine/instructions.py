@@ -5,7 +5,6 @@
 - `add_rows(target, i, table, annotators, labels, begin, end, far, ahead, length)`: target[i : i + length] += the row of
   a table [R, length, length] that annotators[j] and labels[j] name, for each j from `begin` to `end`; where j is below
   `far`, row j + ahead is prefetched. `length` is known when compiled.
-- `sum_run(source, i, length)`: sum of source[i : i + length].
 - `prefetch(source, i)`: asks for the cache line of source[i], which need not exist, ahead of its use.
 - `exp(x)`: of x <= 0; 0 below -708.
 
@@ -19,10 +18,10 @@ import numpy as np
 
 from crowdzoo.aggregation.engine.compiled import compiled
 
-__all__ = ["VECTORISED", "add_rows", "add_run", "exp", "prefetch", "sum_run"]
+__all__ = ["VECTORISED", "add_rows", "add_run", "exp", "prefetch"]
 
 try:
-    from crowdzoo.aggregation.engine.vector import add_rows, add_run, exp, prefetch, sum_run, trial
+    from crowdzoo.aggregation.engine.vector import add_rows, add_run, exp, prefetch, trial
 
     problem = "" if trial(np.ones(3)) == 10.0 else "a trial of them gave a wrong number"
 # None of what a new llvmlite or Numba raises must stop aggregation: names that are gone (ImportError, AttributeError),
@@ -49,14 +48,6 @@ if not VECTORISED:
             row = (np.uint64(annotators[j]) * np.uint64(length) + np.uint64(labels[j])) * np.uint64(length)
             for k in range(np.uint64(length)):
                 target[i + k] += table[row + k]
-
-    @compiled(inline="always")
-    def sum_run(source, i, length):  # type: ignore[no-untyped-def]  # for Numba
-        """See the module."""
-        total = 0.0
-        for k in range(np.uint64(length)):
-            total += source[i + k]
-        return total
 
     @compiled(inline="always")
     def prefetch(source, i):  # type: ignore[no-untyped-def]  # for Numba

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.engine.instructions import add_rows, add_run, exp, prefetch, sum_run
+from crowdzoo.aggregation.engine.instructions import add_rows, add_run, exp, prefetch
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
@@ -42,7 +42,7 @@ def _add_row(target, i, source, j, k_all, run):  # type: ignore[no-untyped-def] 
 
 
 @compiled(inline="always")
-def _finish(tile, gold, first, last, k_all, fixed, run):  # type: ignore[no-untyped-def]  # for Numba
+def _finish(tile, gold, first, last, k_all):  # type: ignore[no-untyped-def]  # for Numba
     """Turns the logits of a tile, tasks `first` to `last`, into posteriors and returns their evidence, nats."""
     evidence = 0.0
     o = U(0)
@@ -65,15 +65,12 @@ def _finish(tile, gold, first, last, k_all, fixed, run):  # type: ignore[no-unty
     o = U(0)
     totals = 1.0
     for _ in range(first, last):
-        if fixed:
-            total = sum_run(tile, o, run)
-            share = 1.0 / total
-            for k in range(k_all):
-                tile[o + k] *= share
-        else:
-            total = tile[o : o + k_all].sum()
-            for k in range(k_all):
-                tile[o + k] /= total
+        total = 0.0
+        for k in range(k_all):
+            total += tile[o + k]
+        share = 1.0 / total
+        for k in range(k_all):
+            tile[o + k] *= share
         totals *= total
         o += k_all
     return evidence + math.log(totals)
@@ -110,7 +107,7 @@ def _kernel(fixed: int) -> Callable[..., float]:
                             row = (U(annotators[j]) * k_all + U(labels[j])) * k_all
                             _add_row(tile, o, log_table, row, k_all, run)
                     o += k_all
-                evidence += _finish(tile, gold, first, last, k_all, fixed, run)
+                evidence += _finish(tile, gold, first, last, k_all)
             else:
                 begin = U(first) * k_all
                 for k in range(U(last - first) * k_all):

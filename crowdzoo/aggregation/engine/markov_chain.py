@@ -55,23 +55,19 @@ def forward_backward(chain: LogChain, emissions: NDArray[np.float64], starts: ND
         emissions: log weight of each class at each token, finite, [T, K].
         starts: where each sentence begins, and the end of the last, int64 [N + 1]; a sentence may be empty.
     """
-    num_classes = emissions.shape[1]
+    num_classes, parts = emissions.shape[1], list(enumerate(_parts(starts)))
     posteriors = np.empty_like(emissions, order="C")
-
+    first, after = np.zeros((len(parts), num_classes)), np.zeros((len(parts), num_classes, num_classes))
     weights = (chain.first, chain.after, chain.last)
 
-    def work(parts: Sequence[tuple[int, int]]) -> list[tuple[NDArray[np.float64], NDArray[np.float64], float]]:
-        results = []
-        for begin, end in parts:
-            first, after = np.zeros(num_classes), np.zeros((num_classes, num_classes))
-            total = _sum_paths(*weights, emissions, starts[begin : end + 1], posteriors, first, after)
-            results.append((first, after, total))
-        return results
+    def work(some: Sequence[tuple[int, tuple[int, int]]]) -> list[float]:
+        return [
+            _sum_paths(*weights, emissions, starts[begin : end + 1], posteriors, first[place], after[place])
+            for place, (begin, end) in some
+        ]
 
-    part_results = [part_result for part in in_threads(work, _parts(starts), num_threads()) for part_result in part]
-    first = sum((part_result[0] for part_result in part_results), np.zeros(num_classes))
-    after = sum((part_result[1] for part_result in part_results), np.zeros((num_classes, num_classes)))
-    return ChainCounts(posteriors, first, after, float(sum(part_result[2] for part_result in part_results)))
+    totals = in_threads(work, parts, num_threads())
+    return ChainCounts(posteriors, first.sum(axis=0), after.sum(axis=0), float(sum(map(sum, totals))))
 
 
 def viterbi(chain: LogChain, emissions: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -68,35 +68,6 @@ def add_rows(  # type: ignore[no-untyped-def]  # for Numba
     return types.void(target, i, table, annotators, labels, begin, end, far, ahead, length), codegen
 
 
-@_intrinsic
-def sum_run(typingctx: Any, source: Any, i: Any, length: Any) -> Any:
-    """Sum of source[i : i + length], added up pairwise; `length` is known when compiled."""
-    width = _literal(length)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        places = _places(context, builder, signature.args[0], args[0], args[1], width)
-        return _sum(builder, [builder.load(place, align=8) for place in places])
-
-    return types.float64(source, i, length), codegen
-
-
-def _sum(builder: Any, vectors: list[Any]) -> Any:
-    """One number out of vectors of falling sizes, pairwise."""
-    while len(vectors) > 1 or isinstance(vectors[0].type, ir.VectorType):
-        if len(vectors) > 1 and vectors[0].type == vectors[1].type:
-            vectors = [*vectors[2:], builder.fadd(vectors[0], vectors[1])]
-        else:
-            lanes = vectors[0].type.count // 2
-            halves = [ir.Constant(ir.VectorType(INDEX, lanes), list(range(at, at + lanes))) for at in (0, lanes)]
-            if lanes == 1:
-                parts = [builder.extract_element(vectors[0], ir.Constant(INDEX, at)) for at in (0, 1)]
-            else:
-                parts = [builder.shuffle_vector(vectors[0], vectors[0], half) for half in halves]
-            vectors = [*vectors[1:], builder.fadd(*parts)]
-        vectors.sort(key=lambda vector: -getattr(vector.type, "count", 1))
-    return vectors[0]
-
-
 INDEX = ir.IntType(32)
 
 
@@ -185,4 +156,4 @@ def trial(numbers):  # type: ignore[no-untyped-def]  # for Numba
     prefetch(numbers, i)
     add_run(sums, i, numbers, i, 3)
     add_rows(sums, i, numbers, codes, codes, i, np.uint64(1), i, i, 3)
-    return sum_run(sums, i, 3) + exp(0.0)
+    return sums[0] + sums[1] + sums[2] + exp(0.0)

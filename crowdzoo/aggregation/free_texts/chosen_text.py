@@ -4,18 +4,36 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
-from crowdzoo.aggregation.free_texts.text_method import TextMethod
 from crowdzoo.aggregation.free_texts.text_table import TextTable
-from crowdzoo.checks.constraints import Choice
+from crowdzoo.aggregation.free_texts.tokens import NORMALIZATIONS, UNITS
+from crowdzoo.checks.constraints import Choice, setting
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
+
+
+@dataclass(frozen=True)
+class TextMethod(Aggregator):
+    """Base of the methods for free texts.
+
+    Attributes:
+        title: the method's name in messages.
+        name: the method's name in `TEXT_METHODS`.
+    """
+
+    kind: ClassVar[str] = "free-text"
+    title: ClassVar[str]
+    name: ClassVar[str]
+
+    unit: str = setting("words", Choice(UNITS))
+    normalize: str = setting("blanks", Choice(NORMALIZATIONS))
 
 
 class Features:
@@ -56,3 +74,70 @@ class ChosenText(TextMethod, ABC):
     @abstractmethod
     def _scores(self, table: TextTable) -> tuple[NDArray[np.float64], dict[str, Any]]:
         """Scores of the rows, [A], the highest wins; and arguments of `TextAggregation.of`."""
+
+
+@dataclass(frozen=True)
+class TextMedoid(ChosenText):
+    """The text with the fewest edits to the others of its task, each over the tokens of the longer of the two.
+
+    Args:
+        unit: what an edit changes: "words", or "characters" for scripts without blanks.
+        normalize: what does not count: "blanks" (only their number), "case", "punctuation", or both ("words").
+        features: "edits" (default); or vectors of the texts, whose squared distances count: see `TextRASA`. The text is
+            then the one that is nearest to their mean.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import TextMedoid
+        >>> words = ["a cat sat", "a cat sat down", "cats"]
+        >>> texts = Annotations.from_arrays([1, 1, 1], ["ann", "bob", "cem"], words, kind="free-text")
+        >>> TextMedoid().fit(texts).texts.tolist()
+        ['a cat sat']
+
+    Needs:
+        Three texts a task or more.
+
+    Source:
+        L. Kaufman and P. J. Rousseeuw: Clustering by Means of Medoids, 1987, with the distance of V. I. Levenshtein,
+        1966.
+    """
+
+    title: ClassVar[str] = "The text nearest to the others"
+    name: ClassVar[str] = "medoid"
+
+    features: Any = setting("edits", FEATURES)
+
+    def _scores(self, table: TextTable) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        own, products = table.products(self.features)
+        left, right = table.pairs
+        return -table.sums(own[left] + own[right] - 2 * products), {}
+
+
+@dataclass(frozen=True)
+class MostFrequentText(ChosenText):
+    """The text that most annotators wrote alike; of texts that are equally frequent the one nearest to the others.
+
+    Args:
+        unit: what an edit changes, where the distance decides: "words", or "characters" for scripts without blanks.
+        normalize: what does not count: "blanks" (only their number), "case", "punctuation", or both ("words").
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import MostFrequentText
+        >>> texts = Annotations.from_arrays([1, 1, 1], ["ann", "bob", "cem"], ["42", "42", "24"], kind="free-text")
+        >>> MostFrequentText().fit(texts).texts.tolist()
+        ['42']
+
+    Needs:
+        Short texts, which several annotators write alike: final answers of language models, names, numbers.
+
+    Source:
+        X. Wang and others: Self-Consistency Improves Chain of Thought Reasoning in Language Models, ICLR 2023.
+    """
+
+    title: ClassVar[str] = "The most frequent text"
+    name: ClassVar[str] = "most-frequent"
+
+    def _scores(self, table: TextTable) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        mean = table.sums(table.distances) / np.maximum(table.sizes[table.tasks], 1)
+        return table.sums((table.distances == 0).astype(float)) - mean / 2, {}

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.free_texts.chosen_text import TextMethod
 from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
-from crowdzoo.aggregation.free_texts.text_method import TextMethod
 from crowdzoo.aggregation.free_texts.text_table import TextTable
 from crowdzoo.aggregation.free_texts.tokens import Tokens
 

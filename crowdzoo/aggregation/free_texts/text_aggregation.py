@@ -115,11 +115,8 @@ class TextAggregation(Result):
         }
 
     def _answer_columns(self) -> Columns:
-        counts, votes = self.annotations_per_task, self.effective_votes
-        return {
-            "task": self.tasks, "text": self.texts, "confidence": self.confidence, "annotations": counts,
-            "effective_votes": votes,
-        }  # fmt: skip
+        columns: Columns = {"task": self.tasks, "text": self.texts, "confidence": self.confidence}
+        return columns | {"annotations": self.annotations_per_task, "effective_votes": self.effective_votes}
 
     def _of_annotators(self) -> Columns:
         return {"agreement": self.agreement, "skill": self.skills}

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.base import Columns, Result, names_and_counts
 from crowdzoo.aggregation.checks import check_annotations
+from crowdzoo.aggregation.engine.clusters import linked_groups
 from crowdzoo.aggregation.engine.comparisons import FORMS, PairParams, answer_probabilities
-from crowdzoo.aggregation.engine.connected import linked_groups
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.errors import DataError
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
+from crowdzoo.aggregation.aggregator import Aggregator, is_polars, warn_not_converged
 from crowdzoo.aggregation.checks import check_annotations
 from crowdzoo.aggregation.engine.comparisons import EQUAL, PairParams, Pairs, likelihood
 from crowdzoo.aggregation.engine.lbfgs import maximize
@@ -17,7 +17,7 @@ from crowdzoo.aggregation.preferences.covariates import differences_of, standard
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.checks.constraints import MAX_ITER, PRIOR, TOL, Choice, setting
 from crowdzoo.data.label_kinds import PREFERENCE
-from crowdzoo.errors import DataError
+from crowdzoo.errors import BadRow, DataError
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
@@ -158,6 +158,14 @@ class PreferenceMethod(Aggregator):
         """
         return self.fit(annotations, initial=earlier)
 
+    def fit_predict(self, data: Any, **known: Any) -> Any:
+        """As `Aggregator.fit_predict`; a pandas series of scores has an index without a name, as crowd-kit's."""
+        answers = super().fit_predict(data, **known)
+        return answers if is_polars(data) else answers.rename_axis(None)
+
+    def _readable(self, frame: Any) -> Any:
+        return _with_sides(frame)
+
     @property
     def _has_bias(self) -> bool:
         """Whether all annotators share a position bias that is fitted."""
@@ -208,6 +216,25 @@ class PreferenceMethod(Aggregator):
     def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
         """As `_prior`, of the annotators' parameters."""
         return 0.0
+
+
+def _with_sides(data: Any) -> Any:
+    """Preferences that name the better task, as crowd-kit has them, with "left" and "right" as labels."""
+    if not {"left", "right", "label"} <= {*map(str, getattr(data, "columns", ()))}:
+        return data  # `from_frame` takes or refuses it
+    left, right, label = (list(data[name]) for name in ("left", "right", "label"))
+    if {*label} <= {"left", "right", "equal"}:
+        return data
+    sides = {True: "left", False: "right"}
+    bad = []
+    for row, (left_task, right_task, answer) in enumerate(zip(left, right, label, strict=True)):
+        if answer not in (left_task, right_task):
+            reason = f"is neither the task on the left, {left_task!r}, nor on the right, {right_task!r}."
+            bad.append(BadRow("frame", row, "label", answer, reason))
+    if bad:
+        raise DataError(f"frame: {len(bad):,} bad row{'s' * (len(bad) > 1)}.", bad)
+    named = [sides[answer == left_task] for left_task, answer in zip(left, label, strict=True)]
+    return {**{str(name): list(data[name]) for name in data.columns}, "label": named}
 
 
 def _continued(

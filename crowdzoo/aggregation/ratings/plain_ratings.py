@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from crowdzoo.aggregation.base import names_and_counts
 from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
+from crowdzoo.checks.constraints import END, Number, setting
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
@@ -144,3 +146,90 @@ def result_of_answers(
         standard_errors=np.where(rated, np.sqrt(deviation) * factors, np.sqrt(spread)),
         skills=np.where(both > 0, spread / np.where(both > 0, both, 1.0), 1.0),
     )
+
+
+@dataclass(frozen=True)
+class RatingMean(PlainRatings):
+    """The mean of a task's ratings; the baseline that every other method has to beat.
+
+    Standard errors are `s / sqrt(ratings that count)`, with s the deviation of ratings from the mean of their task,
+    over all tasks.
+
+    Args:
+        trim: share of a task's ratings that is left out at either end, 0 to below 0.5; with n ratings
+            `floor(trim n)` of the lowest and as many of the highest.
+        low: lowest rating of the scale, or None for any.
+        high: highest rating of the scale, or None for any.
+
+    Raises:
+        ConfigError: a setting out of range.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import RatingMean
+        >>> ratings = Annotations.from_arrays([1, 1, 2, 2], ["ann", "bob"] * 2, [3, 4, 1, 2], kind="regression")
+        >>> RatingMean().fit(ratings).estimates.tolist()
+        [3.5, 1.5]
+
+    Needs:
+        Several ratings a task.
+
+    Source:
+        The arithmetic mean; with `trim`, the trimmed mean.
+    """
+
+    name: ClassVar[str] = "mean"
+    title: ClassVar[str] = "The mean rating"
+
+    trim: float = setting(0.0, Number(0, 0.5, below=True))
+    low: float | None = setting(None, END)
+    high: float | None = setting(None, END)
+
+    def answers(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """As in `PlainRatings`."""
+        ratings, rank, counts = by_rank(block)
+        cut = np.floor(self.trim * counts).astype(np.int64)
+        kept = (rank >= cut[block.index]) & (rank < (counts - cut)[block.index])
+        number = np.maximum(counts - 2 * cut, 1)
+        return np.bincount(block.index[kept], ratings[kept], len(counts)) / number, 1 / np.sqrt(number)
+
+
+@dataclass(frozen=True)
+class RatingMedian(PlainRatings):
+    """The median of a task's ratings; of an even number the mean of the two in the middle.
+
+    Standard errors are those of `RatingMean`, times sqrt(pi / 2) where a task has three ratings or more (the factor of
+    many normal ones).
+
+    Args:
+        low: lowest rating of the scale, or None for any.
+        high: highest rating of the scale, or None for any.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import RatingMedian
+        >>> task, annotator = [1, 1, 1, 2], ["ann", "bob", "cem", "ann"]
+        >>> ratings = Annotations.from_arrays(task, annotator, [3, 4, 10, 2], kind="regression")
+        >>> RatingMedian().fit(ratings).estimates.tolist()
+        [4.0, 2.0]
+
+    Needs:
+        Several ratings a task, better an odd number.
+
+    Source:
+        The median.
+    """
+
+    name: ClassVar[str] = "median"
+    title: ClassVar[str] = "The median rating"
+
+    low: float | None = setting(None, END)
+    high: float | None = setting(None, END)
+
+    def answers(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """As in `PlainRatings`."""
+        ratings, rank, counts = by_rank(block)
+        lower, upper = ((counts - 1) // 2)[block.index], (counts // 2)[block.index]
+        times = (rank == lower).astype(np.int64) + (rank == upper)  # twice where there is one in the middle
+        factors = np.where(counts > 2, np.sqrt(np.pi / 2), 1.0) / np.sqrt(np.maximum(counts, 1))
+        return np.bincount(block.index, times * ratings, len(counts)) / 2, factors

@@ -88,11 +88,7 @@ class RatingAggregation(Result):
         }
 
     def _of_annotators(self) -> Columns:
-        return {
-            "skill": self.skills,
-            "bias": self.biases,
-            "precision": self.precisions,
-        }
+        return {"skill": self.skills, "bias": self.biases, "precision": self.precisions}
 
     def _more(self) -> dict[str, Any]:
         return {"kind": self.kind}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.against_votes import VotesWarning, different_note, empty_note, warn_of_notes
+from crowdzoo.aggregation.against_votes import VotesWarning, different_note, empty_note, ignored, warn_of_notes
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named
@@ -81,8 +80,7 @@ class MatchedObjects(Aggregator):
         sums = np.zeros((2, annotations.num_tasks))
         learnt: dict[str, Any] = {}
         if len(objects.tasks):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", VotesWarning)  # it speaks of tasks, and of the class of nothing
+            with ignored(VotesWarning):  # it speaks of tasks, and of the class of nothing
                 result = aggregator_named(FOR_CLASSES, self.exists, {}).fit(objects.answers)
             learnt = {name: getattr(result, name) for name in ("num_iterations", "converged")}
             learnt["notes"] = _notes(objects.answers, result.labels)

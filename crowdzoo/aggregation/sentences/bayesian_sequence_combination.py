@@ -1,7 +1,5 @@
 """BSC-seq: as HMM-crowd, but what an annotator says also depends on what the annotator said of the token before."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,17 +1,21 @@
-"""ChainMethod: base of the methods whose truth is a chain of tags."""
+"""ChainMethod: base of the methods whose truth is a chain of tags, by variational Bayes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from crowdzoo.aggregation.classes.iterative import Iterative
+from crowdzoo.aggregation.engine.agreement import sum_rows
+from crowdzoo.aggregation.engine.class_frequencies import shares_of
+from crowdzoo.aggregation.engine.dirichlet import expected_logs
+from crowdzoo.aggregation.engine.markov_chain import ChainCounts, LogChain, forward_backward, viterbi
 from crowdzoo.aggregation.engine.run import Run, advance
-from crowdzoo.aggregation.sentences.chain_model import ChainBeliefs, ChainLogs, ChainModel
-from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Number, setting
@@ -20,6 +24,186 @@ from crowdzoo.data.tags import SCHEMES, TagSet
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
     from crowdzoo.data.crowd_sequences import CrowdSequences
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ChainSums:
+    """Expected counts.
+
+    Attributes:
+        says: `[annotator, context, said, true]`, [R, C, K, K].
+        first: of first tags, [K].
+        after: `[before, after]`, [K, K].
+        words: [V, K]; V is 0 where words are not modelled.
+    """
+
+    says: Array
+    first: Array
+    after: Array
+    words: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ChainLogs:
+    """Weights of the E-step, laid out as `ChainSums`."""
+
+    says: Array
+    chain: LogChain
+    words: Array
+
+
+class ChainModel:
+    """The steps of the EM.
+
+    Args:
+        settings: the aggregator.
+        table: sentences of T tokens with A annotations, K classes.
+
+    Attributes:
+        sums: counts under vote shares, which the EM begins with.
+        votes: the part of the annotators' priors that grows with the data, laid out as `ChainSums.says`.
+    """
+
+    def __init__(self, settings: ChainMethod, table: SequenceTable):
+        self.settings, self.table = settings, table
+        self.prior = settings.says(table.tag_set)
+        self.allowed = table.tag_set.follows()
+        num_contexts, count = self.prior.shape[:2]
+        contexts = table.annotators * num_contexts + (table.previous if num_contexts > 1 else 0)
+        self.shape = table.annotations.num_annotators, num_contexts, count, count
+        self.cells = contexts * count + table.labels  # annotator, context and what was said as one number, [A]
+        lengths, labelled = np.diff(table.starts), np.zeros(len(table.starts) - 1, bool)
+        labelled[table.annotations.task_ids] = True
+        self.chosen = np.flatnonzero(np.repeat(labelled, lengths))  # tokens of sentences that somebody labelled
+        self.starts = np.concatenate([[0], np.cumsum(lengths[labelled])]).astype(np.int64)  # of these, side by side
+        self.words, self.num_words = np.full(table.num_tokens, -1), 0
+        if settings.words > 0 and table.words is not None:  # words of labelled sentences; any other tells nothing
+            known, place = np.unique(table.words[self.chosen]), np.full(table.num_words, -1)
+            self.num_words, place[known] = len(known), np.arange(len(known))
+            self.words = place[table.words]
+        self.sums = self._first_sums()
+        self.votes = settings.votes * self.sums.says
+        # log B(prior) - log B(prior with votes), summed over all rows; B is the Dirichlet's normaliser
+        self._constant = 0.0
+        for context, prior in enumerate(self.prior):
+            mine = self.votes[:, context]
+            self._constant += len(mine) * _log_normaliser(prior.T[None]) - _log_normaliser(mine + prior.T)
+
+    # === From paths to counts ===
+
+    def _first_sums(self) -> ChainSums:
+        """Counts under vote shares, token by token; transitions are those of annotators' own tags.
+
+        Products of neighbouring shares would not do: where annotators begin a span at different tokens, they count a
+        change of class at each.
+        """
+        table, count = self.table, self.shape[-1]
+        cells = np.bincount(table.tokens * count + table.labels, minlength=table.num_tokens * count)
+        votes = cells.reshape(-1, count)
+        sizes = votes.sum(axis=1)
+        inner = table.previous < count
+        pairs = np.zeros((count, count))
+        np.add.at(pairs, (table.previous[inner], table.labels[inner]), 1 / sizes[table.tokens[inner]])
+        first, after, _ = self.allowed
+        shares = votes[self.chosen] / sizes[self.chosen, None]
+        return self.counted(ChainCounts(shares, shares[self.starts[:-1]].sum(axis=0) * first, pairs * after, 0.0))
+
+    def counted(self, paths: ChainCounts) -> ChainSums:
+        """What the paths of the labelled sentences add up to."""
+        posteriors = np.zeros((self.table.num_tokens, self.shape[-1]))
+        posteriors[self.chosen] = paths.posteriors
+        says = sum_rows(posteriors[self.table.tokens], self.cells, int(np.prod(self.shape[:3]))).reshape(self.shape)
+        words = np.zeros((0, self.shape[-1]))
+        if self.num_words:
+            words = sum_rows(paths.posteriors, self.words[self.chosen], self.num_words)
+        return ChainSums(says, paths.first, paths.after, words)
+
+    # === From counts to beliefs ===
+
+    def expected(self, sums: ChainSums) -> tuple[ChainLogs, float]:
+        """Expected logarithms under the best Dirichlet distributions, and their divergence from the priors (nats)."""
+        says, divergence = np.empty_like(sums.says), 0.0
+        for context, prior in enumerate(self.prior):
+            says[:, context], part = expected_logs(sums.says[:, context] + self.votes[:, context], prior.T)
+            divergence += part
+        divergence -= self._constant + float((self.votes * says).sum())  # so far from the priors without votes
+        first, after, last = self.allowed
+        log_first, part = self._row(sums.first, first)
+        divergence += part
+        log_after = np.empty_like(sums.after)
+        for before, row in enumerate(after):
+            log_after[before], part = self._row(sums.after[before], row)
+            divergence += part
+        words = sums.words
+        if self.num_words:
+            logs, part = expected_logs(words[None], np.full(words.shape, self.settings.words))
+            words = logs[0]
+            divergence += part
+        return ChainLogs(says, LogChain(log_first, log_after, _log(last)), words), divergence
+
+    def _row(self, counts: Array, allowed: NDArray[np.bool_]) -> tuple[Array, float]:
+        """One distribution over the allowed classes only, [K]; the others have -inf."""
+        logs = np.full(len(counts), -np.inf)
+        prior = np.full((int(allowed.sum()), 1), self.settings.transitions)
+        expected, divergence = expected_logs(counts[allowed].reshape(1, -1, 1), prior)
+        logs[allowed] = expected.ravel()
+        return logs, divergence
+
+    def means(self, sums: ChainSums) -> tuple[Array, Array, Array, ChainLogs]:
+        """Expected firsts [K], transitions [K, K] and confusions [R, K, K], and the logarithms of all of them."""
+        settings = self.settings
+        first_allowed, after_allowed, last = self.allowed
+        first = _shares((sums.first + settings.transitions) * first_allowed)
+        after = _shares((sums.after + settings.transitions) * after_allowed)
+        cells = sums.says + self.votes
+        cells += self.prior.transpose(0, 2, 1)
+        says = cells / cells.sum(axis=2, keepdims=True)
+        words = sums.words
+        if self.num_words:
+            words = np.log(sums.words + settings.words)
+            words -= np.log((sums.words + settings.words).sum(axis=0))
+        logs = ChainLogs(np.log(says), LogChain(_log(first), _log(after), _log(last)), words)
+        # over contexts: what the annotator says of a class, however often it was in which context
+        weights = sums.says.sum(axis=2, keepdims=True) + cells.sum(axis=2, keepdims=True) * 1e-9
+        confusions = (says * weights).sum(axis=1) / weights.sum(axis=1)
+        return first, after, confusions.transpose(0, 2, 1), logs
+
+    # === From beliefs to paths ===
+
+    def paths(self, logs: ChainLogs) -> ChainCounts:
+        """Of the labelled sentences."""
+        return forward_backward(logs.chain, self._emissions(logs)[self.chosen], self.starts)
+
+    def answers(self, logs: ChainLogs) -> tuple[Array, NDArray[np.int64]]:
+        """Posteriors [T, K] of all tokens, and their labels on the best paths, int64 [T]."""
+        emissions, starts = self._emissions(logs), self.table.starts
+        return forward_backward(logs.chain, emissions, starts).posteriors, viterbi(logs.chain, emissions, starts)
+
+    def _emissions(self, logs: ChainLogs) -> Array:
+        """Log weight of each class at each token by what was said and by its word, [T, K]."""
+        said = logs.says.reshape(-1, self.shape[-1])[self.cells]
+        weights = sum_rows(said, self.table.tokens, self.table.num_tokens)
+        if self.num_words:
+            weights += np.where(self.words[:, None] >= 0, logs.words[self.words], 0.0)
+        return weights
+
+
+def _shares(counts: Array) -> Array:
+    return counts / counts.sum(axis=-1, keepdims=True)
+
+
+def _log_normaliser(rows: Array) -> float:
+    """Log B of Dirichlet distributions [R, said, true], summed: of the gamma functions of cells, less that of sums."""
+    return float(gammaln(rows).sum() - gammaln(rows.sum(axis=1)).sum())
+
+
+def _log(values: NDArray[np.generic]) -> Array:
+    """Logarithms; of zero, -inf."""
+    with np.errstate(divide="ignore"):
+        return np.log(values.astype(np.float64))
+
 
 LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
 
@@ -49,24 +233,6 @@ class ChainMethod(Iterative):
         """
         raise NotImplementedError
 
-    def begin(self, sequences: CrowdSequences | Annotations) -> tuple[SequenceTable, ChainModel, SentenceBlock]:
-        """The data as a table, the model, and all sentences as one block.
-
-        Raises:
-            DataError: annotations are not of kind sequence, or do not cover whole sentences.
-        """
-        table = SequenceTable.of(sequences, self.title, self.scheme)
-        words, number = np.full(table.num_tokens, -1), 0
-        if self.words > 0 and table.words is not None:
-            # words of labelled sentences; any other tells nothing
-            lengths, labelled = np.diff(table.starts), np.zeros(len(table.starts) - 1, bool)
-            labelled[table.annotations.task_ids] = True
-            known = np.unique(table.words[np.repeat(labelled, lengths)])
-            number, place = len(known), np.full(table.num_words, -1)
-            place[known] = np.arange(number)
-            words = place[table.words]
-        return table, ChainModel(self, table.tag_set, number), SentenceBlock.of(table, words)
-
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
         """Finds tags, annotators and transitions together.
 
@@ -90,60 +256,19 @@ class ChainMethod(Iterative):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        table, model, block = self.begin(sequences)
-        first = model.zero(table.annotations.num_annotators)
-        model.add_votes(block, first)
-        run = Run(model.believed(first))
-        votes = run.params.votes
-        constant = model.votes_constant(votes)
+        table = SequenceTable.of(sequences, self.title, self.scheme)
+        model = ChainModel(self, table)
+        run = Run(model.sums)
         while not run.done:
-            sums = run.params.sums
-            says, divergence = model.expected_says(sums.says, votes, constant)
-            chain, words, rest = model.expected_rest(sums)
-            logs = ChainLogs(says, chain, words)
-            paths = model.paths(block, logs)
-
-            def updated() -> ChainBeliefs:
-                sums = model.zero(len(votes))
-                model.add(block, paths, sums)  # noqa: B023  called before the next round
-                return ChainBeliefs(sums, votes)
-
-            bound = paths.log_normaliser - divergence - rest
-            run = advance(run, bound, 0.0, len(block), self.max_iter, self.tol, updated)
-        posteriors, labels = model.answers(block, logs)
-        likelihood = model.paths(block, model.means(run.params)[3]).log_normaliser
-        return self.result(table, model, run, posteriors, labels, likelihood)
-
-    def result(
-        self,
-        table: SequenceTable,
-        model: ChainModel,
-        run: Run[ChainBeliefs],
-        posteriors: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        log_likelihood: float,
-    ) -> SequenceAggregation:
-        """What `fit` gives, once the run has ended.
-
-        Args:
-            table: T tokens, K classes.
-            model: of them.
-            run: the run.
-            posteriors: under the last beliefs, [T, K].
-            labels: the most probable path of each sentence under them, int64 [T].
-            log_likelihood: of annotations and words under the posterior means, nats.
-
-        Warns:
-            ConvergenceWarning: `max_iter` was not enough.
-        """
-        self.warn_unless_converged(run, len(table.labels), stacklevel=4)
-        first, after, confusions, _ = model.means(run.params)
-        labelled = np.zeros(len(table.starts) - 1, bool)
-        labelled[table.annotations.task_ids] = True
-        inside = posteriors[np.repeat(labelled, np.diff(table.starts))].sum(axis=0)
+            logs, divergence = model.expected(run.params)
+            paths = model.paths(logs)
+            bound, update = paths.log_normaliser - divergence, partial(model.counted, paths)
+            run = advance(run, bound, 0.0, len(table.labels), self.max_iter, self.tol, update)
+        self.warn_unless_converged(run, len(table.labels))
+        posteriors, labels = model.answers(logs)
+        first, after, confusions, log_means = model.means(run.params)
+        inside = posteriors[model.chosen].sum(axis=0)
         inside[table.tag_set.outside] = 0.0
-        total = inside.sum()
-        weights = inside / total if total > 0 else np.full(len(inside), 1 / len(inside))
         return SequenceAggregation.of(
             self.name,
             table,
@@ -152,6 +277,6 @@ class ChainMethod(Iterative):
             confusions=confusions,
             transitions=after,
             first=first,
-            skills=np.einsum("rkk,k->r", confusions, weights),
-            **run.facts | {"log_likelihood": log_likelihood},
+            skills=np.einsum("rkk,k->r", confusions, shares_of(inside)),
+            **run.facts | {"log_likelihood": model.paths(log_means).log_normaliser},
         )

@@ -1,7 +1,5 @@
 """HMM-crowd: annotators with confusion matrices, and a truth whose tags follow each other by a Markov chain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

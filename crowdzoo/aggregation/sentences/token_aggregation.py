@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.against_votes import VotesWarning
+from crowdzoo.aggregation.against_votes import VotesWarning, ignored
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.engine.markov_chain import LogChain, viterbi
 from crowdzoo.aggregation.engine.params import TINY
@@ -91,8 +90,7 @@ class TokenAggregation(Aggregator):
             ConvergenceWarning: the method's.
         """
         table = self.table(sequences)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VotesWarning)  # the result has notes of its own
+        with ignored(VotesWarning):  # the result has notes of its own
             token_result = result_of(self.of_tokens, table.as_classification())
         return self.result(table, token_result)
 

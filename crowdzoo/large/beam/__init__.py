@@ -11,7 +11,7 @@ DirectRunner tries to download another runner first: pass `--runner=FnApiRunner`
 """
 
 from crowdzoo.large.beam.driver import Posteriors, aggregate, fit, fits_one_block
-from crowdzoo.large.forms.base import BlockPosteriors
-from crowdzoo.large.forms.job import runs_in_parts as runs_on_beam
+from crowdzoo.large.forms import BlockPosteriors
+from crowdzoo.large.forms import runs_in_parts as runs_on_beam
 
 __all__ = ["BlockPosteriors", "Posteriors", "aggregate", "fit", "fits_one_block", "runs_on_beam"]

@@ -13,11 +13,7 @@ from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells
 from crowdzoo.aggregation.engine.run import Run
-from crowdzoo.aggregation.ratings import rating_steps
-from crowdzoo.aggregation.sentences import chain_model
-from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
-from crowdzoo.large.forms.base import BlockPosteriors, Tally
-from crowdzoo.large.forms.ratings_and_sentences import RatingSums
+from crowdzoo.large.forms import BlockPosteriors, RatingSums, Tally
 
 # Whoever needs `decode` and `encode` on Beam imports them from here, so that its kinds of values are known
 __all__ = ["Starts", "ValueCoder", "decode", "encode"]
@@ -35,21 +31,13 @@ class Starts:
         return all(run.done for run in self.parts)
 
 
-DATACLASSES: tuple[type, ...] = (
-    *(Run, Tally, BlockPosteriors, Starts, SentenceBlock, Counts, Params, Answers, Cells, Agreement),
-    *(RatingSums, rating_steps.RatingBeliefs, chain_model.ChainBeliefs, chain_model.ChainSums),
-)
+_ENGINE: tuple[type, ...] = (Run, Counts, Params, Answers, Cells, Agreement)
+DATACLASSES = (*_ENGINE, Tally, BlockPosteriors, Starts, RatingSums)
 KINDS.update({kind: tuple(field.name for field in fields(kind)) for kind in DATACLASSES})
-KINDS.update({kind: kind._fields for kind in (rating_steps.RatingAnnotators, rating_steps.RatingCrowd)})
 
 
 class ValueCoder(coders.Coder):
     """Beam's way to `encode` and `decode`; registered for all kinds of values."""
-
-    @classmethod
-    def from_type_hint(cls, typehint: Any, registry: Any) -> Any:
-        """Called by Beam's registry."""
-        return cls()
 
     def encode(self, value: Any) -> bytes:
         """Bytes of a value."""
@@ -66,12 +54,6 @@ class ValueCoder(coders.Coder):
     def is_deterministic(self) -> bool:
         """Equal arrays have equal bytes."""
         return True
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is ValueCoder
-
-    def __hash__(self) -> int:
-        return hash(ValueCoder)
 
 
 for _kind in KINDS:

@@ -24,17 +24,13 @@ from crowdzoo.aggregation.engine.run import Run, best_of
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.checks.constraints import Number
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.crowd_sequences import CrowdSequences
-from crowdzoo.data.tags import TagSet
 from crowdzoo.errors import ConfigError, CrowdzooError
 from crowdzoo.large.beam.coding import Starts, encode
 from crowdzoo.large.beam.files import Folder, read_value, write_value
 from crowdzoo.large.beam.steps import Answer, step
-from crowdzoo.large.forms.base import BlockPosteriors, Form
-from crowdzoo.large.forms.job import form_of, job_of
+from crowdzoo.large.forms import BlockPosteriors, Form, form_of, job_of
 
 _log = logging.getLogger(__name__)
 
@@ -71,16 +67,13 @@ def fit(
     threads_per_worker: int | None = None,
     retries: int = 0,
     timeout: float | None = None,
-    tag_set: TagSet | None = None,
-    num_words: int = 0,
 ) -> Run:
     """Fits an aggregator with one pipeline per few iterations, until it has converged.
 
     Args:
         read_blocks: gives a pipeline's PCollection[Block], such as `lambda pipeline: pipeline | beam.Create(blocks)`,
             or by reading files; at least one block, if an empty one. Blocks of ratings are made by `Block.of_ratings`;
-            if their mean is more than a thousand deviations from zero, take it from them first. Of sentences a
-            PCollection[SentenceBlock].
+            if their mean is more than a thousand deviations from zero, take it from them first.
         aggregator: the settings, see `aggregate`.
         num_annotators: R.
         num_classes: K; 0 for ratings.
@@ -99,8 +92,6 @@ def fit(
             further one twice as long, a minute at most. Errors in the data or settings are raised at once.
         timeout: seconds after which a pipeline is cancelled and has failed, on runners that run it elsewhere: Flink
             waits without end for a worker that died while it started. Default: none.
-        tag_set: tags of the sentences, for methods for sentences.
-        num_words: V, for sentences whose blocks have words.
 
     Returns:
         The best start's `Run`.
@@ -109,7 +100,7 @@ def fit(
         ConfigError: `folder` holds a checkpoint of other settings or other data; an aggregator that has no form on
             Beam; a setting that is out of range.
     """
-    form = form_of(aggregator, num_annotators, num_classes, tag_set, num_words)
+    form = form_of(aggregator, num_annotators, num_classes)
     place = Folder(folder)
     driver = _Driver(form, place, make_pipeline, iterations_per_pipeline, threads_per_worker, retries, timeout)
 
@@ -126,7 +117,7 @@ def fit(
 
 
 def aggregate(
-    annotations: Annotations | CrowdSequences,
+    annotations: Annotations,
     aggregator: Any,
     *,
     make_pipeline: Callable[[], beam.Pipeline],
@@ -138,14 +129,13 @@ def aggregate(
     threads_per_worker: int | None = None,
     retries: int = 0,
     timeout: float | None = None,
-) -> Aggregation | RatingAggregation | SequenceAggregation:
+) -> Aggregation | RatingAggregation:
     """What `aggregator.fit(annotations, gold, initial)` gives, computed on Beam; equal to 1e-6.
 
     Args:
-        annotations: what the aggregator's `fit` takes: annotations of classes, ratings, or sentences.
+        annotations: what the aggregator's `fit` takes: annotations of classes, or ratings.
         aggregator: a local aggregator, whose settings are used. For classes a MajorityVote, DawidSkene,
-            OneCoinDawidSkene or Robust. For ratings a RatingMean, RatingMedian or RatingEM; for sentences a
-            BayesianSequenceCombination or an HMMCrowd.
+            OneCoinDawidSkene or Robust; for ratings a RatingMean or RatingMedian.
         make_pipeline: gives a fresh pipeline each time it is called.
         folder: for blocks, checkpoints and posteriors, on a file system that all workers and the caller see; is made,
             and what was written there is removed at the end.
@@ -162,13 +152,11 @@ def aggregate(
         DataError: annotations, gold or initial do not fit.
     """
     job = job_of(aggregator, annotations, gold, initial)
-    if job.known is not None:
-        return job.known
     form, place, (params, shares) = job.form, Folder(folder), job.begin
     driver = _Driver(form, place, make_pipeline, iterations_per_pipeline, threads_per_worker, retries, timeout)
     driver.has_given = shares is not None
     if max_annotations is None:
-        wanted = min(max(MIN_ANNOTATIONS, job.num_annotations // BLOCKS), MAX_ANNOTATIONS)
+        wanted = min(max(MIN_ANNOTATIONS, len(annotations) // BLOCKS), MAX_ANNOTATIONS)
         max_annotations = min(wanted, max(1, MAX_CELLS // max(form.num_columns, 1)))
 
     def write(some: Sequence[tuple[int, Any]]) -> list[tuple[str, bytes]]:
@@ -187,7 +175,7 @@ def aggregate(
     driver.paths = list(paths)
     driver.begin(params, hashlib.blake2b(b"".join(digests)).hexdigest())
     run = driver.run(find=True)
-    result: Any = job.result(run, place.read_posteriors(job.num_answers, form.num_columns))
+    result: Any = job.result(run, place.read_posteriors(annotations.num_tasks, form.num_columns))
     place.clean()
     return result
 
@@ -216,7 +204,7 @@ class Posteriors(beam.PTransform):
         return pcoll | "Answer" >> answer | "Found" >> beam.Values()
 
 
-def fits_one_block(annotations: Annotations | CrowdSequences, pipeline: beam.Pipeline) -> bool:
+def fits_one_block(annotations: Annotations, pipeline: beam.Pipeline) -> bool:
     """Whether `aggregate` would make a single block, and the runner's only worker is this process.
 
     The aggregator's own `fit` then gives the same result without the cost of pipelines, which is some hundredths of a
@@ -226,8 +214,7 @@ def fits_one_block(annotations: Annotations | CrowdSequences, pipeline: beam.Pip
         annotations: what would be aggregated.
         pipeline: one of the pipelines that would run.
     """
-    crowd = annotations.annotations if isinstance(annotations, CrowdSequences) else annotations
-    return len(crowd) <= MIN_ANNOTATIONS and _is_alone(pipeline)
+    return len(annotations) <= MIN_ANNOTATIONS and _is_alone(pipeline)
 
 
 def _is_alone(pipeline: beam.Pipeline) -> bool:

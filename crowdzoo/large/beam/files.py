@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.coding import decode_in_place
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.large.beam.coding import Starts, decode, encode
-from crowdzoo.large.forms.base import BlockPosteriors
+from crowdzoo.large.forms import BlockPosteriors
 
 MIME = "application/octet-stream"
 STARTS = "checkpoint-", "block-", "posteriors-"
@@ -125,13 +125,12 @@ class Folder:
         return write_value(self.posteriors(keyed[0]), keyed[1])
 
     def read_posteriors(self, num_tasks: int, num_columns: int) -> BlockPosteriors:
-        """Of all tasks, from all files; of sentences a token is a task."""
+        """Of all tasks, from all files."""
         posteriors = np.empty((num_tasks, num_columns))
-        labels, log_likelihood = np.full(num_tasks, -1, np.int64), 0.0
+        labels = np.full(num_tasks, -1, np.int64)
         for path in self.found("posteriors-"):
             found = read_value(path)
             posteriors[found.tasks], labels[found.tasks] = found.posteriors, found.labels
-            log_likelihood += found.log_likelihood
         if (labels < 0).any():
             raise DataError(f"{(labels < 0).sum():,} of {num_tasks:,} tasks came back without posteriors.")
-        return BlockPosteriors(np.arange(num_tasks), posteriors, labels, log_likelihood)
+        return BlockPosteriors(np.arange(num_tasks), posteriors, labels)

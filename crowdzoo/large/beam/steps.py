@@ -16,7 +16,7 @@ from crowdzoo.aggregation.engine.run import best_of
 from crowdzoo.aggregation.engine.threads import in_threads
 from crowdzoo.large.beam.coding import Starts
 from crowdzoo.large.beam.files import Folder, read_block, read_value
-from crowdzoo.large.forms.base import BlockPosteriors, Form, Tally
+from crowdzoo.large.forms import BlockPosteriors, Form, Tally
 
 AHEAD = 16  # blocks a thread, after which it waits for the others
 

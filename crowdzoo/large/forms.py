@@ -1,0 +1,398 @@
+"""Form: an algorithm as one pass over blocks after the other; and Job: a table in memory and a method.
+
+A driver adds up what the blocks give under the present parameters; the next ones follow from that sum. The steps are
+those of the local engine.
+"""
+
+# ruff: noqa: D102  (`Form` describes them)
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes import dawid_skene, majority_vote, one_coin, robust
+from crowdzoo.aggregation.classes.initial import initial_posteriors
+from crowdzoo.aggregation.engine import bayes
+from crowdzoo.aggregation.engine.agreement import Agreement
+from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
+from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.kernels import vote_shares
+from crowdzoo.aggregation.engine.labels import choose_labels
+from crowdzoo.aggregation.engine.params import Additive
+from crowdzoo.aggregation.engine.right_wrong import Answers, answers_of, given_answers, posteriors_of
+from crowdzoo.aggregation.engine.run import Run
+from crowdzoo.aggregation.ratings.plain_ratings import (
+    SUMS,
+    PlainRatings,
+    RatingMean,
+    RatingMedian,
+    add_answers,
+    block_of_ratings,
+    result_of_answers,
+)
+from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.errors import ConfigError
+
+if TYPE_CHECKING:
+    from crowdzoo.data.annotations import Annotations
+
+Array = NDArray[np.float64]
+Begin = tuple[Any, Array | None]
+Answer = Callable[[Any], "BlockPosteriors"]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPosteriors:
+    """What was found for a block's tasks, or for all tasks.
+
+    Attributes:
+        tasks: task codes, int64 [T].
+        posteriors: class probabilities, [T, K]; of ratings two numbers a task, see the form.
+        labels: class codes, int64 [T]; of ratings zeros.
+    """
+
+    tasks: NDArray[np.int64]
+    posteriors: Array
+    labels: NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Tally(Additive):
+    """What blocks add.
+
+    Attributes:
+        counts: as the method's own M-step takes them.
+        more: what the method counts beside.
+    """
+
+    counts: Any
+    more: Any = 0
+
+
+class Form(ABC):
+    """Base of all, with Dawid-Skene's counts and starts. Parameters are those that the local engine's `Run` has.
+
+    Args:
+        aggregator: the settings.
+        num_annotators: R.
+        num_classes: K.
+
+    Attributes:
+        starts: how many.
+        max_iter: most M-steps after the first; 0: the first parameters are the last.
+    """
+
+    def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):
+        self.aggregator, self.num_annotators, self.num_classes = aggregator, num_annotators, num_classes
+        self.starts: int = getattr(aggregator, "num_starts", 1)
+        self.max_iter: int = getattr(aggregator, "max_iter", 0)
+
+    @property
+    def num_columns(self) -> int:
+        """Columns of `BlockPosteriors.posteriors`."""
+        return self.num_classes
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What a checkpoint must have in common with a fit, beside the data."""
+        return self.aggregator, self.num_annotators, self.num_classes
+
+    def begin_from(self, annotations: Annotations, initial: Any) -> Begin:
+        """What the first start begins from: parameters, posteriors [N, K]; each may be None.
+
+        Raises:
+            ConfigError, DataError: `initial` does not fit.
+        """
+        if initial is None:
+            return None, None
+        if not hasattr(self.aggregator, "warm_start"):
+            raise ConfigError(f"{self.aggregator.title} takes no `initial`.")
+        run = self.aggregator.warm_start(annotations, initial)
+        return (None, initial_posteriors(initial, annotations)) if run is None else (run.params, None)
+
+    # === Over blocks ===
+
+    def zero(self) -> Tally:
+        """Counts of nothing."""
+        return Tally(Counts.zero(self.num_annotators, self.num_classes))
+
+    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> None:
+        """Adds a block under given posteriors [T, K], or under votes."""
+        if given is not None:
+            self.add(total, block, block.clamped(given))
+        else:
+            weights = dawid_skene.start_weights(self.num_annotators, start, self.aggregator.seed)
+            self.add(total, block, vote_shares(block, weights, self.num_classes))
+
+    def add(self, total: Tally, block: Block, shares: Array) -> None:
+        """Adds a block under posteriors [T, K]."""
+        total.counts.add(block, shares)
+
+    def prepared(self, params: Any) -> Any:
+        """Parameters as the kernels want them."""
+        return params
+
+    def expect(self, total: Tally, block: Any, prepared: Any, counting: bool) -> None:
+        """Adds a block under parameters. Without `counting`: the likelihood alone."""
+        total.counts.add_expected(block, prepared, counting)
+
+    # === From sums ===
+
+    @abstractmethod
+    def start(self, total: Tally) -> Any:
+        """The first parameters."""
+
+    def step(self, run: Run[Any], total: Tally) -> Run[Any]:
+        """A run after one more iteration, from what was counted under its parameters."""
+        found: Run[Any] = self.aggregator.step(run, total.counts)
+        return found
+
+    def next_run(self, run: Run[Any], total: Tally) -> Run[Any]:
+        """A run after one more pass; before the first it has no parameters."""
+        if run.params is not None:
+            return self.step(run, total)
+        done = not self.max_iter
+        return Run(self.start(total), converged=done, done=done)
+
+    # === At the end ===
+
+    def posteriors(self, block: Any, prepared: Any) -> Array:
+        """Class probabilities, [T, K]."""
+        return bayes.posteriors(block, prepared)
+
+    def labels(self, posteriors: Array, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Class codes, [T]."""
+        return choose_labels(posteriors, tasks, getattr(self.aggregator, "ties", "random"), self.aggregator.seed)
+
+    def answers(self, params: Any) -> Answer:
+        """What the last parameters say of blocks."""
+        prepared = self.prepared(params)
+
+        def answer(block: Any) -> BlockPosteriors:
+            posteriors = self.posteriors(block, prepared)
+            return BlockPosteriors(block.tasks, posteriors, self.labels(posteriors, block.tasks))
+
+        return answer
+
+    def result(self, data: Any, run: Run[Any], found: BlockPosteriors) -> Any:
+        """What the aggregator's `fit` gives, whether or not the run has converged."""
+        return self.aggregator.result(data, run, found.posteriors, found.labels)
+
+
+class MajorityVoteForm(Form):
+    """Counts once."""
+
+    def start(self, total: Tally) -> Any:
+        return majority_vote.update(total.counts)
+
+    def posteriors(self, block: Any, prepared: Any) -> Array:
+        settings = self.aggregator
+        return majority_vote.posteriors(block, prepared, settings.voting, settings.ties, settings.seed)
+
+    def result(self, data: Any, run: Run[Any], found: BlockPosteriors) -> Aggregation:
+        return Aggregation.of("majority-vote", data, found.posteriors, found.labels, run.params)
+
+
+class DawidSkeneForm(Form):
+    """Dawid-Skene."""
+
+    def start(self, total: Tally) -> Any:
+        return dawid_skene.update(total.counts, self.aggregator.prior, self.aggregator.diagonal)
+
+
+class OneCoinForm(Form):
+    """One-coin Dawid-Skene."""
+
+    def zero(self) -> Tally:
+        return Tally(Answers.zero((self.num_annotators,), self.num_classes))
+
+    def add(self, total: Tally, block: Any, shares: Array) -> None:
+        total.counts += given_answers(block, shares, (self.num_annotators,))
+
+    def expect(self, total: Tally, block: Any, prepared: Any, counting: bool) -> None:
+        total.counts += answers_of([block], prepared)
+
+    def start(self, total: Tally) -> Any:
+        return one_coin.update(total.counts, self.aggregator)
+
+    def posteriors(self, block: Any, prepared: Any) -> Array:
+        return posteriors_of(block, prepared)
+
+
+class RobustForm(Form):
+    """Robust. Parameters are the number of the step, its counts, and `Agreement`, which the first pass counts."""
+
+    def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):
+        super().__init__(aggregator, num_annotators, num_classes)
+        self.max_iter = robust.num_steps() - 1
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        return (*super().identity, robust.WEIGHTS.read_bytes())
+
+    def zero(self) -> Tally:
+        return Tally(super().zero().counts, Agreement.zero(self.num_annotators, self.num_classes))
+
+    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> None:
+        total.more.add(block)
+        robust.first_counts(total.counts, block)
+
+    def start(self, total: Tally) -> Any:
+        return 0, total.counts, total.more
+
+    def step(self, run: Run[Any], total: Tally) -> Run[Any]:
+        number, _, agreement = run.params
+        done = number + 1 == self.max_iter
+        return Run((number + 1, total.counts, agreement), converged=done, done=done)
+
+    def prepared(self, params: Any) -> Any:
+        return robust.believe(*params)
+
+    def expect(self, total: Tally, block: Any, prepared: Any, counting: bool) -> None:
+        super().expect(total, block, prepared.params, counting)
+
+    def posteriors(self, block: Any, prepared: Any) -> Array:
+        return robust.posteriors_of(block, prepared)
+
+    def result(self, data: Any, run: Run[Any], found: BlockPosteriors) -> Aggregation:
+        return self.aggregator.result(data, found.posteriors, run.params[1])
+
+
+@dataclass(frozen=True, eq=False)
+class RatingSums(Additive):
+    """Sums over ratings: of each annotator, [R, 2], and of all tasks."""
+
+    rows: Array
+    common: Array
+
+
+class RatingForm(Form):
+    """The mean and the median: sums, and no iteration. `posteriors` are estimates and their errors, [T, 2]."""
+
+    num_columns = 2
+
+    def zero(self) -> Tally:
+        return Tally(RatingSums(np.zeros((self.num_annotators, 2)), np.zeros(SUMS)))
+
+    def first(self, total: Tally, block: Any, start: int, given: Array | None) -> None:
+        add_answers(block, self.aggregator.answers(block)[0], total.counts.rows, total.counts.common)
+
+    def start(self, total: Tally) -> Any:
+        return total.counts
+
+    def posteriors(self, block: Any, prepared: Any) -> Array:
+        return np.stack(self.aggregator.answers(block), axis=1)
+
+    def labels(self, posteriors: Array, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.zeros(len(tasks), np.int64)
+
+
+FORMS: dict[type, type[Form]] = {
+    dawid_skene.DawidSkene: DawidSkeneForm,
+    majority_vote.MajorityVote: MajorityVoteForm,
+    one_coin.OneCoinDawidSkene: OneCoinForm,
+    robust.Robust: RobustForm,
+    RatingMean: RatingForm,
+    RatingMedian: RatingForm,
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a driver needs.
+
+    Attributes:
+        form: the aggregator's.
+        blocks: gives all blocks, each of at most so many annotations.
+        result: what the aggregator's `fit` gives, from the last run and the posteriors of all tasks.
+        begin: see `Form.begin_from`.
+    """
+
+    form: Form
+    blocks: Callable[[int], Sequence[Block]]
+    result: Callable[[Run[Any], BlockPosteriors], Any]
+    begin: Begin = (None, None)
+
+
+def runs_in_parts(aggregator: Any) -> bool:
+    """Whether an aggregator has a form."""
+    return type(aggregator) in FORMS and not _in_memory(aggregator)
+
+
+def _in_memory(aggregator: Any) -> str:
+    """A setting that no form has, and what to do about it; empty as a rule."""
+    if getattr(aggregator, "confidence", False):
+        return "confidence=True; set it to False"
+    if getattr(aggregator, "start", "votes") != "votes":
+        return f"start={aggregator.start!r}; set it to 'votes', or give the result of OneCoinDawidSkene as initial"
+    return ""
+
+
+def form_of(aggregator: Any, num_annotators: int, num_classes: int) -> Form:
+    """The form of an aggregator.
+
+    Args:
+        aggregator: the settings.
+        num_annotators: R.
+        num_classes: K; of ratings any number.
+
+    Raises:
+        ConfigError: an aggregator without a form.
+    """
+    if type(aggregator) not in FORMS:
+        kind = getattr(aggregator, "kind", "classification")
+        names = ", ".join(method.__name__ for method in FORMS if getattr(method, "kind", "") == kind)
+        rest = f"Use one of {names}, or fit" if names else f"No method for kind {kind!r} does; fit"
+        raise ConfigError(
+            f"{type(aggregator).__name__} does not run on Beam. {rest} it without Beam, by its own `fit`."
+        )
+    if setting := _in_memory(aggregator):
+        raise ConfigError(f"{type(aggregator).__name__} does not run on Beam with {setting}.")
+    return FORMS[type(aggregator)](aggregator, num_annotators, num_classes)
+
+
+def job_of(aggregator: Any, data: Any, gold: Any = None, initial: Any = None) -> Job:
+    """A table and a method.
+
+    Args:
+        aggregator: the settings.
+        data: what its `fit` takes.
+        gold: as its `fit` takes it.
+        initial: as its `fit` takes it.
+
+    Raises:
+        ConfigError: a method without a form; `gold` or `initial` for a method that takes none.
+        DataError: data, gold or initial do not fit.
+    """
+    form_of(aggregator, 1, 1)  # refuses methods of other kinds, whatever the data are
+    form = form_of(aggregator, data.num_annotators, data.num_classes)
+    if isinstance(aggregator, PlainRatings):
+        for name, value in (("gold", gold), ("initial", initial)):
+            if value is not None:
+                raise ConfigError(f"{type(aggregator).__name__} takes no `{name}`.")
+        aggregator.check(data)
+        origin, block = block_of_ratings(data)
+
+        def rated(run: Run[Any], found: BlockPosteriors) -> Any:
+            estimates, errors = np.ascontiguousarray(found.posteriors.T)
+            return result_of_answers(aggregator, data, origin + estimates, errors, run.params.rows, run.params.common)
+
+        return Job(form, block.cut, rated)
+    check_classification(data, aggregator.title)
+    known = checked_gold(gold, data.num_tasks, data.num_classes)
+
+    def result(run: Run[Any], found: BlockPosteriors) -> Any:
+        if not run.converged:
+            aggregator.warn_unless_converged(run, len(data))
+        return form.result(data, run, found)
+
+    def blocks(most: int) -> Sequence[Block]:
+        return blocks_of(data, known, most) or [Block([], [], [])]
+
+    return Job(form, blocks, result, form.begin_from(data, initial))

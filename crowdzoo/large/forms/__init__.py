@@ -1,1 +1,0 @@
-"""The algorithms as sums over blocks, whoever adds them up."""
