@@ -3,9 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from crowdzoo.checks.constraints import Number, checked
@@ -14,9 +15,6 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.served_model import served_name
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.tables import typed_tables
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 _WHOLE = r"^(-?[0-9]+)\.0+$"  # an integer that is written as a float
 
@@ -62,8 +60,6 @@ class TableColumns(InstanceEncoder):
     key = "table_columns"
 
     def __init__(self, columns: Mapping[str, Mapping[str, Any]]):
-        import tensorflow as tf
-
         self.columns = {name: dict(settings) for name, settings in columns.items()}
         for settings in self.columns.values():
             if "categories" in settings:
@@ -147,10 +143,8 @@ class TableColumns(InstanceEncoder):
         }
 
     @property
-    def inputs(self) -> "dict[str, tf.TensorSpec]":
+    def inputs(self) -> dict[str, tf.TensorSpec]:
         """What a served model takes: served name of a column -> `tf.TensorSpec`, `[B]` or of vectors `[B, D]`."""
-        import tensorflow as tf
-
         specs = {}
         for name, settings in self.columns.items():
             dtype = tf.string if name in self._categories else tf.float32
@@ -176,8 +170,6 @@ class TableColumns(InstanceEncoder):
         Returns:
             float32 tensor `[B, D]`.
         """
-        import tensorflow as tf
-
         parts = []
         for name, settings in self.columns.items():
             column = values[name] if name in values else values[served_name(name)]
