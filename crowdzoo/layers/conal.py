@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 from keras import ops
+from scipy.special import softmax
 
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
@@ -248,9 +249,7 @@ class CoNAL(CrowdLayer):
             ValueError: the layer has no weights yet.
         """
         self._check_built()
-        logits = ops.convert_to_numpy(self.common).astype("float64")
-        odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        return odds / odds.sum(axis=-1, keepdims=True)
+        return softmax(ops.convert_to_numpy(self.common).astype("float64"), axis=-1)
 
     def common_shares(self) -> np.ndarray:
         """How far every annotator follows the common confusion: omega at the mean training instance.

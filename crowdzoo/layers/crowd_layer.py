@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 from keras import ops
+from scipy.special import softmax
 
 from crowdzoo.backend import Config, Tensor, activation_of, concrete, fail_if, take_rows
 from crowdzoo.checks.constraints import Choice, checked
@@ -55,6 +56,7 @@ class CrowdLayer(keras.layers.Layer):
 
     Example:
         >>> from keras import ops
+    from scipy.special import softmax
         >>> from crowdzoo.layers import CrowdLayer
         >>> class EveryoneIsRight(CrowdLayer):
         ...     def call(self, inputs, annotators=None, training=False):
@@ -221,8 +223,7 @@ class CrowdLayer(keras.layers.Layer):
         for start in range(0, self.num_annotators, step):
             codes = np.arange(start, min(start + step, self.num_annotators), dtype="int32")
             logs = ops.convert_to_numpy(self.log_confusions(ops.convert_to_tensor(codes[:, None])))[:, 0]
-            odds = np.exp(logs.astype("float64"))
-            confusions[codes] = odds / odds.sum(axis=-1, keepdims=True)
+            confusions[codes] = softmax(logs.astype("float64"), axis=-1)
         return confusions
 
     # === How a model is trained ===

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
@@ -226,8 +227,7 @@ class CrowdsourcedLayer(CrowdLayer):
         # of a sequence K tokens, one of each class
         answers = self(truths[None])[0] if self.label_kind.has_positions else self(truths)
         logits = np.moveaxis(ops.convert_to_numpy(answers).astype("float64"), 0, 1)  # [annotator, true, said]
-        odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        return odds / odds.sum(axis=-1, keepdims=True)
+        return softmax(logits, axis=-1)
 
     def annotator_scales(self) -> np.ndarray:
         """Factor s_r of every annotator of a regression, float64 `[R]`; ones where the connection has none."""

@@ -47,10 +47,6 @@ class LabelUnit(keras.layers.Layer):
         """See the class."""
         return self.center + self.unit * ops.cast(inputs, keras.backend.result_type(self.variable_dtype, "float32"))
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The input's shape."""
-        return input_shape
-
     def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "center": self.center, "unit": self.unit}

@@ -54,10 +54,6 @@ class MirrorAndShift(keras.layers.Layer):
             images = ops.take_along_axis(images, ops.broadcast_to(ops.reshape(places, shape), ops.shape(images)), axis)
         return images
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The input's shape."""
-        return input_shape
-
     def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "share": self.share}

@@ -97,15 +97,6 @@ class TfIdf(keras.layers.Layer):
         length = ops.sqrt(ops.sum(ops.square(vector), axis=1, keepdims=True))
         return vector / ops.maximum(length, 1e-12)
 
-    def compute_output_spec(self, inputs: Tensor) -> Tensor:
-        """Symbolic vectors `[B, V]`."""
-        dtype = keras.backend.result_type(self.variable_dtype, "float32")
-        return keras.KerasTensor((inputs.shape[0], self.num_words), dtype=dtype)
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """`[B, V]`."""
-        return (input_shape[0], self.num_words)
-
     def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**super().get_config(), "num_words": self.num_words}
