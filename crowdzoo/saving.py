@@ -51,15 +51,16 @@ LAYERS = {
 _CLASSES = {
     **LAYERS,
     "crowdzoo.layers.doctor_net": "DoctorNet VoteShareCrossentropy",
-    "crowdzoo.layers.expected_log_likelihood": "ExpectedLogLikelihood",
     "crowdzoo.layers.masked_convolution": "MaskedConvolution",
     "crowdzoo.layers.max_mig": "MaxMIG MutualInformationGain",
     "crowdzoo.layers.mirror_and_shift": "MirrorAndShift",
-    "crowdzoo.layers.rating_squared_error": "RatingSquaredError",
     "crowdzoo.layers.tf_idf": "TfIdf",
     "crowdzoo.layers.union_net": "MaskedNegativeLogLikelihood UnionNet",
     "crowdzoo.layers.waum": "VotesCrossentropy WAUM",
-    "crowdzoo.losses": "MaskedCrossentropy MaskedCrowdCrossentropy MaskedCrowdEvidence MaskedCrowdMeanSquaredError",
+    "crowdzoo.losses": (
+        "ExpectedLogLikelihood MaskedCrossentropy MaskedCrowdCrossentropy MaskedCrowdEvidence "
+        "MaskedCrowdMeanSquaredError RatingSquaredError"
+    ),
     "crowdzoo.training.gold_metric": "CrowdAccuracy GoldMetric",
     "crowdzoo.training.crowd_model": "CrowdModel",
     "crowdzoo.networks.feature_network": "FeatureClassifier FeatureRegressor",

@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike
 from scipy.special import softmax
 
 from crowdzoo.backend import Tensor
-from crowdzoo.checks.constraints import FLAG, Choice, checked
+from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, Choice, checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.ranges import CENTER, SCALE, UNIT
-from crowdzoo.layers.rating_squared_error import RatingSquaredError
-from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
+from crowdzoo.layers.ranges import SCALE
+from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError, RatingSquaredError
 
 CONNECTIONS, OF_RATINGS = ("MW", "VW", "VB", "VW+B", "S"), ("S", "B", "S+B")
 

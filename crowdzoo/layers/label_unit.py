@@ -6,8 +6,7 @@ import keras
 from keras import ops
 
 from crowdzoo.backend import Config, Tensor
-from crowdzoo.checks.constraints import checked
-from crowdzoo.layers.ranges import CENTER, UNIT
+from crowdzoo.checks.constraints import CENTER, UNIT, checked
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")

@@ -8,10 +8,10 @@ from keras import ops
 from scipy.special import gammaln
 
 from crowdzoo.backend import Config, Tensor
-from crowdzoo.checks.constraints import FLAG, LEVEL, Number, checked
+from crowdzoo.checks.constraints import CENTER, FLAG, LEVEL, UNIT, Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.ranges import CENTER, EPOCHS, PHASE, PSEUDO_COUNT, UNIT
-from crowdzoo.layers.rating_squared_error import RatingSquaredError
+from crowdzoo.layers.ranges import EPOCHS, PHASE, PSEUDO_COUNT
+from crowdzoo.losses import RatingSquaredError
 
 # Squared units of the ratings; a network that fits its targets exactly would be trusted for ever
 SMALLEST_VARIANCE = 1e-4

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 
 from crowdzoo.backend import Config
-from crowdzoo.checks.constraints import FLAG, checked
-from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, HIDDEN, UNIT
+from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, checked
+from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, HIDDEN
 from crowdzoo.layers.standardization import Standardization
 from crowdzoo.networks.heads import class_head, rating_head
 

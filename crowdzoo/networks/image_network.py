@@ -9,10 +9,10 @@ import keras
 from keras import ops
 
 from crowdzoo.backend import Config, Tensor
-from crowdzoo.checks.constraints import FLAG, Choice, checked
+from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, Choice, checked
 from crowdzoo.errors import ConfigError, bad_setting
 from crowdzoo.layers.mirror_and_shift import MirrorAndShift
-from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, HIDDEN, PIXEL_SCALES, UNIT
+from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, HIDDEN, PIXEL_SCALES
 from crowdzoo.networks.heads import class_head, rating_head
 
 _MEAN = (123.675, 116.28, 103.53)

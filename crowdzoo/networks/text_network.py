@@ -10,9 +10,9 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.backend import Config
-from crowdzoo.checks.constraints import FLAG, Choice, checked
+from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, Choice, checked
 from crowdzoo.layers.masked_convolution import MaskedConvolution
-from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, NETWORKS, UNIT, UNITS
+from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, NETWORKS, UNITS
 from crowdzoo.layers.tf_idf import TfIdf
 from crowdzoo.networks.heads import class_head, rating_head
 

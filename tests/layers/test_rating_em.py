@@ -10,8 +10,7 @@ from scipy.special import gammaln
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.layers.rating_em import RatingEM, posterior
-from crowdzoo.layers.rating_squared_error import RatingSquaredError
-from crowdzoo.losses import MaskedCrowdMeanSquaredError
+from crowdzoo.losses import MaskedCrowdMeanSquaredError, RatingSquaredError
 from crowdzoo.models import CrowdModel, FeatureRegressor, rating_unit
 
 B, D, R = 4, 4, 5

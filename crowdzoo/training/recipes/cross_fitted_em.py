@@ -12,7 +12,7 @@ from keras import ops
 from crowdzoo.backend import Config, Tensor, flattened_layers
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
-from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
+from crowdzoo.losses import ExpectedLogLikelihood
 from crowdzoo.training.data import BatchOrder, TrainingData
 from crowdzoo.training.epoch_count import epoch_callbacks
 from crowdzoo.training.expectation import Answers, ExpectationStep, posteriors_given_answers

@@ -9,7 +9,7 @@ from scipy.special import softmax
 from crowdzoo import register
 from crowdzoo.backend import take_rows
 from crowdzoo.layers import CrowdLayer
-from crowdzoo.layers.rating_squared_error import RatingSquaredError
+from crowdzoo.losses import RatingSquaredError
 from crowdzoo.training.recipes import register_recipe
 from crowdzoo.training.recipes.descent import descend
 
