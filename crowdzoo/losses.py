@@ -98,7 +98,7 @@ class MaskedCrowdCrossentropy(MaskedMean):
 
     def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See `MaskedMean.costs`."""
-        if not _same_shape(y_true.shape, y_pred.shape[:-1]):
+        if not same_shape(y_true.shape, y_pred.shape[:-1]):
             raise ValueError(
                 f"{type(self).__name__}: labels must have the predictions' shape without the last axis (classes), "
                 f"got labels {tuple(y_true.shape)} and predictions {tuple(y_pred.shape)}"
@@ -302,11 +302,11 @@ class ExpectedLogLikelihood(keras.losses.Loss):
 
 
 def _check_same_shape(what: str, shape: Shape, other_shape: Shape) -> None:
-    if not _same_shape(shape, other_shape):
+    if not same_shape(shape, other_shape):
         raise ValueError(f"{what} must have the same shape, got {tuple(shape)} and {tuple(other_shape)}")
 
 
-def _same_shape(shape: Shape, other_shape: Shape) -> bool:
+def same_shape(shape: Shape, other_shape: Shape) -> bool:
     """Whether two static shapes agree, None being any number. Without it, an axis of 1 would be repeated silently."""
     pairs = zip(shape, other_shape, strict=False)
     return len(shape) == len(other_shape) and all(a is None or b is None or a == b for a, b in pairs)

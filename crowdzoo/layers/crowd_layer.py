@@ -56,7 +56,6 @@ class CrowdLayer(keras.layers.Layer):
 
     Example:
         >>> from keras import ops
-    from scipy.special import softmax
         >>> from crowdzoo.layers import CrowdLayer
         >>> class EveryoneIsRight(CrowdLayer):
         ...     def call(self, inputs, annotators=None, training=False):

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from crowdzoo.records.example_files import DatasetInfo
 from crowdzoo.records.instance_features import INSTANCES, instance_features, parsed_instances
-from crowdzoo.training.epoch_count import EpochCount
+from crowdzoo.training.training_state import EpochCount
 
 # Features of what annotators said, as `tf.io.parse_example` takes them
 _CODES = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)

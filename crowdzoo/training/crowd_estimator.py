@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state
@@ -125,7 +126,7 @@ class CrowdEstimator(BaseEstimator):
 
     def _from_matrix(self, matrix: np.ndarray, names: list[str] | None) -> Annotations:
         """Annotations of a matrix, one column an annotator."""
-        labelled = ~_missing(matrix)
+        labelled = ~(pd.isna(matrix) | (matrix.astype(object) == ""))
         if label_kind(self.kind).has_classes:
             labelled &= matrix != -1
         rows, columns = np.nonzero(labelled)
@@ -142,11 +143,3 @@ class CrowdEstimator(BaseEstimator):
         if values.dtype.kind in "fc":
             check_array(values, ensure_2d=False, input_name="y")
         return values
-
-
-def _missing(matrix: np.ndarray) -> np.ndarray:
-    """Which cells hold None, NaN or no text."""
-    if matrix.dtype.kind in "fiub":
-        return np.isnan(matrix)
-    empty = [value is None or value == "" or value != value for value in matrix.ravel().tolist()]
-    return np.array(empty, bool).reshape(matrix.shape)
