@@ -1,4 +1,4 @@
-"""What the zoo's networks on feature vectors have in common."""
+"""Networks on feature vectors, and the last layers of every network of the zoo."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,9 +10,22 @@ import numpy as np
 
 from crowdzoo.backend import Config
 from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, checked
+from crowdzoo.layers.label_unit import LabelUnit
 from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, HIDDEN
 from crowdzoo.layers.standardization import Standardization
-from crowdzoo.networks.heads import class_head, rating_head
+
+
+def class_head(num_classes: int | None) -> list[keras.Layer]:
+    """Logits and their softmax, float32 under mixed precision too; none of None classes."""
+    if num_classes is None:
+        return []
+    softmax = keras.layers.Softmax(dtype=keras.backend.result_type(keras.config.floatx(), "float32"))
+    return [keras.layers.Dense(num_classes, name="logits"), softmax]
+
+
+def rating_head(center: float, unit: float, head: bool = True) -> list[keras.Layer]:
+    """A number about zero, turned into the labels' unit; nothing without a head."""
+    return [keras.layers.Dense(1, name="value"), LabelUnit(center, unit, name="label_unit")] if head else []
 
 
 class FeatureNetwork(keras.Model):

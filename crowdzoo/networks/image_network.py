@@ -13,7 +13,7 @@ from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, Choice, checked
 from crowdzoo.errors import ConfigError, bad_setting
 from crowdzoo.layers.mirror_and_shift import MirrorAndShift
 from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, HIDDEN, PIXEL_SCALES
-from crowdzoo.networks.heads import class_head, rating_head
+from crowdzoo.networks.feature_network import class_head, rating_head
 
 _MEAN = (123.675, 116.28, 103.53)
 _DEVIATION = (58.395, 57.12, 57.375)

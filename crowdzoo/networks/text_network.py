@@ -14,7 +14,7 @@ from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, Choice, checked
 from crowdzoo.layers.masked_convolution import MaskedConvolution
 from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, NETWORKS, UNITS
 from crowdzoo.layers.tf_idf import TfIdf
-from crowdzoo.networks.heads import class_head, rating_head
+from crowdzoo.networks.feature_network import class_head, rating_head
 
 
 class TextNetwork(keras.Model):

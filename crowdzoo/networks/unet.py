@@ -9,7 +9,7 @@ from crowdzoo.backend import Config
 from crowdzoo.checks.constraints import checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.ranges import CLASSES, DROPOUT, HIDDEN, SIDE, UNITS
-from crowdzoo.networks.heads import class_head
+from crowdzoo.networks.feature_network import class_head
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")

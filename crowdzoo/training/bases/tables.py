@@ -1,4 +1,4 @@
-"""Bases on tables: columns of numbers, categories, texts and images."""
+"""Bases on feature vectors, and on tables: columns of numbers, categories, texts and images."""
 
 from __future__ import annotations
 
@@ -8,16 +8,41 @@ from typing import TYPE_CHECKING, Any
 from crowdzoo.data.instance_kinds import IMAGE, TEXT
 from crowdzoo.errors import DataError
 from crowdzoo.reading.instances.tables import input_type
-from crowdzoo.training.bases.base import Base, Batches, Sizes
-from crowdzoo.training.bases.features import FeatureBase
+from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
 from crowdzoo.training.bases.images import ImageBase
 from crowdzoo.training.bases.texts import TextBase
-from crowdzoo.training.settings import InstanceSettings, TableSettings
+from crowdzoo.training.settings import InstanceSettings, TableSettings, TrainingSettings
 
 if TYPE_CHECKING:
     import keras
 
     from crowdzoo.networks.instance_encoder import InstanceEncoder
+
+
+class FeatureBase(Base):
+    """`FeatureClassifier` and `FeatureRegressor`."""
+
+    settings = TrainingSettings
+
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
+        """See `Base.build`."""
+        from crowdzoo.networks.feature_network import FeatureClassifier, FeatureRegressor
+
+        assert sizes.num_features is not None
+        network = {**fields_of(settings, "hidden", "dropout", "batch_normalization"), "name": "base"}
+        if not sizes.head:
+            return FeatureClassifier(sizes.num_features, None, **network)
+        if sizes.num_classes:
+            return FeatureClassifier(sizes.num_features, sizes.num_classes, **network)
+        return FeatureRegressor(sizes.num_features, center=sizes.center, unit=sizes.unit, **network)
+
+    def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
+        """Mean and variance of each feature."""
+        model.standardize.adapt_batches(batches())
+
+    def features(self, model: keras.Model) -> str:
+        """The standardised features."""
+        return "standardize"
 
 
 class TableBase(Base):
@@ -58,7 +83,7 @@ class TableBase(Base):
         """See `Base.build`."""
         import keras
 
-        from crowdzoo.layers.label_unit import LabelUnit
+        from crowdzoo.networks.feature_network import class_head, rating_head
         from crowdzoo.networks.named_inputs import NamedInputs
 
         if not isinstance(encoder, NamedInputs):
@@ -70,13 +95,9 @@ class TableBase(Base):
             outputs.append(network(inputs[name]))
         join = keras.layers.Concatenate if len(outputs) > 1 else keras.layers.Identity
         output = join(name=_JOINED)(outputs if len(outputs) > 1 else outputs[0])
-        if sizes.head and sizes.num_classes:
-            output = keras.layers.Dense(sizes.num_classes, name="logits")(output)
-            precision = keras.backend.result_type(keras.config.floatx(), "float32")
-            output = keras.layers.Softmax(dtype=precision)(output)
-        elif sizes.head:
-            output = keras.layers.Dense(1, name="value")(output)
-            output = LabelUnit(sizes.center, sizes.unit, name="label_unit")(output)
+        head = class_head(sizes.num_classes) if sizes.num_classes else rating_head(sizes.center, sizes.unit)
+        for layer in head if sizes.head else ():
+            output = layer(output)
         return keras.Model(inputs, output, name="base")
 
     def _network(self, settings: Any, sizes: Sizes, name: str, encoder: InstanceEncoder | None) -> Any:
