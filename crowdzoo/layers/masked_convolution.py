@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.backend import Config, Tensor
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.ranges import UNITS
 
@@ -59,7 +59,3 @@ class MaskedConvolution(keras.layers.Layer):
             return values
         values = ops.pad(values, ((0, 0), (0, self.pool - 1), (0, 0)))
         return ops.max_pool(values, self.pool, strides=self.pool, padding="valid")
-
-    def get_config(self) -> Config:
-        """Every argument of the constructor."""
-        return {**super().get_config(), "filters": self.filters, "width": self.width, "pool": self.pool}

@@ -83,8 +83,8 @@ class TableBase(Base):
         """See `Base.build`."""
         import keras
 
-        from crowdzoo.networks.feature_network import class_head, rating_head
         from crowdzoo.networks.named_inputs import NamedInputs
+        from crowdzoo.networks.network import class_head, rating_head
 
         if not isinstance(encoder, NamedInputs):
             return _FEATURES.build(settings, replace(sizes, num_features=encoder.num_features), encoder)
