@@ -23,7 +23,7 @@ from crowdzoo.training.batches import TargetBatches
 from crowdzoo.training.checkpoint import Checkpoint, keep_checkpoint
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.digest import digest_of
-from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
+from crowdzoo.training.expectation import answers_of, e_step
 from crowdzoo.training.faults import is_judged, look_for_lost_classes
 from crowdzoo.training.fit_arguments import (
     check_shapes,
@@ -686,7 +686,7 @@ class CrowdModel(keras.Model):
         data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks, task, CALIBRATED)
         posteriors = self.e_step(data, batch_size=batch_size)[0]
         rows = posteriors.reshape(-1, posteriors.shape[-1]).astype("float64")
-        counts = expected_counts(rows, *annotation_columns(data), crowd.num_annotators)
+        counts = answers_of(data, rows.shape[1]).expected_counts(rows, crowd.num_annotators)
         total = counts.sum(axis=2, keepdims=True)
         return np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / counts.shape[2])
 

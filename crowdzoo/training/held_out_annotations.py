@@ -10,6 +10,7 @@ from crowdzoo.aggregation.registry import create
 from crowdzoo.backend import Config, KerasBatches
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, short_repr
+from crowdzoo.training.expectation import Labels
 from crowdzoo.training.pair_rows import Examples
 
 FEWEST = 20  # labelled tasks
@@ -48,13 +49,10 @@ def log_likelihoods(annotations: Annotations, rows: NDArray[np.bool_] | None = N
         rows: those that are asked for, bool `[A]`; None is all.
     """
     confusions = create(ANNOTATORS).fit(annotations).confusions
-    logs = np.log(np.maximum(confusions, FLOOR))
     annotations = annotations if rows is None else annotations.select_rows(rows)
-    tasks, annotators, labels = annotations.task_ids, annotations.annotator_ids, annotations.labels
-    # a class at a time: an array [A, K] of many annotations is larger than they are
-    number = annotations.num_tasks
-    columns = [np.bincount(tasks, class_logs[annotators, labels], number) for class_logs in logs.swapaxes(0, 1)]
-    return np.stack(columns, axis=1)
+    columns = annotations.task_ids, annotations.annotator_ids, annotations.labels
+    labels = Labels(columns, annotations.num_classes)
+    return labels.log_evidence(np.maximum(confusions, FLOOR), annotations.num_tasks)
 
 
 def scores(answers: np.ndarray, likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
