@@ -4,6 +4,7 @@ All of them divide by the number of **observed** labels of the batch. (The autho
 that its loss shrinks with every annotator who labelled nothing.)
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -306,7 +307,7 @@ def _check_same_shape(what: str, shape: Shape, other_shape: Shape) -> None:
         raise ValueError(f"{what} must have the same shape, got {tuple(shape)} and {tuple(other_shape)}")
 
 
-def same_shape(shape: Shape, other_shape: Shape) -> bool:
+def same_shape(shape: Sequence[int | None], other_shape: Sequence[int | None]) -> bool:
     """Whether two static shapes agree, None being any number. Without it, an axis of 1 would be repeated silently."""
     pairs = zip(shape, other_shape, strict=False)
     return len(shape) == len(other_shape) and all(a is None or b is None or a == b for a, b in pairs)

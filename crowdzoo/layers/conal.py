@@ -122,9 +122,7 @@ class CoNAL(CrowdLayer):
         self.scale = scale
         self.normalize_instances = normalize_instances
         self.instance_hidden = instance_hidden
-        self.annotator_features: list[list[float]] | None = None
-        if annotator_features is not None:
-            self.annotator_features = feature_table("CoNAL", annotator_features, (self.num_annotators, None))
+        self.annotator_features = feature_table("CoNAL", annotator_features, (self.num_annotators, None))
 
     # === Weights ===
 
@@ -139,7 +137,7 @@ class CoNAL(CrowdLayer):
         features_shape = self._check_features(features_shape)
         size = self.embedding_size
         # === Confusions ===
-        start: Any = partial(self._identities, scale=self._safe_scale(classes) if self.scale is None else self.scale)
+        start: Any = partial(self._identities, scale=self.scale)
         self.common = self._weight("common", (classes, classes), start)
         self.kernel = self._weight("kernel", (self.num_annotators, classes, classes), start)
         # === Embeddings of the annotators ===

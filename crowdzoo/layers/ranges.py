@@ -44,8 +44,10 @@ class _Hidden:
 HIDDEN = _Hidden()
 
 
-def feature_table(where: str, numbers: ArrayLike, shape: tuple[int | None, int | None]) -> list[list[float]]:
-    """Annotators' features, checked, as lists, which a configuration can hold.
+def feature_table(
+    where: str, numbers: ArrayLike | None, shape: tuple[int | None, int | None]
+) -> list[list[float]] | None:
+    """Annotators' features, checked, as lists, which a configuration can hold; None where there are none.
 
     Args:
         where: class that has them, for messages.
@@ -55,6 +57,8 @@ def feature_table(where: str, numbers: ArrayLike, shape: tuple[int | None, int |
     Raises:
         ConfigError: another shape, or a number that is not finite.
     """
+    if numbers is None:
+        return None
     try:
         array = np.asarray(numbers, dtype="float64")
     except (TypeError, ValueError) as error:

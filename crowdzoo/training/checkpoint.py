@@ -20,7 +20,7 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.json import FORMAT_VERSION, check_format, read_json
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import open_regular
-from crowdzoo.files.writing import atomic_file
+from crowdzoo.files.writing import atomic_file, write_json
 from crowdzoo.training.same_training import difference, identity_of
 from crowdzoo.training.settings import Settings
 from crowdzoo.training.training_state import (
@@ -111,8 +111,7 @@ class Checkpoint:
                     "training to go on with it, name another folder, or remove this one to train from the beginning."
                 )
             return
-        with atomic_file(place) as file:
-            file.write(json.dumps({**identity, "format_version": FORMAT_VERSION}, indent=2).encode())
+        write_json(place, {**identity, "format_version": FORMAT_VERSION})
         self.on_write(place)
 
     def on_begin(self, identity: Mapping[str, object]) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.vocabulary import names_array
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, short_repr
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.instances.table import BESIDE
 from crowdzoo.reading.tables.frames import TableSource
@@ -30,7 +30,6 @@ Labels: TypeAlias = Union[Annotations, ArrayLike, "pd.DataFrame", "pl.DataFrame"
 # The line that a message asks for; {} is what `tasks` should be
 FIT = "fit(x, annotations, tasks={})"
 SHOWN = 3
-SHOWN_CHARACTERS = 80
 
 
 def pair_rows(
@@ -174,9 +173,7 @@ def num_rows(x: Examples) -> int:
 
 def list_names(names: np.ndarray) -> str:
     """The first few names, for a message."""
-    parts = [repr(name) for name in names[:SHOWN].tolist()]
-    parts = [part if len(part) <= SHOWN_CHARACTERS else part[:SHOWN_CHARACTERS] + "…" for part in parts]
-    return ", ".join(parts) + (", …" if len(names) > SHOWN else "")
+    return ", ".join(map(short_repr, names[:SHOWN].tolist())) + (", …" if len(names) > SHOWN else "")
 
 
 def _is_frame(x: object) -> TypeGuard["pd.DataFrame"]:
