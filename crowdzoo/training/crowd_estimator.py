@@ -62,14 +62,14 @@ class CrowdEstimator(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, X: ArrayLike, plain: np.ndarray | None, annotations: Annotations | None) -> Any:
-        """Trains on plain targets (one row a task), or on annotations."""
+    def _train(self, X: ArrayLike, annotations: Annotations | None, **targets: np.ndarray) -> Any:
+        """Trains on annotations, or on targets (one row a task), an argument of `train`."""
         seed = self.random_state
         if seed is None or not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(2**31 - 1)
         settings = TrainingSettings(
-            method=self.method if plain is None else AGGREGATED,
-            arguments={} if plain is not None or self.arguments is None else self.arguments,
+            method=AGGREGATED if targets else self.method,
+            arguments={} if targets or self.arguments is None else self.arguments,
             kind=self.kind,
             hidden=tuple(self.hidden),
             dropout=self.dropout,
@@ -78,8 +78,6 @@ class CrowdEstimator(BaseEstimator):
             learning_rate=self.learning_rate,
             seed=seed,
         )
-        name = "label_distribution" if label_kind(self.kind).has_classes else "ratings"
-        targets: dict[str, Any] = {} if plain is None else {name: plain}
         base = None if self.base is None else ObjectBase(self.base)
         tasks = None if annotations is None else annotations.tasks
         self.annotators_ = None if annotations is None else annotations.annotators

@@ -155,8 +155,7 @@ def _read_frame(model: keras.Model, x: Any, y: Labels, task: str | None, line: s
 def _from_padded(crowd: CrowdLayer, ids: Any, labels: Any) -> Annotations:
     """Annotations out of the sparse form's arrays."""
     ids, labels, kind = np.asarray(ids), np.asarray(labels), crowd.label_kind
-    tokens = labels.shape[1:2] if kind.has_positions else ()
-    if ids.ndim != 2 or labels.shape != (*ids.shape[:1], *tokens, *ids.shape[1:]):
+    if ids.ndim != 2 or labels.ndim != kind.axes + 1 or ids.shape != (labels.shape[0], labels.shape[-1]):
         written = f"{kind.shape[:-1]}, M]"
         raise DataError(f"annotators must have shape [tasks, M], labels {written}, got {ids.shape} and {labels.shape}")
     cells = np.nonzero(kind.observed(labels))

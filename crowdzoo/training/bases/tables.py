@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from crowdzoo.data.instance_kinds import IMAGE, TEXT
+from crowdzoo.data.instance_kinds import IMAGE, IMAGES, TEXT
 from crowdzoo.errors import DataError
 from crowdzoo.reading.instances.tables import input_type
 from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
@@ -102,27 +102,25 @@ class TableBase(Base):
 
     def _network(self, settings: Any, sizes: Sizes, name: str, encoder: InstanceEncoder | None) -> Any:
         """The network of one part, to its last hidden layer."""
-        from crowdzoo.networks.image_pixels import ImagePixels
         from crowdzoo.networks.table_columns import TableColumns
 
         if isinstance(encoder, TableColumns):
             sizes = replace(sizes, head=False, num_features=encoder.num_features)
             network = _FEATURES.build(settings, sizes, encoder)
         else:
-            kind = IMAGE if isinstance(encoder, ImagePixels) else TEXT
+            kind = _type_of(encoder)
             network = _OWN[kind].build(_settings_of(settings, kind), replace(sizes, head=False), encoder)
         network.name = _network_name(name)
         return network
 
     def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
         """The weights of words; columns of numbers and categories were adapted to with the encoder."""
-        from crowdzoo.networks.image_pixels import ImagePixels
         from crowdzoo.networks.named_inputs import NamedInputs, part_name
 
         if isinstance(encoder, NamedInputs):
             for name in encoder.columns:
                 part = encoder.parts[part_name(name)]
-                base = _OWN[IMAGE if isinstance(part, ImagePixels) else TEXT]
+                base = _OWN[_type_of(part)]
                 base.adapt(model.get_layer(_network_name(part_name(name))), part, _column(batches, name))
 
     def features(self, model: keras.Model) -> str:
@@ -133,6 +131,11 @@ class TableBase(Base):
 _FEATURES = FeatureBase()
 _OWN: dict[str, Base] = {TEXT: TextBase(), IMAGE: ImageBase()}  # types of columns with a network of their own
 _JOINED = "joined"
+
+
+def _type_of(encoder: Any) -> str:
+    """The type of a column that has an encoder of its own."""
+    return IMAGE if encoder.instances == IMAGES else TEXT
 
 
 def _settings_of(settings: TableSettings, kind: str) -> InstanceSettings:
