@@ -184,10 +184,13 @@ class TokenEncoder:
         Raises:
             tf.errors.InvalidArgumentError: a text is not UTF-8; it names the row, from 0.
         """
-        text_ops = _tensorflow_text()
+        try:
+            import tensorflow_text
+        except ImportError as error:
+            raise DataError("cutting text into tokens needs tensorflow-text: pip install 'crowdzoo[text]'") from error
         # the splitter stops at a NUL; another control character is as long, so that offsets stay
         no_nul = tf.strings.regex_replace(utf8_texts(texts), r"\x00", "\x01")
-        _, starts, ends = text_ops.regex_split_with_offsets(no_nul, *TOKENIZERS[self.tokenizer])
+        _, starts, ends = tensorflow_text.regex_split_with_offsets(no_nul, *TOKENIZERS[self.tokenizer])
         first, last = starts.to_tensor(), ends.to_tensor()
         tokens = tf.strings.substr(texts[:, None], first, last - first)
         return tf.RaggedTensor.from_tensor(tokens, starts.row_lengths()), starts, ends
@@ -252,11 +255,3 @@ def _normal_form(tokens: tf.Tensor) -> tf.Tensor:
 
 def _normal(tokens: list[str]) -> list[str]:
     return [word.decode() for word in _normal_form(tf.constant(tokens, tf.string)).numpy()] if tokens else []
-
-
-def _tensorflow_text() -> Any:
-    try:
-        import tensorflow_text
-    except ImportError as error:
-        raise DataError("cutting text into tokens needs tensorflow-text: pip install 'crowdzoo[text]'") from error
-    return tensorflow_text

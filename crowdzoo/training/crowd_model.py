@@ -472,20 +472,14 @@ class CrowdModel(keras.Model):
         elif isinstance(validation_data, (tuple, list)) and len(validation_data) in (2, 3):
             column = task if hasattr(validation_data[1], "columns") else None
             validation_data = evaluation_batches(self, *validation_data, task=column, line=VALIDATION, **held_order)
-        arguments = {
-            "epochs": epochs,
-            "validation_data": validation_data,
-            "callbacks": callbacks,
-            "verbose": verbose,
-            **kwargs,
-        }
+        kwargs |= {"epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose}
         if self.crowd is not None and isinstance(data, TrainingData):
             first = next(iter(data.batches(1, seed, shuffle=False, **weights)))[0]
             if not self.built:  # a method looks at sizes before the first step
                 self(first)
             self.crowd.check_probabilities(self.base(first["instances"]))
             with self.crowd.being_fitted(), keep_checkpoint(self, checkpoint, data, **kept, **order):
-                history = recipe_of(self.crowd)(self, data, order | weights, **arguments)
+                history = recipe_of(self.crowd)(self, data, order | weights, **kwargs)
             if is_judged(self):
                 look_for_lost_classes(self, data, batch_size, **weights)
             return history
@@ -493,7 +487,7 @@ class CrowdModel(keras.Model):
             self.crowd.check_training()
         batches = TargetBatches(*data, **order).for_keras() if isinstance(data, tuple) else data
         with keep_checkpoint(self, checkpoint, data, **kept, **order):
-            return self.fit_batches(batches, class_weight=class_weight, **arguments)
+            return self.fit_batches(batches, class_weight=class_weight, **kwargs)
 
     def fit_batches(
         self, data: KerasBatches, callbacks: Sequence[keras.callbacks.Callback] | None = None, **kwargs: Any

@@ -60,8 +60,9 @@ def pair_rows(
     carried = _carried_tasks(x)
     if carried is not None and tasks is not None:
         raise DataError("x carries the ids of its rows (`tasks`): leave out either these or the argument tasks=.")
-    if tasks is None:
-        tasks = _index_of(x) if carried is None else carried
+    tasks = carried if tasks is None else tasks
+    if tasks is None and hasattr(x, "iloc") and not _are_row_numbers(x.index.to_numpy()):
+        tasks = x.index  # of a pandas frame or series whose rows were chosen or shuffled
     x = instances_of(x)
     rows = num_rows(x)
     if tasks is None:
@@ -198,13 +199,6 @@ def _carried_tasks(x: Any) -> Any:
     if isinstance(x, Instances):
         return x.tasks
     return x["task"] if _is_frame(x) and "task" in x.columns else None
-
-
-def _index_of(x: Any) -> Any:
-    """The index of a pandas frame or series whose rows were chosen or shuffled, or None."""
-    if not hasattr(x, "iloc") or _are_row_numbers(x.index.to_numpy()):
-        return None
-    return x.index
 
 
 def _ids(tasks: Any) -> np.ndarray:

@@ -137,7 +137,7 @@ class ObjectBase(OwnBase):
         super().__init__("the base", {})
         self.made_by = made_by
 
-    def encoder(self, settings: Any, batches: Any) -> None:
+    def encoder(self, settings: Any, batches: Batches) -> None:
         """None: feature vectors are the input."""
 
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
@@ -158,7 +158,7 @@ class ObjectBase(OwnBase):
         return model
 
 
-def own_context(settings: OwnSettings, sizes: Sizes, encoder: Any = None) -> BaseContext:
+def own_context(settings: OwnSettings, sizes: Sizes, encoder: InstanceEncoder | None = None) -> BaseContext:
     """What the function is told."""
     shapes: Any = (sizes.num_features,)
     dtypes: Any = "float32"
