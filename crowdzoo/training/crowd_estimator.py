@@ -62,7 +62,7 @@ class CrowdEstimator(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, X: ArrayLike, annotations: Annotations | None, **targets: np.ndarray) -> Any:
+    def _train(self, X: ArrayLike, annotations: Annotations | None, **targets: Any) -> Any:
         """Trains on annotations, or on targets (one row a task), an argument of `train`."""
         seed = self.random_state
         if seed is None or not isinstance(seed, (int, np.integer)):

@@ -61,8 +61,9 @@ def pair_rows(
     if carried is not None and tasks is not None:
         raise DataError("x carries the ids of its rows (`tasks`): leave out either these or the argument tasks=.")
     tasks = carried if tasks is None else tasks
-    if tasks is None and hasattr(x, "iloc") and not _are_row_numbers(x.index.to_numpy()):
-        tasks = x.index  # of a pandas frame or series whose rows were chosen or shuffled
+    index: Any = getattr(x, "index", None) if hasattr(x, "iloc") else None
+    if tasks is None and index is not None and not _are_row_numbers(index.to_numpy()):
+        tasks = index  # of a pandas frame or series whose rows were chosen or shuffled
     x = instances_of(x)
     rows = num_rows(x)
     if tasks is None:

@@ -9,7 +9,7 @@ from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import InstanceSettings
 
 
-def rating_unit(ratings: ArrayLike) -> tuple[float, float]:
+def rating_unit(ratings: ArrayLike | Annotations) -> tuple[float, float]:
     """Center and unit of ratings for models and crowd layers: of the ratings themselves, never of gold.
 
     Args:

@@ -56,6 +56,7 @@ class TableBase(Base):
 
     def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
         """Statistics and categories of the columns, the words of those of texts, and pixels of images."""
+        from crowdzoo.networks.encoders import encoder_config
         from crowdzoo.networks.named_inputs import NamedInputs
         from crowdzoo.networks.table_columns import TableColumns
 
@@ -70,13 +71,11 @@ class TableBase(Base):
             table = TableColumns.from_batches(parts, max_categories=settings.max_categories)
         if len(table_columns) == len(types):
             return table
-        columns = {}
-        for name in types:
-            if types[name] in _OWN:
-                column_encoder: Any = _OWN[types[name]].encoder(
-                    _settings_of(settings, types[name]), _column(batches, name)
-                )
-                columns[name] = {column_encoder.key: column_encoder.get_config()}
+        columns = {
+            name: encoder_config(_OWN[kind].encoder(_settings_of(settings, kind), _column(batches, name)))
+            for name, kind in types.items()
+            if kind in _OWN
+        }
         return NamedInputs(None if table is None else table.get_config(), columns)
 
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:

@@ -63,7 +63,7 @@ def measure(
     return Waum.of(annotations, recorder.aum, trust, layer.denominator), recorder.model.history
 
 
-def dawid_skene_confusions(annotations: Annotations, smoothing: float) -> np.ndarray:
+def dawid_skene_confusions(annotations: Annotations, smoothing: float) -> Any:
     """Dawid-Skene's matrices `[R, K, K]`, `[annotator, true, said]`, with a pseudo-count in every cell."""
     return DawidSkene(prior=smoothing, diagonal=0.0).fit(annotations).confusions
 
