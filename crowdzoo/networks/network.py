@@ -22,7 +22,8 @@ class Network(keras.Model):
         bound.apply_defaults()
         kinds = {name: parameter.kind for name, parameter in list(signature.parameters.items())[1:]}
         names = [name for name, kind in kinds.items() if kind != inspect.Parameter.VAR_KEYWORD]
-        network._arguments = {name: bound.arguments[name] for name in names if name in bound.arguments}
+        arguments = {name: bound.arguments[name] for name in names if name in bound.arguments}
+        object.__setattr__(network, "_arguments", arguments)  # Keras would count a backbone among them twice
         return network
 
     def get_config(self) -> Config:
