@@ -4,12 +4,14 @@ All of them divide by the number of **observed** labels of the batch. (The autho
 that its loss shrinks with every annotator who labelled nothing.)
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
 from crowdzoo.backend import Config, Shape, Tensor, over_all_replicas
+from crowdzoo.checks.constraints import UNIT, checked
 
 __all__ = [
     "MaskedCrossentropy",
@@ -17,6 +19,7 @@ __all__ = [
     "MaskedCrowdEvidence",
     "MaskedCrowdMeanSquaredError",
     "MaskedMean",
+    "RatingSquaredError",
 ]
 
 
@@ -101,7 +104,7 @@ class MaskedCrowdCrossentropy(MaskedMean):
 
     def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See `MaskedMean.costs`."""
-        if not _same_shape(y_true.shape, y_pred.shape[:-1]):
+        if not same_shape(y_true.shape, y_pred.shape[:-1]):
             raise ValueError(
                 f"{type(self).__name__}: labels must have the predictions' shape without the last axis (classes), "
                 f"got labels {tuple(y_true.shape)} and predictions {tuple(y_pred.shape)}"
@@ -233,12 +236,90 @@ class MaskedCrowdMeanSquaredError(MaskedMean):
         return ops.square(error), observed
 
 
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class RatingSquaredError(MaskedCrowdMeanSquaredError):
+    """`MaskedCrowdMeanSquaredError` divided by the square of the ratings' unit.
+
+    So stars from 0 to 10 and shares from 0 to 1 train alike: gradients keep away from Adam's epsilon. The loss reads as
+    the share of the ratings' variance that is left unexplained.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.losses import RatingSquaredError
+        >>> loss = RatingSquaredError(unit=2.0)
+        >>> round(float(loss(np.array([[4.0, np.nan]]), np.array([[3.0, 9.0]]))), 3)
+        0.25
+
+    Args:
+        unit: standard deviation of the ratings, above 0, in the labels' unit.
+        name: the loss' name.
+        dtype: dtype of the computation, at least float32.
+
+    Call arguments:
+        y_true: numbers, NaN where missing: `[B, R]`, `[B, M]`, or targets `[B, 1]`.
+        y_pred: answers or estimates, same shape.
+        sample_weight: `[B]` or `y_true`'s shape.
+
+    Returns:
+        A scalar without unit.
+
+    Raises:
+        ValueError: unit is not above 0 and finite.
+    """
+
+    @checked(unit=UNIT)
+    def __init__(self, unit: float = 1.0, name: str | None = None, dtype: Any = None):
+        super().__init__(name=name, dtype=dtype)
+        self.unit = float(unit)
+
+    def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
+        """See `MaskedCrowdMeanSquaredError.costs`."""
+        # divided before it is squared: the square of a small unit may be no float32 number
+        return super().costs(y_true / self.unit, y_pred / self.unit)
+
+    def get_config(self) -> Config:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "unit": self.unit}
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class ExpectedLogLikelihood(keras.losses.Loss):
+    """What an M-step minimises: `-1/B sum_i sum_k q_i(k) log p(truth k, labels | x_i)`.
+
+    Validation and `evaluate` compare answers with labels instead: then it is `MaskedCrowdCrossentropy`, the mean of
+    `-log P(label | x)`, which is not comparable with the loss of the training.
+
+    Call arguments:
+        y_true: posteriors q `[B, K]` of the last E-step, rows sum to one (sequences `[B, T, K]`, rows of zeros where
+            nobody labelled); or labels int `[B, M]` (`[B, T, M]`), -1 where missing.
+        y_pred: log-joints, shaped as the posteriors (`CrowdLayer.log_joint`); or log-probabilities of the labels,
+            `[B, M, K]` (`[B, T, M, K]`).
+
+    Returns:
+        A number a task (of sequences the sum over its tokens, of masks the mean over their pixels), `[B]`, their mean
+        is the loss; for labels their mean.
+    """
+
+    def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> Any:
+        """The mean; see the class."""
+        if len(y_true.shape) < len(y_pred.shape):
+            return MaskedCrowdCrossentropy()(y_true, y_pred, sample_weight)
+        return super().__call__(y_true, y_pred, sample_weight)
+
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
+        """See the class."""
+        costs = -ops.sum(ops.cast(y_true, y_pred.dtype) * y_pred, axis=-1)
+        if len(costs.shape) == 3:
+            return ops.mean(costs, axis=(1, 2))
+        return costs if len(costs.shape) == 1 else ops.sum(costs, axis=-1)
+
+
 def _check_same_shape(what: str, shape: Shape, other_shape: Shape) -> None:
-    if not _same_shape(shape, other_shape):
+    if not same_shape(shape, other_shape):
         raise ValueError(f"{what} must have the same shape, got {tuple(shape)} and {tuple(other_shape)}")
 
 
-def _same_shape(shape: Shape, other_shape: Shape) -> bool:
+def same_shape(shape: Sequence[int | None], other_shape: Sequence[int | None]) -> bool:
     """Whether two static shapes agree, None being any number. Without it, an axis of 1 would be repeated silently."""
     pairs = zip(shape, other_shape, strict=False)
     return len(shape) == len(other_shape) and all(a is None or b is None or a == b for a, b in pairs)

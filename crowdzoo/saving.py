@@ -5,7 +5,6 @@ Keras finds a class by the name under which it was registered, which happens whe
 imports the class's module when a file asks for it.
 """
 
-import importlib
 import importlib.abc
 import re
 import sys
@@ -13,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from crowdzoo.errors import DataError
@@ -56,15 +56,16 @@ LAYERS = {
 _CLASSES = {
     **LAYERS,
     "crowdzoo.layers.doctor_net": "DoctorNet VoteShareCrossentropy",
-    "crowdzoo.layers.expected_log_likelihood": "ExpectedLogLikelihood",
     "crowdzoo.layers.masked_convolution": "MaskedConvolution",
     "crowdzoo.layers.max_mig": "MaxMIG MutualInformationGain",
     "crowdzoo.layers.mirror_and_shift": "MirrorAndShift",
-    "crowdzoo.layers.rating_squared_error": "RatingSquaredError",
     "crowdzoo.layers.tf_idf": "TfIdf",
     "crowdzoo.layers.union_net": "MaskedNegativeLogLikelihood UnionNet",
     "crowdzoo.layers.waum": "VotesCrossentropy WAUM",
-    "crowdzoo.losses": "MaskedCrossentropy MaskedCrowdCrossentropy MaskedCrowdEvidence MaskedCrowdMeanSquaredError",
+    "crowdzoo.losses": (
+        "ExpectedLogLikelihood MaskedCrossentropy MaskedCrowdCrossentropy MaskedCrowdEvidence "
+        "MaskedCrowdMeanSquaredError RatingSquaredError"
+    ),
     "crowdzoo.training.gold_metric": "CrowdAccuracy GoldMetric",
     "crowdzoo.training.crowd_model": "CrowdModel",
     "crowdzoo.networks.feature_network": "FeatureClassifier FeatureRegressor",
@@ -148,13 +149,9 @@ def _register_placeholders() -> None:
 
     loads = registered_layers()
     for module, names in _CLASSES.items():
-        loads |= {f"crowdzoo>{name}": partial(_load, module, name) for name in names.split()}
+        loads |= {f"crowdzoo>{name}": partial(resolve_name, f"{module}:{name}") for name in names.split()}
     for name, load in loads.items():
         get_custom_objects().setdefault(name, _Placeholder(name, load))
-
-
-def _load(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
 
 
 class _Placeholder:

@@ -57,7 +57,6 @@ def models():
         SpatialConfusions,
         Standardization,
         doctor_net,
-        rating_squared_error,
     )
     from crowdzoo.layers.masked_convolution import MaskedConvolution
     from crowdzoo.layers.mirror_and_shift import MirrorAndShift
@@ -95,7 +94,7 @@ def models():
     for loss in (
         doctor_net.VoteShareCrossentropy(), losses.MaskedCrossentropy(), losses.MaskedCrowdMeanSquaredError(),
         losses.MaskedCrowdEvidence(),
-        rating_squared_error.RatingSquaredError(2.0),
+        losses.RatingSquaredError(2.0),
     ):  # fmt: skip
         model = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K)])
         yield type(loss).__name__, compiled(model, loss=loss, metrics=[CrowdAccuracy()]), x

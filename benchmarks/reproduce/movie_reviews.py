@@ -137,7 +137,7 @@ def trained(row: str, seed: int) -> Any:
     import keras
     from crowd_baselines import rating_doctors  # noqa: F401 - registers "doctor-net-of-ratings"
 
-    from crowdzoo.layers.rating_squared_error import RatingSquaredError
+    from crowdzoo.losses import RatingSquaredError
     from crowdzoo.models import CrowdModel, FeatureClassifier, FeatureRegressor
     from crowdzoo.training.methods import create_crowd_layer
     from crowdzoo.training.rating_units import rating_unit

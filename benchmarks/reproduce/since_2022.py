@@ -49,7 +49,7 @@ from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.layers import CrowdLayer
 from crowdzoo.models import TrainingSettings
 from crowdzoo.report.tables import print_table
-from crowdzoo.training.expectation import annotation_columns, vote_shares
+from crowdzoo.training.expectation import Labels, annotation_columns
 from crowdzoo.training.phases import answers_of_batch, compile_temporarily
 from crowdzoo.training.recipes import register_recipe
 
@@ -167,8 +167,8 @@ class MaDL(CrowdLayer):
 
 def fit_on_votes(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
     """The recipe of `OnVotes`."""
-    layer, (tasks, _, labels) = model.crowd, annotation_columns(data)
-    votes = vote_shares(tasks, labels, data.num_tasks, layer.num_classes).astype("float32")
+    layer = model.crowd
+    votes = Labels(annotation_columns(data), layer.num_classes).mean(data.num_tasks)
     targets = layer.start(votes).copy()
 
     def after(epoch: int, logs: Any = None) -> None:

@@ -38,7 +38,7 @@ from crowdzoo import Annotations
 from crowdzoo.layers import WAUM
 from crowdzoo.metrics import accuracy, expected_calibration_error
 from crowdzoo.models import CrowdModel, FeatureClassifier
-from crowdzoo.training.recipes.waum import TrainingStart
+from crowdzoo.training.training_state import restore_variables, variables_of
 
 RESULTS = Path(__file__).parents[1] / "results" / "waum.json"
 SEEDS = range(5)
@@ -64,12 +64,12 @@ class Trainer:
         self.make_base = make_base
         self.model = CrowdModel(make_base(), crowd)
         self.model.compile(keras.optimizers.Adam(learning_rate))
-        self.start = TrainingStart(self.model)
+        self.start = variables_of(self.model)
 
     def fit(self, x: np.ndarray, targets: Any, epochs: int, seed: int) -> CrowdModel:
         """As if weights, dropout and optimizer were new and made with that seed."""
         keras.utils.set_random_seed(seed)
-        self.start.restore()
+        restore_variables(self.model, self.start)
         for variable, fresh in zip(self.model.base.variables, self.make_base().variables, strict=True):
             variable.assign(fresh)
         tasks = targets.tasks if isinstance(targets, Annotations) else None

@@ -46,7 +46,8 @@ from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.quality import task_table
 from crowdzoo.quality.aum import Waum, label_trust, trusted_votes, weighted_margins
 from crowdzoo.training.data import ArrayData
-from crowdzoo.training.recipes.waum import TrainingStart, dawid_skene_confusions, record_margins
+from crowdzoo.training.recipes.waum import dawid_skene_confusions, record_margins
+from crowdzoo.training.training_state import restore_variables, variables_of
 
 RESULTS = Path(__file__).parents[1] / "results" / "waum_variants.json"
 PRUNED = 0.1
@@ -93,12 +94,12 @@ class Crowd:
         crowd = WAUM(annotations.num_annotators, **LAYERS["waum"])
         model = CrowdModel(self.make_base(), crowd)
         model.compile()
-        start = TrainingStart(model)
+        start = variables_of(model)
         order = {"batch_size": BATCH_SIZE, "seed": seed}
         aum, trust = np.zeros(len(annotations)), np.zeros(len(annotations))
         for rows in (rows for rows in groups if len(rows)):
             theirs = annotations.select_rows(rows)
-            start.restore()
+            restore_variables(model, start)
             with crowd.being_fitted():
                 recorded = record_margins(
                     model, ArrayData(self.x, theirs, theirs.tasks), theirs, crowd.margin, order,

@@ -138,6 +138,8 @@ MAX_ITER = Number(1, 1_000_000, whole=True)
 TOL = Number(0, 1e12)
 PRIOR = Number(0, 1e9)  # pseudo-counts: more than there are annotations
 END = Number(optional=True)  # of a scale
+CENTER = Number(-1e150, 1e150)  # of ratings
+UNIT = Number(0, 1e150, above=True)  # of ratings
 LEVEL = Choice(("all", "following"))  # the ratings whose biases sum to zero
 SEED = Number(0, whole=True)
 TABLE_FORMATS = ("parquet", "csv", "jsonl", "xlsx")  # endings of tables that are written

@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike
 from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.comparison.runs import Run, Runs
 from crowdzoo.comparison.setup import GOLD, Labels, Method, Methods, Setup
-from crowdzoo.comparison.tracking import check_tracking
-from crowdzoo.comparison.tracking import track as log
+from crowdzoo.comparison.tracking import check_tracking, log_comparison
 from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import ConfigError, CrowdzooError, DataError
-from crowdzoo.kinds import Kind, kind_of
+from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.measure import Scores
 from crowdzoo.kinds.scoring import linearised
 
@@ -172,7 +171,9 @@ def compare(
         >>> found.best.name, round(float(found.frame.loc[0, "score"]), 3)
         ('dawid-skene', 0.795)
     """
-    kind = kind_compared(annotations, gold)
+    crowd = getattr(annotations, "annotations", annotations)
+    require_annotations(crowd, "compare")
+    kind = kind_of("multi-label" if isinstance(gold, Mapping) else crowd.kind)
     seeds = [int(seed) for seed in seeds]
     if not seeds:
         raise ConfigError("compare: seeds is empty; give one seed or more, such as range(3).")
@@ -197,54 +198,23 @@ def compare(
     if track is not None:
         check_tracking(track, place)
     runs = Runs(None, {}) if place is None else Runs(place, setup.identity())
-    comparison = run_comparison(setup, chosen, seeds, runs, on_run)
-    if track is not None:
-        log(track, comparison, place, {"kind": setup.kind.name, "seeds": len(seeds), **setup.parameters()})
-    return comparison
-
-
-def kind_compared(crowd: Any, gold: object) -> Kind:
-    """The kind whose methods are compared on labels; that of several labels where gold is a mapping.
-
-    Raises:
-        DataError: no annotations.
-    """
-    annotations = getattr(crowd, "annotations", crowd)
-    require_annotations(annotations, "compare")
-    return kind_of("multi-label" if isinstance(gold, Mapping) else annotations.kind)
-
-
-def run_comparison(
-    setup: Setup,
-    methods: Sequence[Method],
-    seeds: Sequence[int],
-    runs: Runs | None = None,
-    on_run: Callable[[int, int], object] = lambda done, total: None,
-) -> Comparison:
-    """Makes the runs that are not there, and compares.
-
-    Args:
-        setup: what is compared on.
-        methods: the methods.
-        seeds: of the methods and of what is hidden.
-        runs: those that are there; others are added.
-        on_run: see `compare`.
-    """
-    runs = Runs(None, {}) if runs is None else runs
     missing = [
         (seed, part, method)
         for seed in seeds
         for part in range(setup.num_parts)
-        for method in methods
+        for method in chosen
         if (setup.key(method), seed, part) not in runs
     ]
-    total = len(seeds) * setup.num_parts * len(methods)
+    total = len(seeds) * setup.num_parts * len(chosen)
     if missing and isinstance(setup, Labels):
-        _run(setup, methods[0], *missing[0][:2])  # the quick baseline, so that the time of imports does not count
+        _run(setup, chosen[0], *missing[0][:2])  # the quick baseline, so that the time of imports does not count
     for done, (seed, part, method) in enumerate(missing, total - len(missing) + 1):
         runs.add(_run(setup, method, seed, part))
         on_run(done, total)
-    return _summary(setup, methods, runs, seeds)
+    comparison = _summary(setup, chosen, runs, seeds)
+    if track is not None:
+        log_comparison(track, comparison, place, {"kind": setup.kind.name, "seeds": len(seeds), **setup.parameters()})
+    return comparison
 
 
 def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:

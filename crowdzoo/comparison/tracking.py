@@ -1,4 +1,4 @@
-"""track: a comparison in MLflow or in TensorBoard's HParams, by their own libraries."""
+"""A comparison in MLflow or in TensorBoard's HParams, by their own libraries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRACKERS = ("mlflow", "tensorboard")
 LOGS = "tensorboard"  # folder of its event files
 
 
-def track(where: str, comparison: Any, folder: Path | None, settings: Mapping[str, object]) -> None:
+def log_comparison(where: str, comparison: Any, folder: Path | None, settings: Mapping[str, object]) -> None:
     """Logs a run for each method: its parameters, and its figures; and the table and the plot once.
 
     MLflow keeps them where `MLFLOW_TRACKING_URI` says, as runs below one for the comparison. TensorBoard reads the
@@ -28,11 +28,7 @@ def track(where: str, comparison: Any, folder: Path | None, settings: Mapping[st
         comparison: result of `compare`.
         folder: of the runs.
         settings: shared by all methods, in addition to their own.
-
-    Raises:
-        ConfigError: another name, the library is not installed, or TensorBoard without a folder.
     """
-    check_tracking(where, folder)
     frame = comparison.frame.dropna(subset="score")
     numbers = frame.drop(columns=["method", "level", "notes"]).to_dict("records")
     methods = [comparison.methods[title] for title in frame["method"]]
@@ -70,7 +66,11 @@ def track(where: str, comparison: Any, folder: Path | None, settings: Mapping[st
 
 
 def check_tracking(where: str, folder: Path | None) -> None:
-    """Refuses before the work what `track` would refuse after it; see there."""
+    """Refuses before the work what `log_comparison` could not do after it.
+
+    Raises:
+        ConfigError: another name, the library is not installed, or TensorBoard without a folder.
+    """
     Choice(TRACKERS).checked("compare", "track", where)
     if where == "tensorboard" and folder is None:
         raise ConfigError("compare: track='tensorboard' writes next to the runs: name their folder.")

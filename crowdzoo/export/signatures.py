@@ -243,14 +243,10 @@ class PairEncoder:
         self.encoder: Callable[..., dict[str, tf.Tensor]] = encoder
         self.resources = encoder.resources
         self.names = {side: {name: input_name(side, name) for name in encoder.inputs} for side in SIDES}
-        self.inputs = {
-            pair_name: tf.TensorSpec(encoder.inputs[name].shape, encoder.inputs[name].dtype, name=pair_name)
-            for names in self.names.values()
-            for name, pair_name in names.items()
-        }
-        self.example = {
-            pair_name: encoder.example[name] for names in self.names.values() for name, pair_name in names.items()
-        }
+        pairs = [(name, pair_name) for names in self.names.values() for name, pair_name in names.items()]
+        specs = {pair_name: encoder.inputs[name] for name, pair_name in pairs}
+        self.inputs = {name: tf.TensorSpec(spec.shape, spec.dtype, name=name) for name, spec in specs.items()}
+        self.example = {pair_name: encoder.example[name] for name, pair_name in pairs}
 
     def __call__(self, values: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Encodes a batch.

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 from keras import ops
+from scipy.special import softmax
 
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
@@ -121,9 +122,7 @@ class CoNAL(CrowdLayer):
         self.scale = scale
         self.normalize_instances = normalize_instances
         self.instance_hidden = instance_hidden
-        self.annotator_features: list[list[float]] | None = None
-        if annotator_features is not None:
-            self.annotator_features = feature_table("CoNAL", annotator_features, (self.num_annotators, None))
+        self.annotator_features = feature_table("CoNAL", annotator_features, (self.num_annotators, None))
 
     # === Weights ===
 
@@ -138,7 +137,7 @@ class CoNAL(CrowdLayer):
         features_shape = self._check_features(features_shape)
         size = self.embedding_size
         # === Confusions ===
-        start: Any = partial(self._identities, scale=self._safe_scale(classes) if self.scale is None else self.scale)
+        start: Any = partial(self._identities, scale=self.scale)
         self.common = self._weight("common", (classes, classes), start)
         self.kernel = self._weight("kernel", (self.num_annotators, classes, classes), start)
         # === Embeddings of the annotators ===
@@ -248,9 +247,7 @@ class CoNAL(CrowdLayer):
             ValueError: the layer has no weights yet.
         """
         self._check_built()
-        logits = ops.convert_to_numpy(self.common).astype("float64")
-        odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        return odds / odds.sum(axis=-1, keepdims=True)
+        return softmax(ops.convert_to_numpy(self.common).astype("float64"), axis=-1)
 
     def common_shares(self) -> np.ndarray:
         """How far every annotator follows the common confusion: omega at the mean training instance.

@@ -87,8 +87,8 @@ class ConfusionMatrices(CrowdLayer):
     ):
         super().__init__(num_annotators, kind, **kwargs)
         self.scale = scale
-        if confidence and (not self.label_kind.one_class or not self.takes_confidence):
-            subject = "this layer" if self.label_kind.one_class else f"kind {kind!r}"
+        subject = ("" if self.takes_confidence else "this layer") if self.label_kind.one_class else f"kind {kind!r}"
+        if confidence and subject:
             raise ValueError(f"{type(self).__name__}: confidence=True is not for {subject}; set confidence=False")
         self.confidence = confidence
         self.diagonal = diagonal
@@ -106,9 +106,7 @@ class ConfusionMatrices(CrowdLayer):
 
     def _start(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
         """Logits of matrices with `diagonal` on the diagonal and the rest spread evenly."""
-        if self.diagonal is not None:
-            return self._identities(shape, dtype, self._advantage(self.diagonal, shape[-1]))
-        return self._identities(shape, dtype, self._safe_scale(shape[-1]) if self.scale is None else self.scale)
+        return self._identities(shape, dtype, self.scale, self.diagonal)
 
     @property
     def beyond_descent(self) -> str | None:  # type: ignore[override]  # a constant in the base, here of each layer

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 from keras import ops
+from scipy.special import softmax
 
 from crowdzoo.backend import Config, Tensor, activation_of, concrete, fail_if, take_rows
 from crowdzoo.checks.constraints import Choice, checked
@@ -101,11 +102,12 @@ class CrowdLayer(keras.layers.Layer):
         self.kind = Choice(self.kinds).checked(type(self).__name__, "kind", self.kinds[0] if kind is None else kind)
         self.label_kind = label_kind(self.kind, LAYER_KINDS)
         self.majority_epochs = majority_epochs
-        if majority_epochs and not (self.votes_first and self.label_kind.has_classes):
-            why = "it begins otherwise" if self.label_kind.has_classes else "ratings have no majority"
+        has_majority = self.label_kind.has_classes
+        if majority_epochs and not (self.votes_first and has_majority):
+            why = "it begins otherwise" if has_majority else "ratings have no majority"
             raise ConfigError(f"{type(self).__name__}: takes no majority_epochs, as {why}. Leave it out.")
         # of labels, without the annotators', for einsum
-        self._axes = "bhw" if self.label_kind.has_pixels else "bt" if self.label_kind.has_positions else "b"
+        self._axes = "bhw"[: self.label_kind.axes]
         self._num_classes: int | None = None
         self.is_fitted_now = False
         self._has_seen_probabilities = False
@@ -138,9 +140,7 @@ class CrowdLayer(keras.layers.Layer):
         self._check_call(inputs, training)
         annotators = self._everybody(inputs) if annotators is None else annotators
         logs = self.log_confusions(annotators, features) if self.uses_features else self.log_confusions(annotators)
-        for _ in self._axes[1:]:
-            logs = ops.expand_dims(logs, axis=1)
-        return ops.logsumexp(self._log_prior(inputs)[..., None, :, None] + logs, axis=-2)
+        return ops.logsumexp(self._log_prior(inputs)[..., None, :, None] + self._over_places(logs), axis=-2)
 
     call: Any = _answers  # layers with a `call` of their own take what they need
 
@@ -183,9 +183,9 @@ class CrowdLayer(keras.layers.Layer):
         """
         logs = self._log_given_truth(annotators, features)
         one_hot = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
-        return ops.cast(self._log_prior(inputs), logs.dtype) + ops.einsum(
-            f"{self._axes}ml,bmkl->{self._axes}k", one_hot, logs
-        )
+        each = "b" if len(logs.shape) == 4 else self._axes  # a matrix for all places of a task, or for each
+        log_likelihood = ops.einsum(f"{self._axes}ml,{each}mkl->{self._axes}k", one_hot, logs)
+        return ops.cast(self._log_prior(inputs), logs.dtype) + log_likelihood
 
     def _log_given_truth(self, annotators: Tensor, features: Tensor) -> Any:
         """What a label says about the truth, `[B, M, K, K]`: `log_confusions`, unless who labels says something too."""
@@ -221,8 +221,7 @@ class CrowdLayer(keras.layers.Layer):
         for start in range(0, self.num_annotators, step):
             codes = np.arange(start, min(start + step, self.num_annotators), dtype="int32")
             logs = ops.convert_to_numpy(self.log_confusions(ops.convert_to_tensor(codes[:, None])))[:, 0]
-            odds = np.exp(logs.astype("float64"))
-            confusions[codes] = odds / odds.sum(axis=-1, keepdims=True)
+            confusions[codes] = softmax(logs.astype("float64"), axis=-1)
         return confusions
 
     # === How a model is trained ===
@@ -365,8 +364,20 @@ class CrowdLayer(keras.layers.Layer):
         layer.build((None, width))
         return layer
 
-    def _identities(self, shape: tuple[int, ...], dtype: Any = None, scale: float = 1.0) -> Any:
-        """Initializer of matrices `[..., K, K]`: `scale` times the identity."""
+    def _over_places(self, rows: Any) -> Any:
+        """What annotators have of their own, `[B, M, ...]`, with an axis of 1 for tokens, or for rows and columns."""
+        for _ in self._axes[1:]:
+            rows = ops.expand_dims(rows, axis=1)
+        return rows
+
+    def _identities(
+        self, shape: tuple[int, ...], dtype: Any = None, scale: float | None = None, diagonal: float | None = None
+    ) -> Any:
+        """Initializer of matrices `[..., K, K]`: the identity times `scale`, or with P(right) as given, or safe."""
+        if diagonal is not None:
+            scale = self._advantage(diagonal, shape[-1])
+        elif scale is None:
+            scale = self._safe_scale(shape[-1])
         # tile, not broadcast_to: PyTorch cannot assign to a view with stride 0
         return ops.tile(scale * ops.eye(shape[-1], dtype=dtype), (*shape[:-2], 1, 1))
 
@@ -436,11 +447,12 @@ class CrowdLayer(keras.layers.Layer):
     def _check_shape(self, shape: tuple[int | None, ...]) -> int:
         """The number of classes, of an input of the right shape."""
         name = type(self).__name__
-        last = "classes" if self.label_kind.has_classes else "1"
+        has_classes = self.label_kind.has_classes
+        last = "classes" if has_classes else "1"
         written = f"[{', '.join(('batch', *self.label_kind.places, last))}]"
         if len(shape) != 1 + self.label_kind.axes:
             raise ValueError(f"{name}: the input must have shape {written}, got {tuple(shape)}")
-        if not self.label_kind.has_classes and shape[-1] != 1:
+        if not has_classes and shape[-1] != 1:
             raise ValueError(f"{name}: the input must have shape {written}, one estimate a task, got {tuple(shape)}")
         if shape[-1] is None:
             raise ValueError(f"{name}: the number of classes (last axis of the input) must be known")

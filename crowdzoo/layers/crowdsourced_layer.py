@@ -8,14 +8,14 @@ import keras
 import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike
+from scipy.special import softmax
 
 from crowdzoo.backend import Tensor
-from crowdzoo.checks.constraints import FLAG, Choice, checked
+from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, Choice, checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.ranges import CENTER, SCALE, UNIT
-from crowdzoo.layers.rating_squared_error import RatingSquaredError
-from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
+from crowdzoo.layers.ranges import SCALE
+from crowdzoo.losses import MaskedCrowdMeanSquaredError, RatingSquaredError
 
 CONNECTIONS, OF_RATINGS = ("MW", "VW", "VB", "VW+B", "S"), ("S", "B", "S+B")
 
@@ -112,12 +112,12 @@ class CrowdsourcedLayer(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, kind, majority_epochs, **kwargs)
-        known = CONNECTIONS if self.label_kind.has_classes else OF_RATINGS
+        self._is_rating = is_rating = not self.label_kind.has_classes
+        known = OF_RATINGS if is_rating else CONNECTIONS
         self.connection = Choice(known).checked("CrowdsourcedLayer", "connection", connection)
         self.scale = scale
         self.center, self.unit = float(center), float(unit)
         self.anchor = anchor
-        is_rating = not self.label_kind.has_classes
         if is_rating:
             self.no_confusions = "a regression has no confusion matrices; use annotator_scales() and annotator_biases()"
         if anchor and not (is_rating and connection == "B"):
@@ -139,7 +139,7 @@ class CrowdsourcedLayer(CrowdLayer):
             inputs_shape: shape of the bottleneck; its last axis (K) must be known.
         """
         classes = self._num_classes = self._check_shape(inputs_shape)
-        vector = (classes,) if self.label_kind.has_classes else ()
+        vector = () if self._is_rating else (classes,)
         if self.connection not in ("B", "VB"):
             shape = {"MW": (classes, classes), "S": ()}.get(self.connection, vector)
             self.kernel = self._weight("kernel", (self.num_annotators, *shape), self._identity)
@@ -163,7 +163,7 @@ class CrowdsourcedLayer(CrowdLayer):
         p = self._cast(inputs)
         weights = self.kernel, self.bias
         kernel, bias = (None if weight is None else self.rows_of(weight, annotators) for weight in weights)
-        if self.label_kind.has_classes:
+        if not self._is_rating:
             return self._class_answers(p, kernel, bias, sparse=annotators is not None)
         p = self.truth(p)
         answers = p if kernel is None else self.center + (p - self.center) * kernel
@@ -186,11 +186,11 @@ class CrowdsourcedLayer(CrowdLayer):
         p = ops.expand_dims(p, axis=-2)  # [B, (T,) 1, K]
         if self.factor is not None:
             p = p * self._cast(self.factor)
-        # gathered weights [B, M, K] of a sequence need a token axis: [B, 1, M, K]
-        axes = (slice(None), None) if sparse and self.label_kind.has_positions else (...,)
+        if sparse:  # weights [B, M, K]
+            kernel, bias = (None if weight is None else self._over_places(weight) for weight in (kernel, bias))
         if kernel is not None:
-            p = p * (kernel[..., None] if self.connection == "S" else kernel)[axes]
-        return p if bias is None else p + bias[axes]
+            p = p * (kernel[..., None] if self.connection == "S" else kernel)
+        return p if bias is None else p + bias
 
     def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`: the answer to each certain truth."""
@@ -226,8 +226,7 @@ class CrowdsourcedLayer(CrowdLayer):
         # of a sequence K tokens, one of each class
         answers = self(truths[None])[0] if self.label_kind.has_positions else self(truths)
         logits = np.moveaxis(ops.convert_to_numpy(answers).astype("float64"), 0, 1)  # [annotator, true, said]
-        odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        return odds / odds.sum(axis=-1, keepdims=True)
+        return softmax(logits, axis=-1)
 
     def annotator_scales(self) -> np.ndarray:
         """Factor s_r of every annotator of a regression, float64 `[R]`; ones where the connection has none."""
@@ -242,7 +241,7 @@ class CrowdsourcedLayer(CrowdLayer):
         return self.unit * self._numbers(self.bias, 0.0)
 
     def _numbers(self, weight: Tensor, default: float) -> np.ndarray:
-        if self.label_kind.has_classes:
+        if not self._is_rating:
             raise ValueError("CrowdsourcedLayer: scales and biases are a regression's; use annotator_confusions()")
         self._check_built()
         if weight is None:
@@ -251,8 +250,8 @@ class CrowdsourcedLayer(CrowdLayer):
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross-entropy of the labels, for regression their squared error."""
-        if self.label_kind.has_classes:
-            return MaskedCrowdCrossentropy()
+        if not self._is_rating:
+            return super().default_loss()
         return MaskedCrowdMeanSquaredError() if self.unit == 1 else RatingSquaredError(self.unit)
 
     # === For the recipe ===
@@ -278,7 +277,7 @@ class CrowdsourcedLayer(CrowdLayer):
         """`scale` times the identity for every annotator: matrices for MW, factors otherwise."""
         scale = self.scale
         if scale is None:
-            scale = self._safe_scale(self._num_classes or 1) if self.label_kind.has_classes else 1.0
+            scale = 1.0 if self._is_rating else self._safe_scale(self._num_classes or 1)
         if self.connection != "MW":
             return ops.full(shape, scale, dtype=dtype)
         return self._identities(shape, dtype, scale)

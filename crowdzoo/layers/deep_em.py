@@ -8,8 +8,8 @@ from keras import ops
 
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
-from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.layers.ranges import DIAGONAL, EPOCHS, PSEUDO_COUNT
+from crowdzoo.losses import ExpectedLogLikelihood
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")

@@ -200,8 +200,8 @@ class DoctorNet(CrowdLayer):
         if not self.weighted:
             return logits
         log_weight = self.rows_of(self.log_weight, annotators)
-        if self.label_kind.has_positions and annotators is not None:
-            log_weight = log_weight[:, None]
+        if annotators is not None:
+            log_weight = self._over_places(log_weight)
         return ops.log_softmax(logits, axis=-1) + log_weight[..., None]
 
     def truth(self, bottleneck: Tensor) -> Tensor:
@@ -283,7 +283,7 @@ class DoctorNet(CrowdLayer):
     def _check_hidden(self, shape: tuple[int | None, ...]) -> int:
         """Units of the hidden layer, of an input of the right shape."""
         name = type(self).__name__
-        written = "[batch, tokens, units]" if self.label_kind.has_positions else "[batch, units]"
+        written = f"[{', '.join(('batch', *self.label_kind.places, 'units'))}]"
         if len(shape) != 1 + self.label_kind.axes or shape[-1] is None:
             raise ValueError(f"{name}: the input must have shape {written}, units known, got {tuple(shape)}")
         if self.built and shape[-1] != self.kernel.shape[1]:

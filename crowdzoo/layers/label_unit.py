@@ -5,9 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.backend import Config, Tensor
-from crowdzoo.checks.constraints import checked
-from crowdzoo.layers.ranges import CENTER, UNIT
+from crowdzoo.backend import Tensor
+from crowdzoo.checks.constraints import CENTER, UNIT, checked
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -46,11 +45,3 @@ class LabelUnit(keras.layers.Layer):
     def call(self, inputs: Tensor) -> Tensor:
         """See the class."""
         return self.center + self.unit * ops.cast(inputs, keras.backend.result_type(self.variable_dtype, "float32"))
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The input's shape."""
-        return input_shape
-
-    def get_config(self) -> Config:
-        """Every argument of the constructor."""
-        return {**super().get_config(), "center": self.center, "unit": self.unit}

@@ -148,10 +148,7 @@ class LIA(CrowdLayer):
         self.marginal_epochs = marginal_epochs
         self.ridge = ridge
         self.confidence = confidence
-        table = None
-        if annotator_features is not None:
-            table = feature_table("LIA", annotator_features, (self.num_annotators, None))
-        self.annotator_features = table
+        self.annotator_features = feature_table("LIA", annotator_features, (self.num_annotators, None))
         self._tensor: tuple[int, int, int] = (0, 0, 0)  # K, K, L
 
     def build(self, inputs_shape: tuple[int | None, ...], features_shape: tuple[int | None, ...] | None = None) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.backend import Config, Tensor
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import checked
 from crowdzoo.layers.ranges import UNITS
 
@@ -59,19 +59,3 @@ class MaskedConvolution(keras.layers.Layer):
             return values
         values = ops.pad(values, ((0, 0), (0, self.pool - 1), (0, 0)))
         return ops.max_pool(values, self.pool, strides=self.pool, padding="valid")
-
-    def compute_output_shape(
-        self, inputs_shape: tuple[int | None, ...], places_shape: tuple[int | None, ...] | None = None
-    ) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
-        """Shapes of both outputs."""
-        words = None if inputs_shape[1] is None else -(-inputs_shape[1] // self.pool)
-        return (inputs_shape[0], words, self.filters), (inputs_shape[0], words)
-
-    def compute_output_spec(self, inputs: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Symbolic outputs."""
-        shapes = self.compute_output_shape(inputs.shape)
-        return tuple(keras.KerasTensor(shape, dtype=self.compute_dtype) for shape in shapes)
-
-    def get_config(self) -> Config:
-        """Every argument of the constructor."""
-        return {**super().get_config(), "filters": self.filters, "width": self.width, "pool": self.pool}

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.backend import Config, Tensor
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import Number, checked
 
 
@@ -53,11 +53,3 @@ class MirrorAndShift(keras.layers.Layer):
             shape = (-1, size, 1, 1) if axis == 1 else (-1, 1, size, 1)
             images = ops.take_along_axis(images, ops.broadcast_to(ops.reshape(places, shape), ops.shape(images)), axis)
         return images
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The input's shape."""
-        return input_shape
-
-    def get_config(self) -> Config:
-        """Every argument of the constructor."""
-        return {**super().get_config(), "share": self.share}

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.backend import Config, Tensor
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import Number, checked
 
 
@@ -70,16 +70,3 @@ class PairProbabilities(keras.layers.Layer):
         half = (scores[:, 0] - scores[:, 1]) / 2
         equal = ops.zeros_like(half) + ops.cast(self.log_nu, half.dtype)
         return ops.softmax(ops.stack([half, -half, equal], axis=-1), axis=-1)
-
-    def compute_output_shape(self, inputs_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Shape of the probabilities."""
-        return (inputs_shape[0], 3)
-
-    def compute_output_spec(self, inputs: Tensor) -> Tensor:
-        """Symbolic probabilities, float32 or wider."""
-        dtype = keras.backend.result_type(self.variable_dtype, "float32")
-        return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=dtype)
-
-    def get_config(self) -> Config:
-        """Every argument of the constructor."""
-        return {**super().get_config(), "tie": self.tie}

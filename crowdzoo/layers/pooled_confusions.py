@@ -1,6 +1,7 @@
 """Annotators as deviations from a common annotator: for many classes, and for annotators of few labels."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import keras
@@ -113,7 +114,8 @@ class PooledConfusions(CrowdLayer):
         classes = self._num_classes = self._check_shape(inputs_shape)
         everybody = self.num_annotators
         if self.form == "full":
-            self.common_kernel = self._weight("common_kernel", (classes, classes), self._start)
+            start: Any = partial(self._identities, diagonal=self.diagonal)
+            self.common_kernel = self._weight("common_kernel", (classes, classes), start)
             self.kernel = self._weight("kernel", (everybody, classes, classes))
         else:
             start = keras.initializers.Constant(self._advantage(self.diagonal or OTHER_DIAGONAL, 2))
@@ -127,12 +129,6 @@ class PooledConfusions(CrowdLayer):
             self.errors = self._weight("errors", (self.rank, classes), chance)
         self.counts = self._weight("counts", (everybody,), "ones", trainable=False)
         super().build(inputs_shape)
-
-    def _start(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
-        """Logits of a matrix with `diagonal` on the diagonal and the rest spread evenly."""
-        classes = shape[-1]
-        scale = self._safe_scale(classes) if self.diagonal is None else self._advantage(self.diagonal, classes)
-        return self._identities(shape, dtype, scale)
 
     # === What annotators say ===
 

@@ -22,8 +22,6 @@ BATCH = Number(1, CODES, whole=True)
 LEARNING_RATE = Number(0, 1e3, above=True)
 DROPOUT = Number(0, 1, below=True)
 SEED = Number(0, 2**32 - 1, whole=True)  # what keras.utils.set_random_seed takes
-CENTER = Number(-1e150, 1e150)  # of ratings
-UNIT = Number(0, 1e150, above=True)  # of ratings
 NETWORKS = ("convolutional", "bag-of-words")  # on words
 FITS = ("crop", "stretch")  # how an image of another shape is made to fit
 # What a backbone was trained on: numbers of pixels, from those of 0 to 255
@@ -46,8 +44,10 @@ class _Hidden:
 HIDDEN = _Hidden()
 
 
-def feature_table(where: str, numbers: ArrayLike, shape: tuple[int | None, int | None]) -> list[list[float]]:
-    """Annotators' features, checked, as lists, which a configuration can hold.
+def feature_table(
+    where: str, numbers: ArrayLike | None, shape: tuple[int | None, int | None]
+) -> list[list[float]] | None:
+    """Annotators' features, checked, as lists, which a configuration can hold; None where there are none.
 
     Args:
         where: class that has them, for messages.
@@ -57,6 +57,8 @@ def feature_table(where: str, numbers: ArrayLike, shape: tuple[int | None, int |
     Raises:
         ConfigError: another shape, or a number that is not finite.
     """
+    if numbers is None:
+        return None
     try:
         array = np.asarray(numbers, dtype="float64")
     except (TypeError, ValueError) as error:

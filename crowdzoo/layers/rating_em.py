@@ -1,6 +1,6 @@
 """Deep EM for ratings: the network learns from posterior means, biases and precisions have a closed form."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import keras
 import numpy as np
@@ -8,10 +8,10 @@ from keras import ops
 from scipy.special import gammaln
 
 from crowdzoo.backend import Config, Tensor
-from crowdzoo.checks.constraints import FLAG, LEVEL, Number, checked
+from crowdzoo.checks.constraints import CENTER, FLAG, LEVEL, UNIT, Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.ranges import CENTER, EPOCHS, PHASE, PSEUDO_COUNT, UNIT
-from crowdzoo.layers.rating_squared_error import RatingSquaredError
+from crowdzoo.layers.ranges import EPOCHS, PHASE, PSEUDO_COUNT
+from crowdzoo.losses import RatingSquaredError
 
 # Squared units of the ratings; a network that fits its targets exactly would be trusted for ever
 SMALLEST_VARIANCE = 1e-4
@@ -19,6 +19,22 @@ BIAS_VARIANCE = 0.1  # before anything is known of the biases
 WORTH = 0.1  # ratings that the prior on mean and precision of unrelated ratings is worth
 RESOLUTION = 1e-3  # deviation to which a rating is known
 MOST_ODDS = 30.0  # logarithm of the odds that an annotator's ratings follow the truth, or do not
+
+
+class Ratings(NamedTuple):
+    """All ratings, in columns.
+
+    Attributes:
+        tasks: int `[A]`.
+        annotators: int `[A]`.
+        ratings: `[A]`, in the labels' unit.
+        weights: how often each rating counts in the M-step, `[A]`, one weight per task; None: once.
+    """
+
+    tasks: np.ndarray
+    annotators: np.ndarray
+    ratings: np.ndarray
+    weights: np.ndarray | None = None
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -179,22 +195,12 @@ class RatingEM(CrowdLayer):
         """The M-step's of the base; in validation the squared error of the answers."""
         return RatingSquaredError(self.unit)
 
-    def start_from(
-        self,
-        num_tasks: int,
-        tasks: np.ndarray,
-        annotators: np.ndarray,
-        ratings: np.ndarray,
-        weights: np.ndarray | None = None,
-    ) -> np.ndarray:
+    def start_from(self, num_tasks: int, columns: Ratings) -> np.ndarray:
         """Rounds without a network: it says the mean of the corrected ratings of every task.
 
         Args:
             num_tasks: N.
-            tasks: int `[A]`.
-            annotators: int `[A]`.
-            ratings: `[A]`, in the labels' unit.
-            weights: as for `update`.
+            columns: the ratings.
 
         Returns:
             The network's first targets, float32 `[N, 1]`, in the labels' unit.
@@ -204,47 +210,27 @@ class RatingEM(CrowdLayer):
         self.bias_variance.assign(BIAS_VARIANCE)
         self.bias.assign(np.zeros(self.num_annotators))
         self.follows.assign(np.full(self.num_annotators, 1 - self.unrelated))
-        estimates = np.zeros(num_tasks)
         rated = np.zeros(num_tasks)
-        rated[tasks] = 1 if weights is None else weights
-        standardized = self._standardize(ratings)
+        rated[columns.tasks] = 1 if columns.weights is None else columns.weights
+        estimates = np.full(num_tasks, self.center)
         for _ in range(self.start_rounds):
-            targets, _ = self._round(estimates, tasks, annotators, standardized, weights)
-            estimates[:] = np.average(self._standardize(targets[:, 0].astype("float64")), weights=rated)
+            targets, _ = self.update(estimates, columns)
+            estimates[:] = np.average(targets[:, 0].astype("float64"), weights=rated)
         return targets
 
-    def update(
-        self,
-        estimates: np.ndarray,
-        tasks: np.ndarray,
-        annotators: np.ndarray,
-        ratings: np.ndarray,
-        weights: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, float]:
+    def update(self, estimates: np.ndarray, columns: Ratings) -> tuple[np.ndarray, float]:
         """E-step and the M-step of the annotators.
 
         Args:
             estimates: estimates of the network, `[N]`, in the labels' unit.
-            tasks: int `[A]`.
-            annotators: int `[A]`.
-            ratings: `[A]`, in the labels' unit.
-            weights: how often each rating counts in the M-step, `[A]`, one weight per task; None: once.
+            columns: the ratings.
 
         Returns:
             The network's next targets, float32 `[N, 1]`, in the labels' unit; and the log-likelihood of the ratings
             before the M-step, in nats of standardised ratings, each by whether it follows the truth (expected).
         """
-        return self._round(self._standardize(estimates), tasks, annotators, self._standardize(ratings), weights)
-
-    def _round(
-        self,
-        estimates: np.ndarray,
-        tasks: np.ndarray,
-        annotators: np.ndarray,
-        ratings: np.ndarray,
-        weights: np.ndarray | None,
-    ) -> tuple[np.ndarray, float]:
-        """See `update`; here estimates and ratings are standardised."""
+        tasks, annotators, ratings, weights = columns
+        estimates, ratings = self._standardize(estimates), self._standardize(ratings)
         counts = np.ones(len(tasks)) if weights is None else weights
         number = np.bincount(annotators, counts, self.num_annotators)
         bias, precision, spread_of_truth, follows = (

@@ -124,12 +124,6 @@ class SpatialConfusions(ConfusionMatrices):
         logits = ops.einsum("bhwd,bmdkl->bhwmkl", hidden, self.rows_of(self.slope, annotators))
         return ops.log_softmax(logits + self.rows_of(self.kernel, annotators)[:, None, None], axis=-1)
 
-    def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
-        """See `CrowdLayer.log_joint`; `[B, H, W, K]`."""
-        logs = self.log_confusions(annotators, features)
-        one_hot = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
-        return self._log_prior(inputs) + ops.einsum("bhwml,bhwmkl->bhwk", one_hot, logs)
-
     def call(
         self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False, features: Tensor | None = None
     ) -> Tensor:

@@ -11,6 +11,29 @@ from crowdzoo.backend import Config, Tensor
 from crowdzoo.errors import DataError
 
 
+class Moments:
+    """Mean and variance of numbers that come in parts, in float64 (Chan, Golub, LeVeque: Updating formulae, 1979).
+
+    Attributes:
+        rows: how many rows there were.
+        mean: of each column, `[...]`.
+        variance: of each column, `[...]`.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.mean = self.variance = np.float64(0.0)
+
+    def add(self, values: np.ndarray) -> None:
+        """Takes rows `[N, ...]` into account, at least one."""
+        values = values.astype(np.float64)
+        share = len(values) / (self.rows + len(values))
+        shift = values.mean(axis=0) - self.mean
+        self.variance = (1 - share) * (self.variance + share * shift**2) + share * values.var(axis=0)
+        self.mean = self.mean + share * shift
+        self.rows += len(values)
+
+
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class Standardization(keras.layers.Layer):
     """`(x - mean) / sqrt(variance)` for every feature; a feature that never varies is only centred.
@@ -90,18 +113,12 @@ class Standardization(keras.layers.Layer):
         Raises:
             DataError: wrong rank, no rows, or a value that is not finite.
         """
-        count, mean, squares = 0, np.zeros(1), np.zeros(1)
+        moments = Moments()
         for x in map(np.asarray, batches):
-            self._check(x, count)
-            rows = x.astype(np.float64)
-            batch_mean = rows.mean(axis=0)
-            total = count + len(rows)
-            shift = batch_mean - mean
-            squares = squares + ((rows - batch_mean) ** 2).sum(axis=0) + shift**2 * (count * len(rows) / total)
-            mean = mean + shift * (len(rows) / total)
-            count = total
-        self.mean.assign(mean)
-        self.variance.assign(squares / count)
+            self._check(x, moments.rows)
+            moments.add(x)
+        self.mean.assign(moments.mean)
+        self.variance.assign(moments.variance)
 
     def _check(self, x: np.ndarray, before: int) -> None:
         if x.ndim != 2 or len(x) == 0:
@@ -125,10 +142,6 @@ class Standardization(keras.layers.Layer):
         # rounding leaves a constant feature a variance near 0, not 0: compare with the size of its values
         constant = variance <= 1e-10 * ops.maximum(ops.square(mean), 1e-10)
         return (x - mean) / ops.sqrt(ops.where(constant, ops.ones_like(variance), variance))
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """The input's shape."""
-        return input_shape
 
     def get_config(self) -> Config:
         """Every argument of the constructor."""

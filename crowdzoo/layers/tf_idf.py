@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.backend import Config, Tensor
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.errors import DataError
 from crowdzoo.layers.ranges import CODES
@@ -96,16 +96,3 @@ class TfIdf(keras.layers.Layer):
         vector = ops.reshape(counts, (-1, self.num_words)) * ops.cast(self.weight, dtype)
         length = ops.sqrt(ops.sum(ops.square(vector), axis=1, keepdims=True))
         return vector / ops.maximum(length, 1e-12)
-
-    def compute_output_spec(self, inputs: Tensor) -> Tensor:
-        """Symbolic vectors `[B, V]`."""
-        dtype = keras.backend.result_type(self.variable_dtype, "float32")
-        return keras.KerasTensor((inputs.shape[0], self.num_words), dtype=dtype)
-
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """`[B, V]`."""
-        return (input_shape[0], self.num_words)
-
-    def get_config(self) -> Config:
-        """Every argument of the constructor."""
-        return {**super().get_config(), "num_words": self.num_words}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from crowdzoo.errors import DataError
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
     from crowdzoo.networks.token_encoder import TokenEncoder
 
 Encoder: TypeAlias = Union[InstanceEncoder, "TokenEncoder"]
+
+# key -> module and class, which loads TensorFlow
+_ENCODERS = {
+    "image_pixels": "image_pixels:ImagePixels",
+    "raw_texts": "raw_texts:RawTexts",
+    "text_ids": "text_ids:TextIds",
+    "table_columns": "table_columns:TableColumns",
+    "named_inputs": "named_inputs:NamedInputs",
+    "encoder": "token_encoder:TokenEncoder",
+}
 
 
 def encoder_config(encoder: Encoder | None) -> dict[str, object]:
@@ -57,23 +68,11 @@ def encoder_of(names: Mapping[str, Any], path: Path) -> Any:
     Raises:
         DataError: settings that make no encoder.
     """
-    for encoder_class in _encoders():
-        if encoder_class.key in names:
+    for key, place in _ENCODERS.items():
+        if key in names:
             try:
-                return encoder_class(**names[encoder_class.key])
+                return resolve_name(f"crowdzoo.networks.{place}")(**names[key])
             except Exception as error:  # a file that was changed may hold arguments of any kind
-                raise DataError(
-                    f"{path}: {encoder_class.key!r} makes no {encoder_class.__name__}: {error}. Train the model again."
-                ) from error
+                name = place.partition(":")[2]
+                raise DataError(f"{path}: {key!r} makes no {name}: {error}. Train the model again.") from error
     return None
-
-
-def _encoders() -> tuple[Any, ...]:
-    from crowdzoo.networks.image_pixels import ImagePixels
-    from crowdzoo.networks.named_inputs import NamedInputs
-    from crowdzoo.networks.raw_texts import RawTexts
-    from crowdzoo.networks.table_columns import TableColumns
-    from crowdzoo.networks.text_ids import TextIds
-    from crowdzoo.networks.token_encoder import TokenEncoder
-
-    return ImagePixels, RawTexts, TextIds, TableColumns, NamedInputs, TokenEncoder

@@ -1,16 +1,15 @@
 """Turning a photograph as its EXIF data say, inside a TensorFlow graph: TensorFlow's decoders do not look there."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import tensorflow as tf
+import tensorflow as tf
 
 EXIF_WITHIN = 1 << 17  # EXIF data are at most 64 KiB, and come first or second
 _ORIENTATION = 0x0112
 _MOST_ENTRIES = 512
 
 
-def exif_upright(image: "tf.Tensor", content: "tf.Tensor") -> "tf.Tensor":
+def exif_upright(image: tf.Tensor, content: tf.Tensor) -> tf.Tensor:
     """Turns an image upright.
 
     Args:
@@ -24,29 +23,23 @@ def exif_upright(image: "tf.Tensor", content: "tf.Tensor") -> "tf.Tensor":
     Source:
         CIPA DC-008, Exchangeable image file format, tag Orientation.
     """
-    import tensorflow as tf
-
     way = _orientation(content)
     image = tf.cond(way >= 5, lambda: tf.transpose(image, [1, 0, 2]), lambda: image)
     image = tf.cond(_among(way, 2, 3, 6, 7), lambda: tf.reverse(image, [1]), lambda: image)
     return tf.cond(_among(way, 3, 4, 7, 8), lambda: tf.reverse(image, [0]), lambda: image)
 
 
-def _among(way: Any, *ways: int) -> "tf.Tensor":
-    import tensorflow as tf
-
+def _among(way: Any, *ways: int) -> tf.Tensor:
     return tf.reduce_any(tf.equal(way, ways))
 
 
-def _orientation(content: "tf.Tensor") -> "tf.Tensor":
+def _orientation(content: tf.Tensor) -> tf.Tensor:
     """1 (upright) to 8, scalar int32; 1 where nothing, or nothing readable, says so."""
-    import tensorflow as tf
-
     head = tf.io.decode_raw(tf.strings.substr(content, 0, EXIF_WITHIN), tf.uint8)
     size = tf.size(head)
     head = tf.cast(tf.pad(head, [[0, 16]]), tf.int32)
 
-    def number(place: "tf.Tensor", length: int, little: "tf.Tensor | bool" = False) -> "tf.Tensor":
+    def number(place: tf.Tensor, length: int, little: tf.Tensor | bool = False) -> tf.Tensor:
         """An unsigned number of `length` bytes at a place, or at each of some places; cut off at 2**31 - 1."""
         steps = tf.range(length)
         digits = tf.gather(head, tf.clip_by_value(place[..., None] + steps, 0, size + 15))
@@ -55,11 +48,11 @@ def _orientation(content: "tf.Tensor") -> "tf.Tensor":
         return tf.cast(tf.minimum(total, 2**31 - 1), tf.int32)
 
     # segments: 0xFF, a marker, and their length with its own two bytes; pixels begin behind marker 0xDA
-    def is_exif(place: "tf.Tensor") -> "tf.Tensor":
+    def is_exif(place: tf.Tensor) -> tf.Tensor:
         marked = tf.equal(number(place, 2), 0xFFE1)
         return tf.logical_and(marked, tf.equal(number(place + 4, 4), 0x45786966))  # "Exif"
 
-    def goes_on(place: "tf.Tensor") -> "tf.Tensor":
+    def goes_on(place: tf.Tensor) -> tf.Tensor:
         is_marker = tf.logical_and(place < size, tf.equal(number(place, 1), 0xFF))
         return is_marker & ~is_exif(place) & ~tf.equal(number(place + 1, 1), 0xDA)
 

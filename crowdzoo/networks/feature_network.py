@@ -8,14 +8,13 @@ from typing import Any
 import keras
 import numpy as np
 
-from crowdzoo.backend import Config
-from crowdzoo.checks.constraints import FLAG, checked
-from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, HIDDEN, UNIT
+from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, checked
+from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, HIDDEN
 from crowdzoo.layers.standardization import Standardization
-from crowdzoo.networks.heads import class_head, rating_head
+from crowdzoo.networks.network import Network, class_head, rating_head
 
 
-class FeatureNetwork(keras.Model):
+class FeatureNetwork(Network):
     """Parent of `FeatureClassifier` and `FeatureRegressor`, which have layers of their own after the hidden ones.
 
     Args:
@@ -56,12 +55,6 @@ class FeatureNetwork(keras.Model):
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.autocast = False  # features are standardised before anything rounds them
         self.standardize = layers[0]
-        self.settings = {
-            "num_features": num_features,
-            "hidden": list(hidden),
-            "dropout": float(dropout),
-            "batch_normalization": batch_normalization,
-        }
 
     def adapt(self, x: np.ndarray) -> None:
         """Takes mean and variance of the features from the training data.
@@ -73,11 +66,6 @@ class FeatureNetwork(keras.Model):
             DataError: wrong shape, no rows, or a value that is not finite.
         """
         self.standardize.adapt(x)
-
-    def get_config(self) -> Config:
-        """Every argument of the constructor."""
-        features = {"mean": self.standardize.initial_mean, "variance": self.standardize.initial_variance}
-        return {**self.settings, **features, "name": self.name, "trainable": self.trainable}
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -139,7 +127,6 @@ class FeatureClassifier(FeatureNetwork):
         last_layers = partial(class_head, num_classes)
         super().__init__(num_features, hidden, dropout, mean, variance, batch_normalization, last_layers, **kwargs)
         self.num_classes = num_classes
-        self.settings |= {"num_classes": num_classes}
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -195,4 +182,3 @@ class FeatureRegressor(FeatureNetwork):
     ):
         last_layers = partial(rating_head, center, unit)
         super().__init__(num_features, hidden, dropout, mean, variance, batch_normalization, last_layers, **kwargs)
-        self.settings |= {"center": float(center), "unit": float(unit)}

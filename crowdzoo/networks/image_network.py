@@ -9,18 +9,18 @@ import keras
 from keras import ops
 
 from crowdzoo.backend import Config, Tensor
-from crowdzoo.checks.constraints import FLAG, Choice, checked
+from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, Choice, checked
 from crowdzoo.errors import ConfigError, bad_setting
 from crowdzoo.layers.mirror_and_shift import MirrorAndShift
-from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, HIDDEN, PIXEL_SCALES, UNIT
-from crowdzoo.networks.heads import class_head, rating_head
+from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, HIDDEN, PIXEL_SCALES
+from crowdzoo.networks.network import Network, class_head, rating_head
 
 _MEAN = (123.675, 116.28, 103.53)
 _DEVIATION = (58.395, 57.12, 57.375)
 _MEAN_BGR = (103.939, 116.779, 123.68)
 
 
-class ImageNetwork(keras.Model):
+class ImageNetwork(Network):
     """Parent of `ImageClassifier` and `ImageRegressor`, which have layers of their own after the hidden ones.
 
     Args:
@@ -93,21 +93,11 @@ class ImageNetwork(keras.Model):
             outputs = layer(outputs)
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.backbone = backbone
-        self.settings = {
-            "height": height,
-            "width": width,
-            "filters": list(filters),
-            "hidden": list(hidden),
-            "dropout": float(dropout),
-            "pixel_scale": pixel_scale,
-            "fine_tune": fine_tune,
-            "augment": augment,
-        }
 
     def get_config(self) -> Config:
         """Every argument of the constructor."""
         backbone = None if self.backbone is None else keras.saving.serialize_keras_object(self.backbone)
-        return {**self.settings, "backbone": backbone, "name": self.name, "trainable": self.trainable}
+        return {**super().get_config(), "backbone": backbone}
 
     @classmethod
     def from_config(cls, config: Config, custom_objects: Mapping[str, type] | None = None) -> "ImageNetwork":
@@ -183,7 +173,6 @@ class ImageClassifier(ImageNetwork):
             height, width, filters, hidden, dropout, backbone, pixel_scale, fine_tune, augment, last_layers, **kwargs
         )
         self.num_classes = num_classes
-        self.settings |= {"num_classes": num_classes}
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -246,7 +235,6 @@ class ImageRegressor(ImageNetwork):
         super().__init__(
             height, width, filters, hidden, dropout, backbone, pixel_scale, fine_tune, augment, last_layers, **kwargs
         )
-        self.settings |= {"center": float(center), "unit": float(unit), "head": head}
 
 
 def _residual(x: Tensor, filters: Sequence[int]) -> Tensor:

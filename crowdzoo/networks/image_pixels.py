@@ -2,9 +2,10 @@
 
 import base64
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from crowdzoo.checks.constraints import Choice, Number, checked
@@ -13,9 +14,6 @@ from crowdzoo.layers.ranges import FITS, SIDE
 from crowdzoo.networks.exif_upright import EXIF_WITHIN, exif_upright
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.upright_image import opened
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 _MOST_FASTER = 8  # libjpeg computes an eighth of the size at least
 # a PNG file of one white pixel
@@ -68,7 +66,7 @@ class ImagePixels(InstanceEncoder):
         return {"images": {**self.get_config(), "formats": ["JPEG", "PNG", "BMP (24 or 32 bits)"]}}
 
     @property
-    def encode_one(self) -> "Callable[[tf.Tensor], tf.Tensor]":
+    def encode_one(self) -> Callable[[tf.Tensor], tf.Tensor]:
         """Pixels of one file that was checked before, float32 `[H, W, 3]`: as a call, without the search for bad rows.
 
         Data sets map it over their records, and make batches of the pixels.
@@ -90,7 +88,7 @@ class ImagePixels(InstanceEncoder):
         starts = range(0, max(1, len(values)), batch_size)
         return np.concatenate([self(opened(values[start : start + batch_size])).numpy() for start in starts])
 
-    def __call__(self, values: "tf.Tensor") -> "tf.Tensor":
+    def __call__(self, values: tf.Tensor) -> tf.Tensor:
         """Pixels of images.
 
         Args:
@@ -103,14 +101,12 @@ class ImagePixels(InstanceEncoder):
             tf.errors.InvalidArgumentError: an image is too large, damaged or of another format; it names the rows,
                 from 0.
         """
-        import tensorflow as tf
-
         images = tf.convert_to_tensor(values, tf.string)
         number = tf.size(images, tf.int64)
         rows = tf.range(number)
         no_images = tf.zeros([0], tf.int64), tf.zeros([0]), tf.zeros([0, self.height, self.width, 3])
 
-        def decode_row(row: "tf.Tensor", content: "tf.Tensor") -> "tf.Tensor":
+        def decode_row(row: tf.Tensor, content: tf.Tensor) -> tf.Tensor:
             pixels = _num_pixels(content)
             few = tf.logical_and(pixels > 0, pixels <= self.max_megapixels * 1e6)
             blank = tf.zeros([self.height, self.width, 3])
@@ -133,10 +129,8 @@ class ImagePixels(InstanceEncoder):
         with tf.control_dependencies(checks):
             return tf.ensure_shape(pixels, [None, self.height, self.width, 3])
 
-    def _decode(self, content: "tf.Tensor") -> "tf.Tensor":
+    def _decode(self, content: tf.Tensor) -> tf.Tensor:
         """Pixels of one image, float32 `[H, W, 3]`."""
-        import tensorflow as tf
-
         image = tf.cond(
             _begins(content, _JPEG), lambda: self._jpeg(content), lambda: _as_separate_call(_decode_png_or_bmp)(content)
         )
@@ -148,10 +142,8 @@ class ImagePixels(InstanceEncoder):
         )
         return tf.ensure_shape(pixels, [self.height, self.width, 3])
 
-    def _crop_and_scale(self, image: "tf.Tensor") -> "tf.Tensor":
+    def _crop_and_scale(self, image: tf.Tensor) -> tf.Tensor:
         """An image of another size, cut and scaled, float32 `[H, W, 3]`."""
-        import tensorflow as tf
-
         shape = tf.shape(image)
         if self.fit == "crop":
             # the largest part of the wanted shape, from the middle
@@ -162,17 +154,15 @@ class ImagePixels(InstanceEncoder):
         small = tf.image.resize(image, [self.height, self.width], antialias=True)
         return tf.clip_by_value(small, 0.0, 255.0)
 
-    def _jpeg(self, content: "tf.Tensor") -> "tf.Tensor":
+    def _jpeg(self, content: tf.Tensor) -> tf.Tensor:
         """uint8 `[?, ?, 3]`; large photographs are decoded at a fraction of their size."""
-        import tensorflow as tf
-
         size = tf.image.extract_jpeg_shape(content)
         least = tf.minimum(size[0], size[1]) // max(self.height, self.width)
 
-        def decode(content: "tf.Tensor", ratio: int) -> "tf.Tensor":
+        def decode(content: tf.Tensor, ratio: int) -> tf.Tensor:
             return tf.io.decode_jpeg(content, 3, ratio=ratio, dct_method="INTEGER_ACCURATE")
 
-        def decode_upright(content: "tf.Tensor", least: "tf.Tensor") -> "tf.Tensor":
+        def decode_upright(content: tf.Tensor, least: tf.Tensor) -> tf.Tensor:
             cases = [(least >= ratio, lambda ratio=ratio: decode(content, ratio)) for ratio in (_MOST_FASTER, 4, 2)]
             return exif_upright(tf.case(cases, default=lambda: decode(content, 1)), content)
 
@@ -188,29 +178,24 @@ class ImagePixels(InstanceEncoder):
 _JPEG, _PNG, _BMP = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"BM"
 
 
-def _begins(content: "tf.Tensor", start: bytes) -> "tf.Tensor":
-    import tensorflow as tf
-
+def _begins(content: tf.Tensor, start: bytes) -> tf.Tensor:
     return tf.equal(tf.strings.substr(content, 0, len(start)), start)
 
 
-def _divide_rounded(number: "tf.Tensor", by: int) -> "tf.Tensor":
+def _divide_rounded(number: tf.Tensor, by: int) -> tf.Tensor:
     """A quotient of whole numbers, rounded, at least 1."""
-    import tensorflow as tf
-
     return tf.maximum(1, (2 * number + by) // (2 * by))
 
 
-def _decode_png_or_bmp(content: "tf.Tensor") -> "tf.Tensor":
+def _decode_png_or_bmp(content: tf.Tensor) -> tf.Tensor:
     """PNG and BMP, uint8 `[?, ?, 3]`."""
-    import tensorflow as tf
 
-    def blend_on_white() -> "tf.Tensor":
+    def blend_on_white() -> tf.Tensor:
         image = tf.cast(tf.io.decode_png(content, 4), tf.int32)
         colours, share = image[..., :3], image[..., 3:]
         return tf.cast((colours * share + 255 * (255 - share) + 127) // 255, tf.uint8)
 
-    def png() -> "tf.Tensor":
+    def png() -> tf.Tensor:
         # byte 25 says what a pixel has: 3 a palette, which may be transparent, 4 grey and 6 RGB with transparency
         kind = tf.io.decode_raw(tf.strings.substr(content, 25, 1), tf.uint8)[0]
         return tf.cond(tf.reduce_any(tf.equal(kind, [3, 4, 6])), blend_on_white, lambda: tf.io.decode_png(content, 3))
@@ -218,22 +203,21 @@ def _decode_png_or_bmp(content: "tf.Tensor") -> "tf.Tensor":
     return tf.cond(_begins(content, _PNG), png, lambda: tf.io.decode_bmp(content, 0)[..., :3])
 
 
-def _num_pixels(content: "tf.Tensor") -> "tf.Tensor":
+def _num_pixels(content: tf.Tensor) -> tf.Tensor:
     """How many pixels a file's header says that it has, scalar float32; 0 for another format or a damaged header."""
-    import tensorflow as tf
 
-    def numbers(start: int, length: int, signed: bool, little: bool) -> "tf.Tensor":
+    def numbers(start: int, length: int, signed: bool, little: bool) -> tf.Tensor:
         kind = tf.int32 if signed else tf.uint16
         part = tf.strings.substr(content, start, length)
         return tf.cast(tf.io.decode_raw(part, kind, little_endian=little), tf.float32)
 
-    def jpeg() -> "tf.Tensor":
+    def jpeg() -> tf.Tensor:
         return tf.reduce_prod(tf.cast(tf.image.extract_jpeg_shape(content)[:2], tf.float32))
 
-    def png() -> "tf.Tensor":
+    def png() -> tf.Tensor:
         return tf.reduce_prod(tf.abs(numbers(16, 8, True, False)))
 
-    def bmp() -> "tf.Tensor":
+    def bmp() -> tf.Tensor:
         bits = numbers(28, 2, False, True)[0]
         # a height below 0 says that rows run down
         pixels = tf.reduce_prod(tf.abs(numbers(18, 8, True, True)))
@@ -247,7 +231,7 @@ def _num_pixels(content: "tf.Tensor") -> "tf.Tensor":
     return tf.case(kinds, default=lambda: tf.constant(0.0))
 
 
-def _as_separate_call(function: Callable[..., Any]) -> "tf.Tensor":
+def _as_separate_call(function: Callable[..., Any]) -> tf.Tensor:
     """A function of tensors that a TensorFlow graph calls, instead of having its operations among its own.
 
     TensorFlow visits every operation of the branch of a `tf.cond` that is not taken, which for a small image takes
@@ -256,6 +240,4 @@ def _as_separate_call(function: Callable[..., Any]) -> "tf.Tensor":
     Args:
         function: of tensors, in TensorFlow operations.
     """
-    import tensorflow as tf
-
     return tf.function(tf.autograph.experimental.do_not_convert(function), experimental_attributes={"_noinline": True})

@@ -1,9 +1,10 @@
 """Several encoders, each for some of the columns of a table."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from crowdzoo.data.instance_kinds import IMAGE, TEXT, InstanceKind
@@ -14,9 +15,6 @@ from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.networks.table_columns import TableColumns
 from crowdzoo.networks.text_ids import TextIds
 from crowdzoo.reading.instances.tables import typed_tables
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 # Encoders of a single column
 ENCODERS: dict[str, Any] = {encoder.key: encoder for encoder in (ImagePixels, TextIds)}
@@ -65,10 +63,8 @@ class NamedInputs(InstanceEncoder):
         return {**(self.parts[TABLE].example if TABLE in self.parts else {}), **column_examples}
 
     @property
-    def inputs(self) -> "dict[str, tf.TensorSpec]":
+    def inputs(self) -> dict[str, tf.TensorSpec]:
         """What a served model takes: name of a column as it is served -> `tf.TensorSpec` of its values."""
-        import tensorflow as tf
-
         specs = dict(self.parts[TABLE].inputs) if TABLE in self.parts else {}
         for name in self.columns:
             spec = self.parts[part_name(name)].inputs["instances"]

@@ -1,15 +1,13 @@
 """Texts as they are, for a model of strings, and refused where they are not UTF-8."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
+import tensorflow as tf
 
 from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.networks.instance_encoder import InstanceEncoder
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 
 class RawTexts(InstanceEncoder):
@@ -24,7 +22,7 @@ class RawTexts(InstanceEncoder):
         """No arguments."""
         return {}
 
-    def __call__(self, values: "tf.Tensor") -> "tf.Tensor":
+    def __call__(self, values: tf.Tensor) -> tf.Tensor:
         """Strings `[B, 1]` out of strings `[B]`.
 
         Raises:
@@ -37,7 +35,7 @@ class RawTexts(InstanceEncoder):
         return np.array([text.decode() if isinstance(text, bytes) else text for text in values], dtype=object)[:, None]
 
 
-def utf8_texts(texts: "tf.Tensor") -> "tf.Tensor":
+def utf8_texts(texts: tf.Tensor) -> tf.Tensor:
     """The same texts, which can be had only if all of them are UTF-8.
 
     Args:
@@ -49,8 +47,6 @@ def utf8_texts(texts: "tf.Tensor") -> "tf.Tensor":
     Raises:
         tf.errors.InvalidArgumentError: a text is not UTF-8; it names the rows, from 0.
     """
-    import tensorflow as tf
-
     texts = tf.convert_to_tensor(texts, tf.string)
     cleaned = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace", replacement_char=0xFFFD)
     bad = tf.where(tf.not_equal(cleaned, texts))[:, 0]

@@ -1,6 +1,7 @@
 """Two instances that are compared, and one network that scores both."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import keras
@@ -71,14 +72,11 @@ class RewardModel(keras.Model):
         if tuple(output.shape) != (None, 1):
             raise ConfigError(f"RewardModel: scores must have the shape [batch, 1], got {tuple(output.shape)}")
 
-        def make_inputs(side: str) -> Tensor:
-            def make_input(tensor: Tensor) -> Tensor:
-                name = tensor.name if isinstance(scorer_input, dict) else "instances"
-                return keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=input_name(side, name))
+        def make_input(side: str, tensor: Tensor) -> Tensor:
+            name = tensor.name if isinstance(scorer_input, dict) else "instances"
+            return keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=input_name(side, name))
 
-            return keras.tree.map_structure(make_input, scorer_input)
-
-        inputs = {side: make_inputs(side) for side in SIDES}
+        inputs = {side: keras.tree.map_structure(partial(make_input, side), scorer_input) for side in SIDES}
         precision = keras.backend.result_type(keras.config.floatx(), "float32")
         scores = keras.layers.Concatenate(dtype=precision, name="scores")([scorer(part) for part in inputs.values()])
         super().__init__(inputs=inputs, outputs=PairProbabilities(name="pair_probabilities")(scores), **kwargs)

@@ -8,14 +8,15 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.backend import Config, Tensor
+from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.crf import CRF
 from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, UNITS
+from crowdzoo.networks.network import Network
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
-class SequenceTagger(keras.Model):
+class SequenceTagger(Network):
     """Word embeddings, a convolution over five words, a GRU over the sentence, and a softmax (or CRF) at every token.
 
     A token's tag depends on its sentence alone: neither padding nor what else is in the batch changes it, because
@@ -140,24 +141,9 @@ class SequenceTagger(keras.Model):
                 outputs = keras.layers.Activation("softmax", dtype=dtype, name="probabilities")(scores)
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
-        # === Config ===
         # a function, because the model must not count its layers twice
         self._scores_model = _hide_model(keras.Model(inputs, scores)) if crf else None
         self.head: Any = head
-        self.settings = {
-            "num_words": num_words,
-            "num_classes": num_classes,
-            "embedding": embedding,
-            "num_shapes": num_shapes,
-            "num_characters": num_characters,
-            "filters": filters,
-            "kernel_size": kernel_size,
-            "units": units,
-            "dropout": float(dropout),
-            "bidirectional": bidirectional,
-            "crf": crf,
-            "allowed": None if head is None else head.allowed,
-        }
 
     def decode(self, x: Mapping[str, Tensor]) -> Tensor:
         """The best tags: of a CRF the best path, else each token's most probable tag.
@@ -218,10 +204,6 @@ class SequenceTagger(keras.Model):
             )
         layer.embeddings.assign(np.where(np.isnan(vectors), old, vectors).astype(old.dtype))
         layer.trainable = trainable
-
-    def get_config(self) -> Config:
-        """Every argument of the constructor."""
-        return {"name": self.name, "trainable": self.trainable, **self.settings}
 
 
 def _hide_model(model: keras.Model) -> Callable[[], keras.Model]:

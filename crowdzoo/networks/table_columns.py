@@ -3,20 +3,19 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.instance_kinds import CATEGORY, NUMBER, VECTOR, InstanceKind
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.served_model import served_name
+from crowdzoo.layers.standardization import Moments
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.tables import typed_tables
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 _WHOLE = r"^(-?[0-9]+)\.0+$"  # an integer that is written as a float
 
@@ -62,8 +61,6 @@ class TableColumns(InstanceEncoder):
     key = "table_columns"
 
     def __init__(self, columns: Mapping[str, Mapping[str, Any]]):
-        import tensorflow as tf
-
         self.columns = {name: dict(settings) for name, settings in columns.items()}
         for settings in self.columns.values():
             if "categories" in settings:
@@ -100,7 +97,7 @@ class TableColumns(InstanceEncoder):
         Raises:
             DataError: no rows, or a column without any value.
         """
-        numbers: dict[str, _Moments] = {}
+        numbers: dict[str, _Column] = {}
         categories: dict[str, Counter[str]] = {}
         order: dict[str, None] = {}
         for batch in batches:
@@ -108,7 +105,7 @@ class TableColumns(InstanceEncoder):
                 order[name] = None
                 values = np.asarray(values)
                 if values.dtype.kind in "biuf":
-                    numbers.setdefault(name, _Moments()).add(values)
+                    numbers.setdefault(name, _Column()).add(values)
                 else:
                     counts = categories.setdefault(name, Counter())
                     counts.update(map(_plain, values.tolist()))
@@ -147,10 +144,8 @@ class TableColumns(InstanceEncoder):
         }
 
     @property
-    def inputs(self) -> "dict[str, tf.TensorSpec]":
+    def inputs(self) -> dict[str, tf.TensorSpec]:
         """What a served model takes: served name of a column -> `tf.TensorSpec`, `[B]` or of vectors `[B, D]`."""
-        import tensorflow as tf
-
         specs = {}
         for name, settings in self.columns.items():
             dtype = tf.string if name in self._categories else tf.float32
@@ -176,8 +171,6 @@ class TableColumns(InstanceEncoder):
         Returns:
             float32 tensor `[B, D]`.
         """
-        import tensorflow as tf
-
         parts = []
         for name, settings in self.columns.items():
             column = values[name] if name in values else values[served_name(name)]
@@ -205,36 +198,23 @@ def _plain(category: Any) -> str:
     return re.sub(_WHOLE, r"\1", category.decode() if isinstance(category, bytes) else str(category))
 
 
-class _Moments:
-    """Mean and deviation of numbers that come in parts, in float64 (Chan, Golub, LeVeque: Updating formulae, 1979).
+class _Column(Moments):
+    """Mean and deviation of a column of numbers, or of each place of vectors, and how many are missing."""
 
-    Of vectors they are taken of each place.
-    """
-
-    def __init__(self) -> None:
-        self.rows = self.missing = 0
-        self.mean = self.squares = np.float64(0.0)
+    missing = 0
 
     def add(self, values: np.ndarray) -> None:
         """Takes more numbers into account; NaN is missing."""
-        values = values.astype(np.float64)
         known = values if values.ndim > 1 else values[~np.isnan(values)]
         self.missing += len(values) - len(known)
-        if not len(known):
-            return
-        mean = known.mean(axis=0)
-        rows = self.rows + len(known)
-        apart = mean - self.mean
-        self.squares = self.squares + np.square(known - mean).sum(axis=0) + apart**2 * self.rows * len(known) / rows
-        self.mean = self.mean + apart * len(known) / rows
-        self.rows = rows
+        if len(known):
+            super().add(known)
 
     def settings(self, name: str) -> dict[str, object]:
         """Of the column, as `TableColumns` takes them."""
         if not self.rows:
             raise DataError(f"column {name!r} has no value in any training row. Leave the column out.")
-        variance = self.squares / self.rows
         # numbers that float32 cannot tell apart are only centred
-        constant = variance <= 1e-14 * np.maximum(self.mean**2, 1e-14)
-        deviation = np.where(constant, 1.0, np.sqrt(variance))
+        constant = self.variance <= 1e-14 * np.maximum(self.mean**2, 1e-14)
+        deviation = np.where(constant, 1.0, np.sqrt(self.variance))
         return {"mean": self.mean.tolist(), "deviation": deviation.tolist(), "missing": self.missing > 0}

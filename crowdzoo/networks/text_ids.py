@@ -3,18 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import tensorflow as tf
 
 from crowdzoo.checks.constraints import Choice, Number, checked
 from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.errors import DataError
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.networks.raw_texts import utf8_texts
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 PADDING = 0
 UNKNOWN = 1
@@ -25,7 +23,7 @@ _BETWEEN = {"words": r"[^\pL\pN']+", "scripts": r"[^\pL\pM\pN']+"}
 _LETTER = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\x{30FC}\x{FF70}]\pM*"
 
 
-def words_of(texts: "tf.Tensor", splitting: str = "words") -> "tf.RaggedTensor":
+def words_of(texts: tf.Tensor, splitting: str = "words") -> tf.RaggedTensor:
     """Lower-cased words of texts.
 
     Args:
@@ -35,8 +33,6 @@ def words_of(texts: "tf.Tensor", splitting: str = "words") -> "tf.RaggedTensor":
     Returns:
         `tf.RaggedTensor` of strings `[B, words]`.
     """
-    import tensorflow as tf
-
     lower = tf.strings.lower(texts, encoding="utf-8")
     if splitting == "words":
         return tf.strings.split(tf.strings.regex_replace(lower, _BETWEEN[splitting], " "))
@@ -48,10 +44,8 @@ def words_of(texts: "tf.Tensor", splitting: str = "words") -> "tf.RaggedTensor":
     return tf.RaggedTensor.from_row_splits(_with_pairs(words, _LETTER), pieces.row_splits).merge_dims(1, 2)
 
 
-def _with_pairs(words: "tf.RaggedTensor", paired: str) -> "tf.RaggedTensor":
+def _with_pairs(words: tf.RaggedTensor, paired: str) -> tf.RaggedTensor:
     """Ragged `[B, words]`, and after a row's words every two neighbours that fit the pattern both."""
-    import tensorflow as tf
-
     left, right = words[:, :-1], words[:, 1:]
     pairs = left.with_flat_values(tf.strings.join([left.flat_values, right.flat_values]))
     both = [tf.strings.regex_full_match(side.flat_values, paired) for side in (left, right)]
@@ -60,8 +54,6 @@ def _with_pairs(words: "tf.RaggedTensor", paired: str) -> "tf.RaggedTensor":
 
 def mostly_without_spaces(words: Sequence[str]) -> bool:
     """Whether most words of a vocabulary are letters or pairs of letters of scripts without spaces between words."""
-    import tensorflow as tf
-
     return (
         bool(words)
         and float(tf.reduce_mean(tf.cast(tf.strings.regex_full_match(words, f"({_LETTER})+"), "float32"))) > 0.5
@@ -134,8 +126,6 @@ class TextIds(InstanceEncoder):
 
     @checked(max_length=Number(1, whole=True, optional=True), splitting=Choice(SPLITTINGS))
     def __init__(self, vocabulary: Sequence[str], max_length: int | None = None, splitting: str = "words"):
-        import tensorflow as tf
-
         self.vocabulary = [str(word) for word in vocabulary]
         if not self.vocabulary or "" in self.vocabulary:
             raise DataError("a vocabulary holds at least one word, and no empty one")
@@ -174,8 +164,6 @@ class TextIds(InstanceEncoder):
         Raises:
             tf.errors.InvalidArgumentError: a text is not UTF-8; it names the rows, from 0.
         """
-        import tensorflow as tf
-
         words = words_of(utf8_texts(values), self.splitting)
         if self.max_length is not None:
             words = words[:, : self.max_length]

@@ -9,15 +9,14 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.backend import Config
-from crowdzoo.checks.constraints import FLAG, Choice, checked
+from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, Choice, checked
 from crowdzoo.layers.masked_convolution import MaskedConvolution
-from crowdzoo.layers.ranges import BATCH, CENTER, CLASSES, DROPOUT, NETWORKS, UNIT, UNITS
+from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, NETWORKS, UNITS
 from crowdzoo.layers.tf_idf import TfIdf
-from crowdzoo.networks.heads import class_head, rating_head
+from crowdzoo.networks.network import Network, class_head, rating_head
 
 
-class TextNetwork(keras.Model):
+class TextNetwork(Network):
     """Parent of `TextClassifier` and `TextRegressor`, which have layers of their own after the last hidden one.
 
     | form | network |
@@ -80,14 +79,6 @@ class TextNetwork(keras.Model):
             outputs = layer(outputs)
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
         self.weigh = weigh
-        self.settings = {
-            "num_words": num_words,
-            "form": form,
-            "embedding": embedding,
-            "filters": filters,
-            "hidden": hidden,
-            "dropout": float(dropout),
-        }
 
     def adapt(self, ids: np.ndarray) -> None:
         """Takes the words' weights from the training texts; the convolutional form has none.
@@ -100,10 +91,6 @@ class TextNetwork(keras.Model):
         """
         if self.weigh is not None:
             self.weigh.adapt(ids)
-
-    def get_config(self) -> Config:
-        """Every argument of the constructor."""
-        return {**self.settings, "name": self.name, "trainable": self.trainable}
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -158,7 +145,6 @@ class TextClassifier(TextNetwork):
         last_layers = partial(class_head, num_classes)
         super().__init__(num_words, form, embedding, filters, hidden, dropout, last_layers, **kwargs)
         self.num_classes = num_classes
-        self.settings |= {"num_classes": num_classes}
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -225,4 +211,3 @@ class TextRegressor(TextNetwork):
     ):
         last_layers = partial(rating_head, center, unit, head)
         super().__init__(num_words, form, embedding, filters, hidden, dropout, last_layers, **kwargs)
-        self.settings |= {"center": float(center), "unit": float(unit), "head": head}

@@ -3,18 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import tensorflow as tf
 
 from crowdzoo.checks.constraints import Choice, Number, checked
 from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.data.tokens import ONE_BY_ONE
 from crowdzoo.errors import DataError
 from crowdzoo.networks.raw_texts import utf8_texts
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 # In RE2's syntax what `crowdzoo.sequences.split_tokens` cuts at: white space as Python knows it, and punctuation
 SPACE = r"\t-\r\x1c-\x20\x{85}\p{Z}"
@@ -151,8 +149,6 @@ class TokenEncoder:
             "words" int32 `[N, T]`, and "shapes" `[N, T]`, "characters" `[N, T, C]` where there are any; T the longest
             sentence, at least 1, padding 0.
         """
-        import tensorflow as tf
-
         lengths = [len(sentence) for sentence in sentences]
         flat = tf.constant([token for sentence in sentences for token in sentence], tf.string)
         encoded = self.encode(tf.RaggedTensor.from_row_lengths(flat, tf.constant(lengths, tf.int64)))
@@ -167,8 +163,6 @@ class TokenEncoder:
         Returns:
             Tokens of each text; and their `(start, end)` in bytes of its UTF-8.
         """
-        import tensorflow as tf
-
         tokens, starts, ends = self.tokenize(tf.constant([text.encode() for text in texts], tf.string))
         places = [
             list(zip(row_starts, row_ends, strict=True))
@@ -178,7 +172,7 @@ class TokenEncoder:
 
     # === In the graph ===
 
-    def tokenize(self, texts: "tf.Tensor") -> "tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]":
+    def tokenize(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Cuts texts into tokens.
 
         Args:
@@ -190,17 +184,18 @@ class TokenEncoder:
         Raises:
             tf.errors.InvalidArgumentError: a text is not UTF-8; it names the row, from 0.
         """
-        import tensorflow as tf
-
-        text_ops = _tensorflow_text()
+        try:
+            import tensorflow_text
+        except ImportError as error:
+            raise DataError("cutting text into tokens needs tensorflow-text: pip install 'crowdzoo[text]'") from error
         # the splitter stops at a NUL; another control character is as long, so that offsets stay
         no_nul = tf.strings.regex_replace(utf8_texts(texts), r"\x00", "\x01")
-        _, starts, ends = text_ops.regex_split_with_offsets(no_nul, *TOKENIZERS[self.tokenizer])
+        _, starts, ends = tensorflow_text.regex_split_with_offsets(no_nul, *TOKENIZERS[self.tokenizer])
         first, last = starts.to_tensor(), ends.to_tensor()
         tokens = tf.strings.substr(texts[:, None], first, last - first)
         return tf.RaggedTensor.from_tensor(tokens, starts.row_lengths()), starts, ends
 
-    def encode(self, tokens: "tf.RaggedTensor") -> "dict[str, tf.Tensor]":
+    def encode(self, tokens: tf.RaggedTensor) -> dict[str, tf.Tensor]:
         """Ids of tokens.
 
         Args:
@@ -209,9 +204,8 @@ class TokenEncoder:
         Returns:
             Dense int32, as in a call.
         """
-        import tensorflow as tf
 
-        def dense(ids: "tf.Tensor") -> "tf.Tensor":
+        def dense(ids: tf.Tensor) -> tf.Tensor:
             ids = tokens.with_flat_values(tf.cast(ids, tf.int32)).to_tensor(PADDING)
             # one token at least: a convolution over none fails
             missing = tf.maximum(1 - tf.shape(ids)[1], 0)
@@ -235,22 +229,18 @@ class TokenEncoder:
         return encoded
 
     @property
-    def inputs(self) -> "dict[str, tf.TensorSpec]":
+    def inputs(self) -> dict[str, tf.TensorSpec]:
         """Texts, strings `[B]`."""
-        import tensorflow as tf
-
         return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
 
     @cached_property
-    def resources(self) -> "dict[str, tf.lookup.StaticHashTable]":
+    def resources(self) -> dict[str, tf.lookup.StaticHashTable]:
         """Lookup tables from words and characters to ids; an exported model has to hold them."""
         vocabularies = {"words": self.words, "characters": list(self.characters)}
         return {name: _table(values) for name, values in vocabularies.items()}
 
 
-def _table(values: list[str]) -> "tf.lookup.StaticHashTable":
-    import tensorflow as tf
-
+def _table(values: list[str]) -> tf.lookup.StaticHashTable:
     values = values or ["1"]  # a table cannot be empty, and every digit is looked up as 0
     ids = tf.range(FIRST, len(values) + FIRST, dtype=tf.int64)
     return tf.lookup.StaticHashTable(
@@ -258,22 +248,10 @@ def _table(values: list[str]) -> "tf.lookup.StaticHashTable":
     )
 
 
-def _normal_form(tokens: "tf.Tensor") -> "tf.Tensor":
+def _normal_form(tokens: tf.Tensor) -> tf.Tensor:
     """Lower case, every digit 0; string tensors."""
-    import tensorflow as tf
-
     return tf.strings.regex_replace(tf.strings.lower(tokens, encoding="utf-8"), r"\pN", "0")
 
 
 def _normal(tokens: list[str]) -> list[str]:
-    import tensorflow as tf
-
     return [word.decode() for word in _normal_form(tf.constant(tokens, tf.string)).numpy()] if tokens else []
-
-
-def _tensorflow_text() -> Any:
-    try:
-        import tensorflow_text
-    except ImportError as error:
-        raise DataError("cutting text into tokens needs tensorflow-text: pip install 'crowdzoo[text]'") from error
-    return tensorflow_text

@@ -5,15 +5,14 @@ from typing import Any
 
 import keras
 
-from crowdzoo.backend import Config
 from crowdzoo.checks.constraints import checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.ranges import CLASSES, DROPOUT, HIDDEN, SIDE, UNITS
-from crowdzoo.networks.heads import class_head
+from crowdzoo.networks.network import Network, class_head
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
-class UNet(keras.Model):
+class UNet(Network):
     """A small U-Net: class probabilities of every pixel.
 
     Each stage is two 3 x 3 convolutions with batch normalisation. On the way down a maximum over 2 x 2 pixels halves
@@ -89,18 +88,6 @@ class UNet(keras.Model):
         for layer in class_head(num_classes):
             x = layer(x)
         super().__init__(inputs=inputs, outputs=x, **kwargs)
-        self.settings = {
-            "height": height,
-            "width": width,
-            "num_classes": num_classes,
-            "channels": channels,
-            "filters": list(filters),
-            "dropout": float(dropout),
-        }
-
-    def get_config(self) -> Config:
-        """Every argument of the constructor."""
-        return {**self.settings, "name": self.name, "trainable": self.trainable}
 
 
 def _twice(x: Any, number: int, name: str) -> Any:

@@ -43,13 +43,13 @@ def answers_table(
     starts = np.arange(len(tasks) + 1) if starts is None else starts
     if posteriors is None:
         posteriors = np.zeros((len(labels), 0))
-    return pa.table({
-        "task": pa.array(name_texts(tasks), pa.string()),
-        "posterior": pa.LargeListArray.from_arrays(
-            starts * posteriors.shape[1], pa.array(posteriors.ravel(), pa.float64())
-        ),
-        "labels": pa.LargeListArray.from_arrays(starts, pa.array(labels)),
-    })  # fmt: skip
+    values = pa.array(posteriors.ravel(), pa.float64())
+    columns = [
+        pa.array(name_texts(tasks), pa.string()),
+        pa.LargeListArray.from_arrays(starts * posteriors.shape[1], values),
+        pa.LargeListArray.from_arrays(starts, pa.array(labels)),
+    ]
+    return pa.table(columns, ["task", "posterior", "labels"])
 
 
 def add_answer(example: tf.train.Example, posterior: list[float], labels: list[Any], truth: str, kind: str) -> None:

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from crowdzoo.records.example_files import DatasetInfo
 from crowdzoo.records.instance_features import INSTANCES, instance_features, parsed_instances
-from crowdzoo.training.epoch_count import EpochCount
+from crowdzoo.training.training_state import EpochCount
 
 # Features of what annotators said, as `tf.io.parse_example` takes them
 _CODES = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
@@ -140,12 +140,7 @@ class ExampleDataset:
         def parse(tasks: tf.Tensor, records: tf.Tensor, *encoded: tf.Tensor) -> tuple[Any, tf.Tensor]:
             parsed, instances = self._parsed(records, ragged, encoded)
             annotators, labels = parsed["annotator_ids"].to_tensor(-1), parsed["annotator_labels"].to_tensor(missing)
-            x = {
-                "instances": instances,
-                "annotators": annotators,
-                "labels": labels,
-                "tasks": tasks,
-            }
+            x = {"instances": instances, "annotators": annotators, "labels": labels, "tasks": tasks}
             x = {name: x[name] for name in ("instances", *inputs)} if inputs else x["instances"]
             return x, labels if targets is None else _rows(targets, tasks)
 
@@ -170,7 +165,8 @@ class ExampleDataset:
     def aggregated_ratings(self) -> np.ndarray:
         """The aggregation's estimate of each task, float32 [N], in the files' order; for ratings only."""
         name, target = self._aggregated
-        return _columns(self.files, {name: target}, self._held(_READ))[name][:, 0]
+        parts = _parsed(self.files, {name: target}, self._held(_READ))
+        return np.concatenate([part[name] for part in parts])[:, 0]
 
     def instances(self, batch_size: int = _READ) -> tf.data.Dataset:
         """Batches of instances alone, float32 [B, D], or strings [B], not encoded; in the files' order.
@@ -232,11 +228,6 @@ class ExampleDataset:
         # files do not say how much they hold, and Keras warns when an epoch ends where it does not expect it
         num_tasks = self.num_tasks if self._only is None else int(self._only.sum())
         return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-num_tasks // batch_size)))
-
-
-def _columns(files: list[str], features: dict[str, Any], batch_size: int) -> dict[str, np.ndarray]:
-    parts = list(_parsed(files, features, batch_size))
-    return {name: np.concatenate([part[name] for part in parts]) for name in features}
 
 
 def _parsed(files: list[str], features: dict[str, Any], batch_size: int) -> Iterator[dict[str, np.ndarray]]:

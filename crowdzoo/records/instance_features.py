@@ -53,17 +53,14 @@ def add_instance(example: tf.train.Example, instances: Instances, row: int, feat
     Raises:
         DataError: an image that TensorFlow does not decode, or that cannot be read.
     """
+    columns = {feature: instances.values}
     if instances.kind == TABLES:
-        for name, values in instances.values.items():
-            column = example.features.feature[f"{feature}/{served_name(name)}"]
-            if values.dtype.kind == "f":
-                column.float_list.value.extend(np.ravel(values[row]))
-            else:
-                column.bytes_list.value.append(_stored(values, row))
-    elif instances.kind == VECTORS:
-        example.features.feature[feature].float_list.value.extend(instances.values[row])
-    else:
-        example.features.feature[feature].bytes_list.value.append(_stored(instances.values, row))
+        columns = {f"{feature}/{served_name(name)}": values for name, values in instances.values.items()}
+    for name, values in columns.items():
+        if values.dtype.kind == "f":
+            example.features.feature[name].float_list.value.extend(np.ravel(values[row]))
+        else:
+            example.features.feature[name].bytes_list.value.append(_stored(values, row))
 
 
 def _stored(values: np.ndarray, row: int) -> bytes:

@@ -18,7 +18,7 @@ from crowdzoo.training.bases import BASES, Sizes
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.faults import LOOKED_AT
-from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
+from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks
 from crowdzoo.training.instance_training import build_model
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.rating_units import rating_unit
@@ -74,12 +74,12 @@ def train_on_instances(
     base, classes, num_tasks = BASES[settings.base], info["classes"], info["num_tasks"]["train"]
     data = ExampleDataset(files, num_tasks, info)
     names = None if start is None else _names_to_begin_with(Path(start), info)
-    encoder = (
-        None if names is None else encoder_of(names, Path(start or "", NAMES_FILE))
-    )  # whose words the weights know
+    # whose words the weights know
+    encoder = None if names is None else encoder_of(names, Path(start or "", NAMES_FILE))
     if encoder is None:
         encoder = base.encoder(settings, data.instances().as_numpy_iterator)
-    labels = annotation_columns(data)[2]  # before instances are encoded for nothing
+    columns = annotation_columns(data)  # before instances are encoded for nothing
+    labels = columns[2]
     if encoder is not None:
         data = ExampleDataset(files, num_tasks, info, encode=encoder)
     sizes = Sizes(len(info["annotators"]), len(classes or ()), num_features=info["num_features"])
@@ -93,11 +93,11 @@ def train_on_instances(
     began = names is not None and _begin_with(model, Path(start or ""), names, info)
     callbacks = []
     if settings.patience is not None:
-        held = np.zeros(num_tasks, dtype=bool)
-        held[held_out_tasks(np.arange(num_tasks), settings.seed)] = True
-        callbacks = _early_stopping(
-            settings.patience, info, data, ExampleDataset(files, num_tasks, info, encoder, held), held
-        )
+        held = held_out_tasks(np.ones(num_tasks, bool), settings.seed)
+        names_of_codes = {"annotators": info["annotators"], "classes": classes}
+        annotations = Annotations("classification", *columns, tasks=np.arange(num_tasks), **names_of_codes)
+        held_x = ExampleDataset(files, num_tasks, info, encoder, held).batches(64, 0, shuffle=False)
+        callbacks = early_stopping(settings.patience, held_x, annotations, held)
         data = ExampleDataset(files, num_tasks, info, encoder, ~held)
     assert settings.batch_size is not None  # see `with_length`
     batches = data.aggregated(settings.batch_size, settings.seed) if settings.method == AGGREGATED else data
@@ -121,11 +121,9 @@ def _names_to_begin_with(start: Path, info: DatasetInfo) -> dict[str, Any] | Non
     if not differs and before is not None and before != now:  # a training before this release does not say
         differs = f"instances are {now['instances']}, were {before['instances']}"
         if now["instances"] == before["instances"]:
-            differs = next(
-                (difference for key in ("features", "columns")
-                 if (difference := name_difference("column", list(now[key] or ()), list(before[key] or ())))),
-                "columns have other types",
-            )  # fmt: skip
+            keys = ("features", "columns")
+            differences = (name_difference("column", list(now[key] or ()), list(before[key] or ())) for key in keys)
+            differs = next(filter(None, differences), "columns have other types")
     if not differs:
         return names
     print(f"warm_start: the weights are fresh, as the model of {start} was trained on others: {differs}")
@@ -141,15 +139,3 @@ def _begin_with(model: Any, start: Path, names: dict[str, Any], info: DatasetInf
         new = "1 annotator is new" if unseen == 1 else f"{unseen} annotators are new"
         print(f"warm_start: the weights are those of {start}; {new}")
     return unseen is not None
-
-
-def _early_stopping(
-    patience: int, info: DatasetInfo, data: ExampleDataset, held_out: ExampleDataset, held: np.ndarray
-) -> list[Any]:
-    """Callbacks that look at held-out annotations; see `early_stopping`."""
-    annotations = Annotations("classification", *annotation_columns(data), tasks=np.arange(len(held)),
-                              annotators=info["annotators"], classes=info["classes"])  # fmt: skip
-    batches = held_out.batches(64, 0, shuffle=False)
-    return early_stopping(
-        patience, batches, log_likelihoods(annotations)[held], int(annotations.redundancy[held].sum())
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,8 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.ranges import BATCH
 from crowdzoo.reading.instances.upright_image import opened
-from crowdzoo.training.epoch_count import EpochCount
 from crowdzoo.training.pair_rows import num_rows, pair_rows
+from crowdzoo.training.training_state import EpochCount
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -53,10 +53,8 @@ class _Shuffled(keras.utils.PyDataset):
         self.shuffle = shuffle
         self.epochs = EpochCount()
         self._lock = Lock()
-        self._drawn_epoch, self._order = (
-            0,
-            self._draw_order(0),
-        )  # Keras may look at the first batch before the epoch begins
+        # Keras may look at the first batch before the epoch begins
+        self._drawn_epoch, self._order = 0, self._draw_order(0)
 
     def __len__(self) -> int:
         """Batches in an epoch, the last one maybe smaller."""
@@ -359,7 +357,7 @@ def tf_dataset(
     """
     import tensorflow as tf
 
-    signature = _tuples(signature)
+    signature = keras.tree.lists_to_tuples(signature)  # tf.data takes lists for tensors
     specs = tf.nest.flatten(signature)
 
     def make(epoch: np.int64, index: np.int64) -> list[np.ndarray]:
@@ -381,13 +379,6 @@ def tf_dataset(
     dataset = dataset.prefetch(2)
     dataset.epochs = batches.epochs  # for `replay` and `epoch_callbacks`
     return dataset
-
-
-def _tuples(structure: Any) -> Any:
-    """The structure with tuples for lists, which tf.data takes for tensors."""
-    if isinstance(structure, Mapping):
-        return {name: _tuples(part) for name, part in structure.items()}
-    return tuple(map(_tuples, structure)) if isinstance(structure, (list, tuple)) else structure
 
 
 def _pad_axis(array: np.ndarray, axis: int, size: int, value: float) -> np.ndarray:

@@ -20,7 +20,7 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.json import FORMAT_VERSION, check_format, read_json
 from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import open_regular
-from crowdzoo.files.writing import atomic_file
+from crowdzoo.files.writing import atomic_file, write_json
 from crowdzoo.training.same_training import difference, identity_of
 from crowdzoo.training.settings import Settings
 from crowdzoo.training.training_state import (
@@ -33,6 +33,7 @@ from crowdzoo.training.training_state import (
 )
 
 IDENTITY = "checkpoint.json"
+ARRAY = "array of this file"  # where an array belongs, the key of its name
 LOCK = ".lock"  # holds the number of the process that trains
 
 _log = logging.getLogger(__name__)
@@ -111,8 +112,7 @@ class Checkpoint:
                     "training to go on with it, name another folder, or remove this one to train from the beginning."
                 )
             return
-        with atomic_file(place) as file:
-            file.write(json.dumps({**identity, "format_version": FORMAT_VERSION}, indent=2).encode())
+        write_json(place, {**identity, "format_version": FORMAT_VERSION})
         self.on_write(place)
 
     def on_begin(self, identity: Mapping[str, object]) -> None:
@@ -315,7 +315,15 @@ class _Keeper(keras.callbacks.Callback):
             "python": [version, list(numbers), last],
         }
         arrays: dict[str, np.ndarray] = {}
-        text = json.dumps({"state": _pack(state, arrays), "format_version": FORMAT_VERSION})
+
+        def put_aside(value: Any) -> Any:
+            if not isinstance(value, np.ndarray):
+                return value.item()  # a number of NumPy's
+            name = f"array_{len(arrays)}"
+            arrays[name] = exact_array(value)
+            return {ARRAY: name}
+
+        text = json.dumps({"state": state, "format_version": FORMAT_VERSION}, default=put_aside)
         with atomic_file(self.path) as file:
             np.savez(file, json=np.frombuffer(text.encode(), "uint8"), **arrays)
         self.on_write(self.path)
@@ -324,36 +332,15 @@ class _Keeper(keras.callbacks.Callback):
 # === Files ===
 
 
-def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """A value as JSON has it; arrays are put aside."""
-    if isinstance(value, np.ndarray):
-        name = f"array_{len(arrays)}"
-        arrays[name] = exact_array(value)
-        return {"array": name}
-    if isinstance(value, dict):
-        return {"entries": {name: _pack(part, arrays) for name, part in value.items()}}
-    if isinstance(value, (list, tuple)):
-        return [_pack(part, arrays) for part in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _unpack(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    if isinstance(value, list):
-        return [_unpack(part, arrays) for part in value]
-    if isinstance(value, dict):
-        if "array" in value:
-            return arrays[value["array"]]
-        return {name: _unpack(part, arrays) for name, part in value["entries"].items()}
-    return value
-
-
 def _read(path: Path) -> dict[str, Any]:
     """The state of a phase."""
     try:
         with open_regular(path, unzip=False) as file, np.load(file, allow_pickle=False) as arrays:
-            stored = json.loads(arrays["json"].tobytes())
-            version = stored["format_version"]
-            state: dict[str, Any] = _unpack(stored["state"], arrays)
+            stored = json.loads(
+                arrays["json"].tobytes(),
+                object_hook=lambda part: arrays[part[ARRAY]] if {*part} == {ARRAY} else part,
+            )
+            version, state = stored["format_version"], dict(stored["state"])
     except Exception as error:  # zipfile and NumPy raise a dozen kinds for damaged files
         raise DataError(
             f"{path}: is damaged ({error}). Remove the folder {path.parent} to train from the beginning."

@@ -76,9 +76,9 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
             labels = self._plain(X, y)
             check_classification_targets(labels)
             self.classes_, codes = np.unique(labels, return_inverse=True)
-            return self._train(X, np.eye(len(self.classes_), dtype="float32")[codes], None)
+            return self._train(X, None, label_distribution=np.eye(len(self.classes_), dtype="float32")[codes])
         self.classes_ = np.asarray(annotations.classes)
-        return self._train(X, None, annotations)
+        return self._train(X, annotations)
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Probabilities of the true class.

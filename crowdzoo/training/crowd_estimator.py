@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, check_random_state
@@ -61,14 +62,14 @@ class CrowdEstimator(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _train(self, X: ArrayLike, plain: np.ndarray | None, annotations: Annotations | None) -> Any:
-        """Trains on plain targets (one row a task), or on annotations."""
+    def _train(self, X: ArrayLike, annotations: Annotations | None, **targets: Any) -> Any:
+        """Trains on annotations, or on targets (one row a task), an argument of `train`."""
         seed = self.random_state
         if seed is None or not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(2**31 - 1)
         settings = TrainingSettings(
-            method=self.method if plain is None else AGGREGATED,
-            arguments={} if plain is not None or self.arguments is None else self.arguments,
+            method=AGGREGATED if targets else self.method,
+            arguments={} if targets or self.arguments is None else self.arguments,
             kind=self.kind,
             hidden=tuple(self.hidden),
             dropout=self.dropout,
@@ -77,8 +78,6 @@ class CrowdEstimator(BaseEstimator):
             learning_rate=self.learning_rate,
             seed=seed,
         )
-        name = "label_distribution" if label_kind(self.kind).has_classes else "ratings"
-        targets: dict[str, Any] = {} if plain is None else {name: plain}
         base = None if self.base is None else ObjectBase(self.base)
         tasks = None if annotations is None else annotations.tasks
         self.annotators_ = None if annotations is None else annotations.annotators
@@ -125,7 +124,7 @@ class CrowdEstimator(BaseEstimator):
 
     def _from_matrix(self, matrix: np.ndarray, names: list[str] | None) -> Annotations:
         """Annotations of a matrix, one column an annotator."""
-        labelled = ~_missing(matrix)
+        labelled = ~(pd.isna(matrix) | (matrix.astype(object) == ""))
         if label_kind(self.kind).has_classes:
             labelled &= matrix != -1
         rows, columns = np.nonzero(labelled)
@@ -142,11 +141,3 @@ class CrowdEstimator(BaseEstimator):
         if values.dtype.kind in "fc":
             check_array(values, ensure_2d=False, input_name="y")
         return values
-
-
-def _missing(matrix: np.ndarray) -> np.ndarray:
-    """Which cells hold None, NaN or no text."""
-    if matrix.dtype.kind in "fiub":
-        return np.isnan(matrix)
-    empty = [value is None or value == "" or value != value for value in matrix.ravel().tolist()]
-    return np.array(empty, bool).reshape(matrix.shape)

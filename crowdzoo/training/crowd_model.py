@@ -19,21 +19,19 @@ from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import BATCH, EPOCHS
 from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.optimizers import LazyAdam
+from crowdzoo.training.batches import TargetBatches
 from crowdzoo.training.checkpoint import Checkpoint, keep_checkpoint
 from crowdzoo.training.data import TrainingData
 from crowdzoo.training.digest import digest_of
-from crowdzoo.training.epoch_count import epoch_callbacks
-from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
+from crowdzoo.training.expectation import answers_of, e_step
 from crowdzoo.training.faults import is_judged, look_for_lost_classes
 from crowdzoo.training.fit_arguments import (
     check_shapes,
     crowd_arrays,
     evaluation_batches,
     hold_out,
-    refuse_class_weight,
     symbols,
     target_arrays,
-    target_batches,
     task_weights,
     token_ids,
 )
@@ -42,6 +40,7 @@ from crowdzoo.training.mask_data import MaskData
 from crowdzoo.training.pair_rows import Examples, Labels, instances_of
 from crowdzoo.training.recipes import recipe_of
 from crowdzoo.training.sparse_batch import check_columns, has_annotators, sparse_batch
+from crowdzoo.training.training_state import epoch_callbacks
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -448,8 +447,11 @@ class CrowdModel(keras.Model):
         seed = SEED.checked("fit", "seed", seed)
         order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
         held_order: dict[str, Any] = {"batch_size": validation_batch_size or batch_size, "seed": seed, "shuffle": False}
-        if self.crowd is not None:
-            refuse_class_weight(class_weight)
+        if self.crowd is not None and class_weight is not None:
+            raise ConfigError(
+                "fit: class_weight needs the tasks' classes, which nobody knows here. Aggregate first and write "
+                "CrowdModel(base).fit(x, result.posteriors, class_weight=...)."
+            )
         data = x
         # of batches it is not known what they hold
         validation = validation_data if isinstance(validation_data, (tuple, list)) else None
@@ -470,33 +472,22 @@ class CrowdModel(keras.Model):
         elif isinstance(validation_data, (tuple, list)) and len(validation_data) in (2, 3):
             column = task if hasattr(validation_data[1], "columns") else None
             validation_data = evaluation_batches(self, *validation_data, task=column, line=VALIDATION, **held_order)
-        arguments = {
-            "epochs": epochs,
-            "validation_data": validation_data,
-            "callbacks": callbacks,
-            "verbose": verbose,
-            **kwargs,
-        }
+        kwargs |= {"epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose}
         if self.crowd is not None and isinstance(data, TrainingData):
             first = next(iter(data.batches(1, seed, shuffle=False, **weights)))[0]
             if not self.built:  # a method looks at sizes before the first step
                 self(first)
             self.crowd.check_probabilities(self.base(first["instances"]))
             with self.crowd.being_fitted(), keep_checkpoint(self, checkpoint, data, **kept, **order):
-                history = recipe_of(self.crowd)(self, data, order | weights, **arguments)
+                history = recipe_of(self.crowd)(self, data, order | weights, **kwargs)
             if is_judged(self):
                 look_for_lost_classes(self, data, batch_size, **weights)
             return history
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
             self.crowd.check_training()
-            spec = getattr(data, "element_spec", None)  # a tf.data.Dataset, refused before it is traced
-            if isinstance(spec, tuple) and len(spec) > 1 and not has_annotators(spec[0]):
-                shape = getattr(spec[1], "shape", None)
-                if shape is not None and shape.rank is not None:
-                    check_columns(self.crowd, tuple(shape))
-        batches = target_batches(data, **order) if isinstance(data, tuple) else data
+        batches = TargetBatches(*data, **order).for_keras() if isinstance(data, tuple) else data
         with keep_checkpoint(self, checkpoint, data, **kept, **order):
-            return self.fit_batches(batches, class_weight=class_weight, **arguments)
+            return self.fit_batches(batches, class_weight=class_weight, **kwargs)
 
     def fit_batches(
         self, data: KerasBatches, callbacks: Sequence[keras.callbacks.Callback] | None = None, **kwargs: Any
@@ -689,7 +680,7 @@ class CrowdModel(keras.Model):
         data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks, task, CALIBRATED)
         posteriors = self.e_step(data, batch_size=batch_size)[0]
         rows = posteriors.reshape(-1, posteriors.shape[-1]).astype("float64")
-        counts = expected_counts(rows, *annotation_columns(data), crowd.num_annotators)
+        counts = answers_of(data, rows.shape[1]).expected_counts(rows, crowd.num_annotators)
         total = counts.sum(axis=2, keepdims=True)
         return np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / counts.shape[2])
 

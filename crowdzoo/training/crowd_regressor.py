@@ -58,8 +58,8 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
         X = self._check_features(X, y, reset=True)
         annotations = self._table(X, y, tasks, task)
         if annotations is None:
-            return self._train(X, self._plain(X, y).astype("float64"), None)
-        return self._train(X, None, annotations)
+            return self._train(X, None, ratings=self._plain(X, y).astype("float64"))
+        return self._train(X, annotations)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Estimates of the true rating.

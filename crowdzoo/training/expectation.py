@@ -159,45 +159,6 @@ def annotation_columns(data: Any, batch_size: int = 4096) -> tuple[np.ndarray, n
     return task, annotator.astype("int32"), label.astype("float64" if label.dtype.kind == "f" else "int32")
 
 
-def vote_shares(tasks: np.ndarray, labels: np.ndarray, num_tasks: int, num_classes: int) -> np.ndarray:
-    """Shares of the votes, where EM starts.
-
-    Args:
-        tasks: int `[A]`.
-        labels: int `[A]`.
-        num_tasks: N.
-        num_classes: K.
-
-    Returns:
-        float32 `[N, K]`, rows sum to one; zeros where nobody labelled.
-    """
-    cells = tasks.astype("int64") * num_classes + labels
-    counts = np.bincount(cells, minlength=num_tasks * num_classes).reshape(num_tasks, num_classes)
-    return (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)).astype("float32")
-
-
-def expected_counts(
-    posteriors: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, labels: np.ndarray, num_annotators: int
-) -> np.ndarray:
-    """How often each annotator gave each label to tasks of each class: `sum_i q_i(k) 1[y_ir = l]`.
-
-    Args:
-        posteriors: q `[N, K]`.
-        tasks: int `[A]`.
-        annotators: int `[A]`.
-        labels: int `[A]`.
-        num_annotators: R.
-
-    Returns:
-        float64 `[R, K, K]`, `[annotator, true, said]`.
-    """
-    num_classes = posteriors.shape[1]
-    cells = annotators.astype("int64") * num_classes + labels
-    size = num_annotators * num_classes
-    counts = [np.bincount(cells, weights=posteriors[tasks, k], minlength=size) for k in range(num_classes)]
-    return np.stack([count.reshape(num_annotators, num_classes) for count in counts], axis=1)
-
-
 class Labels:
     """All annotations of a training, as EM between the epochs needs them; `SoftAnswers` are the same with confidence.
 
@@ -211,19 +172,35 @@ class Labels:
         self.num_classes = num_classes
 
     def mean(self, num_tasks: int) -> np.ndarray:
-        """Mean answer of each task, `[N, K]`, zeros where missing."""
-        return vote_shares(self.tasks, self.labels, num_tasks, self.num_classes)
+        """Shares of the votes of each task, where EM starts, float32 `[N, K]`; zeros where nobody labelled."""
+        cells = self.tasks.astype("int64") * self.num_classes + self.labels
+        counts = np.bincount(cells, minlength=num_tasks * self.num_classes).reshape(num_tasks, self.num_classes)
+        return (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)).astype("float32")
 
     def expected_counts(
         self, posteriors: np.ndarray, num_annotators: int, confusions: np.ndarray | None = None
     ) -> np.ndarray:
-        """Expected labels by annotator and true class, `[annotator, true, said]`, `[R, K, K]`."""
-        return expected_counts(posteriors, self.tasks, self.annotators, self.labels, num_annotators)
+        """How often each annotator gave each label to tasks of each class: `sum_i q_i(k) 1[y_ir = l]`.
+
+        Args:
+            posteriors: q `[N, K]`.
+            num_annotators: R.
+            confusions: not needed without confidence.
+
+        Returns:
+            float64 `[R, K, K]`, `[annotator, true, said]`.
+        """
+        size = num_annotators * self.num_classes
+        cells = self.annotators.astype("int64") * self.num_classes + self.labels
+        counts = [np.bincount(cells, weights=shares[self.tasks], minlength=size) for shares in posteriors.T]
+        return np.stack([count.reshape(num_annotators, -1) for count in counts], axis=1)
 
     def log_evidence(self, confusions: np.ndarray, num_tasks: int) -> np.ndarray:
         """Log-likelihood of each task's answers by true class, nats, `[N, K]`."""
-        logs = np.log(confusions[self.annotators, :, self.labels])
-        return np.stack([np.bincount(self.tasks, column, num_tasks) for column in logs.T], axis=1)
+        # a class at a time: an array [A, K] of many annotations is larger than they are
+        logs = np.log(confusions).swapaxes(0, 1)
+        columns = [np.bincount(self.tasks, rows[self.annotators, self.labels], num_tasks) for rows in logs]
+        return np.stack(columns, axis=1)
 
 
 Answers = Labels | SoftAnswers

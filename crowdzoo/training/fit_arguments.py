@@ -11,7 +11,7 @@ from crowdzoo.backend import KerasBatches, Tensor, as_strings
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.losses import MaskedCrossentropy
+from crowdzoo.losses import MaskedCrossentropy, same_shape
 from crowdzoo.networks.preprocessed import Preprocessed
 from crowdzoo.training.batches import TargetBatches, checked_weights
 from crowdzoo.training.data import ArrayData, BatchOrder, answer_shape, split_row
@@ -40,7 +40,6 @@ def crowd_arrays(
     """Instances and annotations out of what `fit` takes, paired and checked; `line` is what a message suggests."""
     crowd = model.crowd
     x, y, line = _read_frame(model, x, y, task, line)
-    padded = has_annotators(x) and not isinstance(y, Annotations)
     if isinstance(y, Annotations):
         if y.kind != crowd.kind:
             raise DataError(f"the crowd layer is for {crowd.kind}, the annotations are of kind {y.kind}")
@@ -54,7 +53,7 @@ def crowd_arrays(
         raise DataError("tasks= is for Annotations and frames; an array has a row for each row of x: leave it out.")
     elif crowd.label_kind.has_pixels:
         return _masks(model, x, y)
-    elif padded:
+    elif has_annotators(x):
         x, annotations = x["instances"], _from_padded(crowd, x["annotators"], y)
     else:
         if np.ndim(y) == crowd.label_kind.axes:
@@ -65,11 +64,7 @@ def crowd_arrays(
         raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.{advice}")
     _build_on(model, x)
     _check_finite(model, x)
-    _check_codes(crowd, annotations)
-    if not padded:
-        _check_annotators(crowd, annotations)
-    if isinstance(y, Annotations):
-        _check_classes(crowd, annotations)
+    _check_sizes(crowd, annotations, are_codes=not isinstance(y, Annotations))
     ids = token_ids(model, x)
     if ids is not x and isinstance(model.base.preprocessor, keras.layers.TextVectorization):
         _check_tokens(ids, annotations)
@@ -135,7 +130,7 @@ def _masks(model: keras.Model, x: Any, y: Labels) -> MaskData:
 def _check_pixels(model: keras.Model, drawn: tuple[int, ...]) -> None:
     """Refuses masks of another size than the base's output."""
     output_size = model.bottleneck_shape[1:3]
-    if any(base_size not in (None, mask_size) for base_size, mask_size in zip(output_size, drawn, strict=True)):
+    if not same_shape(output_size, drawn):
         raise DataError(
             f"masks have {drawn[0]} x {drawn[1]} pixels, the base gives {output_size[0]} x {output_size[1]}: scale "
             "the masks to the base's output, classes unmixed (nearest neighbour)."
@@ -160,8 +155,7 @@ def _read_frame(model: keras.Model, x: Any, y: Labels, task: str | None, line: s
 def _from_padded(crowd: CrowdLayer, ids: Any, labels: Any) -> Annotations:
     """Annotations out of the sparse form's arrays."""
     ids, labels, kind = np.asarray(ids), np.asarray(labels), crowd.label_kind
-    tokens = labels.shape[1:2] if kind.has_positions else ()
-    if ids.ndim != 2 or labels.shape != (*ids.shape[:1], *tokens, *ids.shape[1:]):
+    if ids.ndim != 2 or labels.ndim != kind.axes + 1 or ids.shape != (labels.shape[0], labels.shape[-1]):
         written = f"{kind.shape[:-1]}, M]"
         raise DataError(f"annotators must have shape [tasks, M], labels {written}, got {ids.shape} and {labels.shape}")
     cells = np.nonzero(kind.observed(labels))
@@ -183,28 +177,12 @@ def _from_padded(crowd: CrowdLayer, ids: Any, labels: Any) -> Annotations:
     )
 
 
-def _check_codes(crowd: CrowdLayer, annotations: Annotations) -> None:
-    """Codes that are out of range would crash one backend and be misread by another."""
-    num_annotators = crowd.num_annotators
-    codes = annotations.annotator_ids
-    if len(codes) and not 0 <= codes.min() <= codes.max() < num_annotators:
-        raise DataError(
-            f"annotator codes must be 0 to {num_annotators - 1} ({num_annotators} annotators in the crowd layer), "
-            f"the annotations have codes {codes.min()} to {codes.max()}: was the layer made for other annotators?"
-        )
-    if not crowd.label_kind.has_classes or len(annotations) == 0:
-        return
-    num_classes, labels = crowd.num_classes, annotations.labels
-    if num_classes is not None and not 0 <= labels.min() <= labels.max() < num_classes:
-        raise DataError(
-            f"labels must be class codes 0 to {num_classes - 1} ({num_classes} classes of the model), the "
-            f"annotations have codes {labels.min()} to {labels.max()}"
-        )
+def _check_sizes(crowd: CrowdLayer, annotations: Annotations, are_codes: bool) -> None:
+    """Where the numbers differ, codes may mean other annotators, or other classes, than the model's.
 
-
-def _check_annotators(crowd: CrowdLayer, annotations: Annotations) -> None:
-    """Where the numbers differ, codes may mean other annotators than the layer's."""
-    num_annotators = crowd.num_annotators
+    An array holds codes (`are_codes`), and need not have the last classes.
+    """
+    num_annotators, num_classes = crowd.num_annotators, crowd.num_classes
     if annotations.num_annotators != num_annotators:
         raise DataError(
             f"the crowd layer has {num_annotators:,} annotators, the annotations have "
@@ -212,13 +190,15 @@ def _check_annotators(crowd: CrowdLayer, annotations: Annotations) -> None:
             f"{type(crowd).__name__}(annotations.num_annotators, ...); or read annotations of other tasks "
             "with annotators=TRAINED.annotators, TRAINED being those that the model was trained on."
         )
-
-
-def _check_classes(crowd: CrowdLayer, annotations: Annotations) -> None:
-    """Where the numbers differ, codes may mean other classes than the base's outputs."""
-    num_classes = crowd.num_classes
-    if annotations.classes is None or num_classes == annotations.num_classes:
+    if annotations.classes is None or num_classes is None or num_classes == annotations.num_classes:
         return
+    if are_codes:
+        if annotations.num_classes < num_classes:
+            return
+        raise DataError(
+            f"labels must be class codes 0 to {num_classes - 1} ({num_classes} classes of the model), the "
+            f"annotations have codes {annotations.labels.min()} to {annotations.labels.max()}"
+        )
     way_out = "End the base with as many outputs, Dense(annotations.num_classes, activation='softmax')"
     if crowd.stands_on_hidden_layer:
         way_out = f"Write {type(crowd).__name__}(annotations.num_annotators, annotations.num_classes, ...)"
@@ -274,7 +254,7 @@ def evaluation_batches(
 ) -> KerasBatches:
     """Batches of what `evaluate` takes; `line` is what a message suggests."""
     if model.crowd is None:
-        return target_batches(target_arrays(model, x, y, sample_weight), **order)
+        return TargetBatches(*target_arrays(model, x, y, sample_weight), **order).for_keras()
     gold, crowd = None, model.crowd
     weights: BatchOrder = {} if sample_weight is None else {"sample_weight": sample_weight}
     x, y, line = _read_frame(model, x, y, task, line)
@@ -294,7 +274,7 @@ def evaluation_batches(
     if gold.ndim == 1 and num_rows(arrays[0]) == len(gold):  # Keras weighs a batch by all of its rows
         known = crowd.label_kind.observed(gold)
         arrays = keras.tree.map_structure(lambda array: None if array is None else np.asarray(array)[known], arrays)
-    return target_batches(arrays, **order)
+    return TargetBatches(*arrays, **order).for_keras()
 
 
 def hold_out(data: Any, fraction: float, order: BatchOrder) -> tuple[Any, KerasBatches]:
@@ -309,16 +289,7 @@ def hold_out(data: Any, fraction: float, order: BatchOrder) -> tuple[Any, KerasB
     place = split_row(num_rows(data[0]), fraction)
     kept = keras.tree.map_structure(lambda array: None if array is None else array[:place], data)
     held = keras.tree.map_structure(lambda array: None if array is None else array[place:], data)
-    return kept, target_batches(held, **order)
-
-
-def refuse_class_weight(class_weight: object) -> None:
-    """A class weight is for tasks whose class is known."""
-    if class_weight is not None:
-        raise ConfigError(
-            "fit: class_weight needs the tasks' classes, which nobody knows here. Aggregate first and write "
-            "CrowdModel(base).fit(x, result.posteriors, class_weight=...)."
-        )
+    return kept, TargetBatches(*held, **order).for_keras()
 
 
 def task_weights(crowd: CrowdLayer | None, data: object, sample_weight: ArrayLike) -> np.ndarray:
@@ -357,7 +328,7 @@ def check_shapes(model: keras.Model, x: Examples) -> None:
         return
     shapes = [list(part.shape) for part in parts]
     known = [[None, *symbol.shape[1:]] for symbol in keras.tree.flatten(symbols(model.instances_shape))]
-    if len(shapes) != len(known) or not all(map(_fits, shapes, known)):
+    if len(shapes) != len(known) or not all(map(same_shape, shapes, known)):
         try:  # a base may take other sizes, too
             if len(shapes) != len(known) and not isinstance(x, Mapping):
                 raise ValueError("Keras 3.15 would take the first of the arrays")
@@ -372,12 +343,6 @@ def check_shapes(model: keras.Model, x: Examples) -> None:
             ) from error
 
 
-def _fits(shape: list[int], known: list[int | None]) -> bool:
-    return len(shape) == len(known) and all(
-        expected in (None, size) for size, expected in zip(shape, known, strict=True)
-    )
-
-
 def symbols(shape: Any) -> Tensor:
     """Symbolic tensors of a structure of shapes; a shape is a tuple, or a list out of JSON."""
     if isinstance(shape, Mapping):
@@ -385,8 +350,3 @@ def symbols(shape: Any) -> Tensor:
     if all(size is None or isinstance(size, int) for size in shape):
         return keras.KerasTensor(tuple(shape))
     return [symbols(part) for part in shape]
-
-
-def target_batches(arrays: tuple, **order: Any) -> KerasBatches:
-    """Batches of instances, targets and weights, as Keras takes them."""
-    return TargetBatches(*arrays, **order).for_keras()

@@ -35,7 +35,9 @@ def gold_targets(y: ArrayLike, kind: str, num_classes: int, num_annotators: int)
     if array.ndim == axes + 1 and array.shape[-1] == 1 != num_annotators:
         array = array[..., 0]
     if array.ndim == axes + 1:
-        one_hot = facts.has_classes and array.shape[-1] == num_classes and _is_one_hot(array)
+        # rows have a single 1 and else 0, or are zeros
+        one_hot = np.isin(array, (0, 1)).all() and (array.sum(axis=-1) <= 1).all()
+        one_hot = one_hot and facts.has_classes and array.shape[-1] == num_classes
         if one_hot and num_classes == num_annotators:
             raise DataError(
                 f"the array has {num_classes} columns of 0 and 1: one-hot truth, or labels of {num_annotators} "
@@ -58,8 +60,3 @@ def gold_targets(y: ArrayLike, kind: str, num_classes: int, num_annotators: int)
     if not facts.observed(gold).any():
         raise DataError("gold says nothing: the truth of no task is known")
     return gold
-
-
-def _is_one_hot(array: np.ndarray) -> bool:
-    """Whether rows have a single 1 and else 0, or are zeros."""
-    return bool(np.isin(array, (0, 1)).all() and (array.sum(axis=-1) <= 1).all())

@@ -10,6 +10,7 @@ from crowdzoo.aggregation.registry import create
 from crowdzoo.backend import Config, KerasBatches
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, short_repr
+from crowdzoo.training.expectation import Labels
 from crowdzoo.training.pair_rows import Examples
 
 FEWEST = 20  # labelled tasks
@@ -20,22 +21,24 @@ ANNOTATORS = "hierarchical-dawid-skene"  # whose confusion matrices say what ann
 MONITORED = "held_out_log_likelihood"
 
 
-def held_out_tasks(labelled: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """A tenth of the labelled tasks, drawn at random, sorted.
+def held_out_tasks(labelled: NDArray[np.bool_], seed: int) -> NDArray[np.bool_]:
+    """Whether a task is among a tenth of the labelled ones, drawn at random.
 
     Args:
-        labelled: codes of the labelled tasks.
+        labelled: whether a task is labelled, `[N]`.
         seed: of the draw.
 
     Raises:
         DataError: fewer than 20 labelled tasks.
     """
-    if len(labelled) < FEWEST:
+    tasks = np.flatnonzero(labelled)
+    if len(tasks) < FEWEST:
         raise DataError(
-            f"training: patience holds out a tenth of the labelled tasks, and {len(labelled)} are too few for that. "
+            f"training: patience holds out a tenth of the labelled tasks, and {len(tasks)} are too few for that. "
             f"Set epochs, or label at least {FEWEST}."
         )
-    return np.sort(np.random.default_rng([seed, SHARE]).permutation(labelled)[: len(labelled) // SHARE])
+    chosen = np.random.default_rng([seed, SHARE]).permutation(tasks)[: len(tasks) // SHARE]
+    return np.isin(np.arange(len(labelled)), chosen)
 
 
 def log_likelihoods(annotations: Annotations, rows: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
@@ -46,13 +49,10 @@ def log_likelihoods(annotations: Annotations, rows: NDArray[np.bool_] | None = N
         rows: those that are asked for, bool `[A]`; None is all.
     """
     confusions = create(ANNOTATORS).fit(annotations).confusions
-    logs = np.log(np.maximum(confusions, FLOOR))
     annotations = annotations if rows is None else annotations.select_rows(rows)
-    tasks, annotators, labels = annotations.task_ids, annotations.annotator_ids, annotations.labels
-    # a class at a time: an array [A, K] of many annotations is larger than they are
-    number = annotations.num_tasks
-    columns = [np.bincount(tasks, class_logs[annotators, labels], number) for class_logs in logs.swapaxes(0, 1)]
-    return np.stack(columns, axis=1)
+    columns = annotations.task_ids, annotations.annotator_ids, annotations.labels
+    labels = Labels(columns, annotations.num_classes)
+    return labels.log_evidence(np.maximum(confusions, FLOOR), annotations.num_tasks)
 
 
 def scores(answers: np.ndarray, likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -77,7 +77,7 @@ def scores(answers: np.ndarray, likelihoods: NDArray[np.float64]) -> NDArray[np.
 
 
 def early_stopping(
-    patience: int, x: Examples | KerasBatches, likelihoods: NDArray[np.float64], num_annotations: int
+    patience: int, x: Examples | KerasBatches, annotations: Annotations, held: NDArray[np.bool_]
 ) -> list[keras.callbacks.Callback]:
     """Callbacks that end a training when held-out annotations are not predicted better any more.
 
@@ -87,39 +87,14 @@ def early_stopping(
     Args:
         patience: epochs that may pass without a better one.
         x: held-out instances as the model takes them, or a `tf.data.Dataset` of batches.
-        likelihoods: of `log_likelihoods`, of these tasks, `[n, K]`.
-        num_annotations: of these tasks.
+        annotations: all of them.
+        held: whether a task is held out, `[N]`.
     """
     stop = keras.callbacks.EarlyStopping(MONITORED, mode="max", patience=patience, restore_best_weights=True)
-    return [_HeldOut(x, likelihoods, num_annotations), stop]
+    return [HeldOutAnnotations(x, annotations, annotations.tasks[held]), stop]
 
 
-class _HeldOut(keras.callbacks.Callback):
-    """See `HeldOutAnnotations`, for likelihoods that are known."""
-
-    def __init__(self, x: Any, likelihoods: NDArray[np.float64], num_annotations: int):
-        super().__init__()
-        self.x = x
-        self._likelihoods = likelihoods
-        self._num_annotations = num_annotations
-
-    def state(self) -> Config:
-        """Nothing: it counts nothing; see `crowdzoo.training.training_state.state_of`."""
-        return {}
-
-    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        """Asks the model about the held-out tasks."""
-        if logs is not None:
-            answers = np.asarray(self.model.predict(self.x, verbose=0), dtype=np.float64)
-            if answers.shape != self._likelihoods.shape:
-                raise ConfigError(
-                    f"HeldOutAnnotations: predict gives shape {answers.shape}, not the class probabilities of the "
-                    f"held-out tasks, {self._likelihoods.shape}. Train a CrowdModel(base, layer)."
-                )
-            logs[MONITORED] = float(scores(answers, self._likelihoods).sum() / self._num_annotations)
-
-
-class HeldOutAnnotations(_HeldOut):
+class HeldOutAnnotations(keras.callbacks.Callback):
     """A score without gold for callbacks and tuners: how well the model's estimate predicts held-out annotations.
 
     After each epoch `held_out_log_likelihood` is logged next to the loss: the mean log-probability of a held-out
@@ -165,4 +140,22 @@ class HeldOutAnnotations(_HeldOut):
         number = int(annotations.redundancy[rows].sum())
         if not number:
             raise DataError("HeldOutAnnotations: none of these tasks is annotated. Hold annotated tasks out.")
-        super().__init__(x, log_likelihoods(annotations)[rows], number)
+        super().__init__()
+        self.x = x
+        self._likelihoods = log_likelihoods(annotations)[rows]
+        self._num_annotations = number
+
+    def state(self) -> Config:
+        """Nothing: it counts nothing; see `crowdzoo.training.training_state.state_of`."""
+        return {}
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
+        """Asks the model about the held-out tasks."""
+        if logs is not None:
+            answers = np.asarray(self.model.predict(self.x, verbose=0), dtype=np.float64)
+            if answers.shape != self._likelihoods.shape:
+                raise ConfigError(
+                    f"HeldOutAnnotations: predict gives shape {answers.shape}, not the class probabilities of the "
+                    f"held-out tasks, {self._likelihoods.shape}. Train a CrowdModel(base, layer)."
+                )
+            logs[MONITORED] = float(scores(answers, self._likelihoods).sum() / self._num_annotations)

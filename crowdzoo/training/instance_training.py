@@ -25,7 +25,7 @@ from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.data import ArrayData
 from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.faults import LOOKED_AT
-from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
+from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.pair_rows import Examples, annotations_from_frame, pair_sides
@@ -169,8 +169,10 @@ def train(
         data: Any
         if isinstance(targets, Annotations):
             if settings.patience is not None:
-                held, targets = _hold_out_annotations(settings, x, targets, encode)
-                callbacks = [*callbacks, *held]
+                held = held_out_tasks(targets.redundancy > 0, settings.seed)
+                held_x = encode_rows(x, held, encode)
+                callbacks = [*callbacks, *early_stopping(settings.patience, held_x, targets, held)]
+                targets = targets.select_rows(~held[targets.task_ids])  # the others, of the same tasks and annotators
             data, labels = ArrayData(x, targets, tasks, encode=encode), targets.labels
         else:
             order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
@@ -180,18 +182,6 @@ def train(
         fit_and_check(model, settings, data, callbacks=callbacks, checkpoint=keep, verbose=verbose)
     check_answers(model, settings.kind, first, labels, getattr(targets, "classes", None))
     return model, encoder
-
-
-def _hold_out_annotations(
-    settings: InstanceSettings, x: Any, annotations: Annotations, encode: Any
-) -> tuple[list[keras.callbacks.Callback], Annotations]:
-    """Callbacks that look at held-out annotations, and the others, of the same tasks and annotators."""
-    held = np.zeros(annotations.num_tasks, dtype=bool)
-    held[held_out_tasks(np.flatnonzero(annotations.redundancy > 0), settings.seed)] = True
-    hidden = held[annotations.task_ids]
-    likelihoods = log_likelihoods(annotations)[held]
-    stop = early_stopping(settings.patience or 1, encode_rows(x, held, encode), likelihoods, int(hidden.sum()))
-    return stop, annotations.select_rows(~hidden)
 
 
 def _each_side(encoder: Any) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.vocabulary import names_array
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, short_repr
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.instances.table import BESIDE
 from crowdzoo.reading.tables.frames import TableSource
@@ -30,7 +30,6 @@ Labels: TypeAlias = Union[Annotations, ArrayLike, "pd.DataFrame", "pl.DataFrame"
 # The line that a message asks for; {} is what `tasks` should be
 FIT = "fit(x, annotations, tasks={})"
 SHOWN = 3
-SHOWN_CHARACTERS = 80
 
 
 def pair_rows(
@@ -61,8 +60,10 @@ def pair_rows(
     carried = _carried_tasks(x)
     if carried is not None and tasks is not None:
         raise DataError("x carries the ids of its rows (`tasks`): leave out either these or the argument tasks=.")
-    if tasks is None:
-        tasks = _index_of(x) if carried is None else carried
+    tasks = carried if tasks is None else tasks
+    index: Any = getattr(x, "index", None) if hasattr(x, "iloc") else None
+    if tasks is None and index is not None and not _are_row_numbers(index.to_numpy()):
+        tasks = index  # of a pandas frame or series whose rows were chosen or shuffled
     x = instances_of(x)
     rows = num_rows(x)
     if tasks is None:
@@ -174,9 +175,7 @@ def num_rows(x: Examples) -> int:
 
 def list_names(names: np.ndarray) -> str:
     """The first few names, for a message."""
-    parts = [repr(name) for name in names[:SHOWN].tolist()]
-    parts = [part if len(part) <= SHOWN_CHARACTERS else part[:SHOWN_CHARACTERS] + "…" for part in parts]
-    return ", ".join(parts) + (", …" if len(names) > SHOWN else "")
+    return ", ".join(map(short_repr, names[:SHOWN].tolist())) + (", …" if len(names) > SHOWN else "")
 
 
 def _is_frame(x: object) -> TypeGuard["pd.DataFrame"]:
@@ -201,13 +200,6 @@ def _carried_tasks(x: Any) -> Any:
     if isinstance(x, Instances):
         return x.tasks
     return x["task"] if _is_frame(x) and "task" in x.columns else None
-
-
-def _index_of(x: Any) -> Any:
-    """The index of a pandas frame or series whose rows were chosen or shuffled, or None."""
-    if not hasattr(x, "iloc") or _are_row_numbers(x.index.to_numpy()):
-        return None
-    return x.index
 
 
 def _ids(tasks: Any) -> np.ndarray:

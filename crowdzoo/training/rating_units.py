@@ -1,16 +1,15 @@
 """What networks learn ratings from, and the mean and standard deviation that they learn them in."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.settings import InstanceSettings
 
 
-def rating_unit(ratings: ArrayLike) -> tuple[float, float]:
+def rating_unit(ratings: ArrayLike | Annotations) -> tuple[float, float]:
     """Center and unit of ratings for models and crowd layers: of the ratings themselves, never of gold.
 
     Args:
@@ -44,7 +43,9 @@ def rating_unit(ratings: ArrayLike) -> tuple[float, float]:
     return center, unit if unit > 1e-12 * max(abs(center), 1e-300) else 1.0
 
 
-def rating_targets(settings: Any, annotations: Any, ratings: np.ndarray | None) -> Any:
+def rating_targets(
+    settings: InstanceSettings, annotations: Annotations, ratings: np.ndarray | None
+) -> Annotations | np.ndarray:
     """What a regression learns from, checked.
 
     Args:

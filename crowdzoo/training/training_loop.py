@@ -12,7 +12,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.rating_squared_error import RatingSquaredError
+from crowdzoo.losses import RatingSquaredError
 from crowdzoo.training.checkpoint import Checkpoint
 from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.data import TrainingData

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import annotations as some_annotations
 
 from crowdzoo.models import ArrayData
-from crowdzoo.training.expectation import ExpectationStep, annotation_columns, expected_counts, vote_shares
+from crowdzoo.training.expectation import ExpectationStep, Labels, annotation_columns
 
 
 def columns(annotations):
@@ -18,7 +18,7 @@ def columns(annotations):
 @given(some_annotations())
 def test_vote_shares_are_counted_votes(annotations):
     tasks, _, labels = columns(annotations)
-    shares = vote_shares(tasks, labels, annotations.num_tasks, annotations.num_classes)
+    shares = Labels(columns(annotations), annotations.num_classes).mean(annotations.num_tasks)
     assert shares.dtype == np.float32
     for i in range(annotations.num_tasks):
         votes = [label for task, label in zip(tasks, labels, strict=True) if task == i]
@@ -31,7 +31,7 @@ def test_vote_shares_are_counted_votes(annotations):
 def test_expected_counts_are_annotator_then_true_then_said(annotations):
     shape = (annotations.num_tasks, annotations.num_classes)
     posteriors = np.random.default_rng(0).dirichlet(np.ones(shape[1]), shape[0])
-    counts = expected_counts(posteriors, *columns(annotations), annotations.num_annotators)
+    counts = Labels(columns(annotations), shape[1]).expected_counts(posteriors, annotations.num_annotators)
     expected = np.zeros((annotations.num_annotators, shape[1], shape[1]))
     for i, r, said in zip(*columns(annotations), strict=True):
         for true in range(shape[1]):

@@ -9,9 +9,8 @@ from scipy.special import gammaln
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers import CrowdsourcedLayer
-from crowdzoo.layers.rating_em import RatingEM, posterior
-from crowdzoo.layers.rating_squared_error import RatingSquaredError
-from crowdzoo.losses import MaskedCrowdMeanSquaredError
+from crowdzoo.layers.rating_em import RatingEM, Ratings, posterior
+from crowdzoo.losses import MaskedCrowdMeanSquaredError, RatingSquaredError
 from crowdzoo.models import CrowdModel, FeatureRegressor, rating_unit
 
 B, D, R = 4, 4, 5
@@ -174,16 +173,16 @@ def test_targets_do_not_follow_annotators_who_always_say_the_same(honest, consta
     annotations = Annotations.from_dense(
         np.hstack([said, np.tile([9.0, 7.0, 8.0, 9.0], (300, 1))[:, :constant]]), kind="regression"
     )
-    columns = annotations.task_ids, annotations.annotator_ids, annotations.labels
+    columns = Ratings(annotations.task_ids, annotations.annotator_ids, annotations.labels)
     center, unit = rating_unit(annotations)
 
     def learnt(**more):
         layer = RatingEM(honest + constant, center=center, unit=unit, **more)
         layer.build((None, 1))
-        targets = layer.start_from(300, *columns)[:, 0]
+        targets = layer.start_from(300, columns)[:, 0]
         for _ in range(20):
             network = x @ np.linalg.lstsq(x, targets, rcond=None)[0]
-            targets = layer.update(network, *columns)[0][:, 0]
+            targets = layer.update(network, columns)[0][:, 0]
         return layer, targets
 
     layer, targets = learnt()

@@ -12,8 +12,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import ConfusionMatrices, CrowdsourcedLayer, DeepEM, DoctorNet, PooledConfusions
 from crowdzoo.layers.doctor_net import VoteShareCrossentropy
-from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
-from crowdzoo.losses import MaskedCrossentropy
+from crowdzoo.losses import ExpectedLogLikelihood, MaskedCrossentropy
 from crowdzoo.models import ArrayData, CrowdModel
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 

@@ -4,22 +4,14 @@ import keras
 import numpy as np
 import pytest
 
-from crowdzoo import layers
+from crowdzoo import layers, models
 from crowdzoo.commands import main as cli
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets import generated_ner
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import ConfusionMatrices, CrowdsourcedLayer, DeepEM
 from crowdzoo.metrics import lost_classes, span_scores
-from crowdzoo.models import (
-    CrowdModel,
-    SequenceTagger,
-    TaggerSettings,
-    TokenEncoder,
-    TrainingSettings,
-    train,
-    train_tagger,
-)
+from crowdzoo.models import CrowdModel, SequenceTagger, TaggerSettings, TrainingSettings, train
 from crowdzoo.training.faults import NotLearnedWarning, check_weights, warn_if_classes_are_lost
 from crowdzoo.training.methods import METHODS, create_crowd_layer, crowd_layer_class, hyperparameters_of
 
@@ -61,7 +53,7 @@ def test_a_tagger_that_knows_one_tag_says_so():
     settings = TaggerSettings("aggregated", embedding=2, filters=2, units=2, **QUICK)
     shares = [np.array([[1.0, 0]]), np.array([[0.0, 1]])] * 4  # sentences of one and the same word
     with pytest.warns(NotLearnedWarning, match=r"one class '(O|B-PER)' to all 8 training tokens"):
-        train_tagger(settings, [["x"]] * 8, tags, tag_distribution=shares)
+        models.train_tagger(settings, [["x"]] * 8, tags, tag_distribution=shares)
 
 
 def without_a_class(crowd, bias=-50.0):
@@ -141,7 +133,7 @@ def test_fit_of_a_tagger_that_says_one_tag_warns():
 def test_a_tagger_learns_with_confusion_matrices_and_without_the_votes_it_says_how(recwarn):
     pytest.importorskip("tensorflow")
     crowd = generated_ner(300)
-    encoder = TokenEncoder.fit(crowd.tokens)
+    encoder = models.TokenEncoder.fit(crowd.tokens)
     x, annotators = encoder(crowd.tokens), crowd.annotations.num_annotators
 
     def f1(**arguments):

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from crowdzoo.training.bases.base import Base, BaseContext, Sizes
-from crowdzoo.training.bases.features import FeatureBase
 from crowdzoo.training.bases.images import ImageBase, MaskBase
 from crowdzoo.training.bases.own import OwnBase
 from crowdzoo.training.bases.own_source import ADDED, is_own, own_files, own_function, source_hash
-from crowdzoo.training.bases.tables import TableBase
+from crowdzoo.training.bases.tables import FeatureBase, TableBase
 from crowdzoo.training.bases.texts import TextBase
 
 __all__ = ["ADDED", "BASES", "Base", "BaseContext", "Sizes", "is_own", "own_files", "own_function", "source_hash"]

@@ -89,8 +89,8 @@ class BaseContext:
         return keras.Input(self.shapes, dtype=self.dtypes, name="instances")
 
 
-def fields_of(settings: Settings, *names: str) -> dict[str, Any]:
-    """Some fields of settings, which go by the same names where a network is made."""
+def fields_of(settings: Settings | Sizes, *names: str) -> dict[str, Any]:
+    """Some fields of settings, or sizes, which go by the same names where a network is made."""
     return {name: getattr(settings, name) for name in names}
 
 

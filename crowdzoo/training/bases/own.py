@@ -11,7 +11,7 @@ import numpy as np
 from crowdzoo.data.instance_kinds import TEXTS, instance_kind
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.errors import ConfigError, Setting, bad_setting, unknown
-from crowdzoo.training.bases.base import Base, BaseContext, Batches, Sizes
+from crowdzoo.training.bases.base import Base, BaseContext, Batches, Sizes, fields_of
 from crowdzoo.training.bases.own_source import call_own, own_function
 from crowdzoo.training.settings import OwnSettings, Settings
 
@@ -62,16 +62,14 @@ class OwnBase(Base):
         """That of crowdzoo's own base for such instances; for texts none that a model of strings needs."""
         kind = instance_kind(settings.instance_kind)
         base = self._standard[kind.bases[settings.kind]]
-        encoder = base.encoder(
-            base.make_settings(kind=settings.kind, method=settings.method, **settings.encoder), batches
-        )
-        inputs = (
-            getattr(self._build_model(settings, Sizes(num_classes=2), encoder), "inputs", None) if kind == TEXTS else ()
-        )
-        if inputs and all(tensor.dtype == "string" for tensor in inputs):
-            from crowdzoo.networks.raw_texts import RawTexts
+        encoder_settings = base.make_settings(kind=settings.kind, method=settings.method, **settings.encoder)
+        encoder = base.encoder(encoder_settings, batches)
+        if kind == TEXTS:
+            inputs = getattr(self._build_model(settings, Sizes(num_classes=2), encoder), "inputs", None)
+            if inputs and all(tensor.dtype == "string" for tensor in inputs):
+                from crowdzoo.networks.raw_texts import RawTexts
 
-            return RawTexts()
+                return RawTexts()
         return encoder
 
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
@@ -139,7 +137,7 @@ class ObjectBase(OwnBase):
         super().__init__("the base", {})
         self.made_by = made_by
 
-    def encoder(self, settings: Any, batches: Any) -> None:
+    def encoder(self, settings: Any, batches: Batches) -> None:
         """None: feature vectors are the input."""
 
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
@@ -160,24 +158,14 @@ class ObjectBase(OwnBase):
         return model
 
 
-def own_context(settings: OwnSettings, sizes: Sizes, encoder: Any = None) -> BaseContext:
+def own_context(settings: OwnSettings, sizes: Sizes, encoder: InstanceEncoder | None = None) -> BaseContext:
     """What the function is told."""
     shapes: Any = (sizes.num_features,)
     dtypes: Any = "float32"
     if encoder is not None:
         shapes, dtypes = _encoded_spec(encoder)
-    return BaseContext(
-        settings.kind,
-        settings.instances.name,
-        shapes,
-        dtypes,
-        encoder,
-        sizes.num_classes,
-        sizes.num_annotators,
-        sizes.head,
-        sizes.center,
-        sizes.unit,
-    )
+    of_data = fields_of(sizes, "num_classes", "num_annotators", "head", "center", "unit")
+    return BaseContext(settings.kind, settings.instances.name, shapes, dtypes, encoder, **of_data)
 
 
 def _encoded_spec(encoder: Any) -> tuple[Any, Any]:
@@ -187,14 +175,8 @@ def _encoded_spec(encoder: Any) -> tuple[Any, Any]:
     specs = encoder.inputs
     input_spec = specs["instances"] if {*specs} == {"instances"} else specs
     outputs = tf.function(lambda values: encoder(values)).get_concrete_function(input_spec).structured_outputs
-
-    def shape(spec: tf.TensorSpec) -> tuple[int | None, ...]:
-        return tuple(spec.shape.as_list()[1:])
-
-    if isinstance(outputs, dict):
-        dtypes = {name: spec.dtype.name for name, spec in outputs.items()}
-        return {name: shape(spec) for name, spec in outputs.items()}, dtypes
-    return shape(outputs), outputs.dtype.name
+    shapes = tf.nest.map_structure(lambda spec: tuple(spec.shape.as_list()[1:]), outputs)
+    return shapes, tf.nest.map_structure(lambda spec: spec.dtype.name, outputs)
 
 
 def try_on_batch(

@@ -1,23 +1,48 @@
-"""Bases on tables: columns of numbers, categories, texts and images."""
+"""Bases on feature vectors, and on tables: columns of numbers, categories, texts and images."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from crowdzoo.data.instance_kinds import IMAGE, TEXT
+from crowdzoo.data.instance_kinds import IMAGE, IMAGES, TEXT
 from crowdzoo.errors import DataError
 from crowdzoo.reading.instances.tables import input_type
-from crowdzoo.training.bases.base import Base, Batches, Sizes
-from crowdzoo.training.bases.features import FeatureBase
+from crowdzoo.training.bases.base import Base, Batches, Sizes, fields_of
 from crowdzoo.training.bases.images import ImageBase
 from crowdzoo.training.bases.texts import TextBase
-from crowdzoo.training.settings import InstanceSettings, TableSettings
+from crowdzoo.training.settings import InstanceSettings, TableSettings, TrainingSettings
 
 if TYPE_CHECKING:
     import keras
 
     from crowdzoo.networks.instance_encoder import InstanceEncoder
+
+
+class FeatureBase(Base):
+    """`FeatureClassifier` and `FeatureRegressor`."""
+
+    settings = TrainingSettings
+
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
+        """See `Base.build`."""
+        from crowdzoo.networks.feature_network import FeatureClassifier, FeatureRegressor
+
+        assert sizes.num_features is not None
+        network = {**fields_of(settings, "hidden", "dropout", "batch_normalization"), "name": "base"}
+        if not sizes.head:
+            return FeatureClassifier(sizes.num_features, None, **network)
+        if sizes.num_classes:
+            return FeatureClassifier(sizes.num_features, sizes.num_classes, **network)
+        return FeatureRegressor(sizes.num_features, center=sizes.center, unit=sizes.unit, **network)
+
+    def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
+        """Mean and variance of each feature."""
+        model.standardize.adapt_batches(batches())
+
+    def features(self, model: keras.Model) -> str:
+        """The standardised features."""
+        return "standardize"
 
 
 class TableBase(Base):
@@ -31,6 +56,7 @@ class TableBase(Base):
 
     def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
         """Statistics and categories of the columns, the words of those of texts, and pixels of images."""
+        from crowdzoo.networks.encoders import encoder_config
         from crowdzoo.networks.named_inputs import NamedInputs
         from crowdzoo.networks.table_columns import TableColumns
 
@@ -45,21 +71,19 @@ class TableBase(Base):
             table = TableColumns.from_batches(parts, max_categories=settings.max_categories)
         if len(table_columns) == len(types):
             return table
-        columns = {}
-        for name in types:
-            if types[name] in _OWN:
-                column_encoder: Any = _OWN[types[name]].encoder(
-                    _settings_of(settings, types[name]), _column(batches, name)
-                )
-                columns[name] = {column_encoder.key: column_encoder.get_config()}
+        columns = {
+            name: encoder_config(_OWN[kind].encoder(_settings_of(settings, kind), _column(batches, name)))
+            for name, kind in types.items()
+            if kind in _OWN
+        }
         return NamedInputs(None if table is None else table.get_config(), columns)
 
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
         """See `Base.build`."""
         import keras
 
-        from crowdzoo.layers.label_unit import LabelUnit
         from crowdzoo.networks.named_inputs import NamedInputs
+        from crowdzoo.networks.network import class_head, rating_head
 
         if not isinstance(encoder, NamedInputs):
             return _FEATURES.build(settings, replace(sizes, num_features=encoder.num_features), encoder)
@@ -70,38 +94,32 @@ class TableBase(Base):
             outputs.append(network(inputs[name]))
         join = keras.layers.Concatenate if len(outputs) > 1 else keras.layers.Identity
         output = join(name=_JOINED)(outputs if len(outputs) > 1 else outputs[0])
-        if sizes.head and sizes.num_classes:
-            output = keras.layers.Dense(sizes.num_classes, name="logits")(output)
-            precision = keras.backend.result_type(keras.config.floatx(), "float32")
-            output = keras.layers.Softmax(dtype=precision)(output)
-        elif sizes.head:
-            output = keras.layers.Dense(1, name="value")(output)
-            output = LabelUnit(sizes.center, sizes.unit, name="label_unit")(output)
+        head = class_head(sizes.num_classes) if sizes.num_classes else rating_head(sizes.center, sizes.unit)
+        for layer in head if sizes.head else ():
+            output = layer(output)
         return keras.Model(inputs, output, name="base")
 
     def _network(self, settings: Any, sizes: Sizes, name: str, encoder: InstanceEncoder | None) -> Any:
         """The network of one part, to its last hidden layer."""
-        from crowdzoo.networks.image_pixels import ImagePixels
         from crowdzoo.networks.table_columns import TableColumns
 
         if isinstance(encoder, TableColumns):
             sizes = replace(sizes, head=False, num_features=encoder.num_features)
             network = _FEATURES.build(settings, sizes, encoder)
         else:
-            kind = IMAGE if isinstance(encoder, ImagePixels) else TEXT
+            kind = _type_of(encoder)
             network = _OWN[kind].build(_settings_of(settings, kind), replace(sizes, head=False), encoder)
         network.name = _network_name(name)
         return network
 
     def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
         """The weights of words; columns of numbers and categories were adapted to with the encoder."""
-        from crowdzoo.networks.image_pixels import ImagePixels
         from crowdzoo.networks.named_inputs import NamedInputs, part_name
 
         if isinstance(encoder, NamedInputs):
             for name in encoder.columns:
                 part = encoder.parts[part_name(name)]
-                base = _OWN[IMAGE if isinstance(part, ImagePixels) else TEXT]
+                base = _OWN[_type_of(part)]
                 base.adapt(model.get_layer(_network_name(part_name(name))), part, _column(batches, name))
 
     def features(self, model: keras.Model) -> str:
@@ -112,6 +130,11 @@ class TableBase(Base):
 _FEATURES = FeatureBase()
 _OWN: dict[str, Base] = {TEXT: TextBase(), IMAGE: ImageBase()}  # types of columns with a network of their own
 _JOINED = "joined"
+
+
+def _type_of(encoder: Any) -> str:
+    """The type of a column that has an encoder of its own."""
+    return IMAGE if encoder.instances == IMAGES else TEXT
 
 
 def _settings_of(settings: TableSettings, kind: str) -> InstanceSettings:

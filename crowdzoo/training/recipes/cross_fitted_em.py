@@ -12,13 +12,19 @@ from keras import ops
 from crowdzoo.backend import Config, Tensor, flattened_layers
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
-from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
+from crowdzoo.losses import ExpectedLogLikelihood
 from crowdzoo.training.data import BatchOrder, TrainingData
-from crowdzoo.training.epoch_count import epoch_callbacks
 from crowdzoo.training.expectation import Answers, ExpectationStep, posteriors_given_answers
 from crowdzoo.training.phases import answers_of_batch
 from crowdzoo.training.recipes.deep_em import fit_rounds, maximisation
-from crowdzoo.training.training_state import replay, restore_state, restore_variables, state_of, variables_of
+from crowdzoo.training.training_state import (
+    epoch_callbacks,
+    replay,
+    restore_state,
+    restore_variables,
+    state_of,
+    variables_of,
+)
 
 
 def fit(model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:

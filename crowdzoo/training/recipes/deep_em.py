@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from crowdzoo.layers.deep_em import DeepEM
+from crowdzoo.layers.rating_em import Ratings
 from crowdzoo.training.data import BatchOrder, TrainingData, answer_shape
 from crowdzoo.training.expectation import Answers, ExpectationStep, annotation_columns, answers_of
 from crowdzoo.training.phases import answers_of_batch
@@ -67,16 +68,17 @@ def fit_ratings(model: keras.Model, data: TrainingData, order: BatchOrder, **kwa
     ratings.
     """
     layer = model.crowd
-    tasks, *rest = annotation_columns(data)
-    columns = tasks, *rest, order["sample_weight"][tasks] if "sample_weight" in order else None
-    targets = layer.start_from(data.num_tasks, *columns)
+    columns = Ratings(*annotation_columns(data))
+    if "sample_weight" in order:
+        columns = columns._replace(weights=order["sample_weight"][columns.tasks])
+    targets = layer.start_from(data.num_tasks, columns)
 
     def e_step() -> tuple[np.ndarray, float]:
         means = np.zeros(data.num_tasks)
         for x, _ in data.batches(256, 0, shuffle=False, inputs=("tasks",)):
             rows = np.asarray(x["tasks"])
             means[rows] = answers_of_batch(model, x["instances"], len(rows))[:, 0]
-        return layer.update(means, *columns)
+        return layer.update(means, columns)
 
     step = ExpectationStep(data, targets, every=layer.epochs_per_round, e_step=e_step)
     callbacks = [step, *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]

@@ -7,13 +7,7 @@ import numpy as np
 
 from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.training.data import BatchOrder, TrainingData, answer_shape
-from crowdzoo.training.expectation import (
-    annotation_columns,
-    expected_counts,
-    padded_answers,
-    soft_answers_of,
-    vote_shares,
-)
+from crowdzoo.training.expectation import Labels, annotation_columns, padded_answers, soft_answers_of
 from crowdzoo.training.phases import compile_temporarily
 
 
@@ -51,9 +45,8 @@ def votes_first(model: keras.Model, data: TrainingData, order: BatchOrder, verbo
 
 def _votes(data: TrainingData, num_classes: int) -> np.ndarray:
     """Shares of the votes `[N, K]`; for places `[N, T, K]`, one for the class with most votes, shared by several."""
-    tasks, _, labels = annotation_columns(data)
     shape = answer_shape(data)
-    shares = vote_shares(tasks, labels, int(np.prod(shape)), num_classes)
+    shares = Labels(annotation_columns(data), num_classes).mean(int(np.prod(shape)))
     if len(shape) == 1:
         return shares
     winners = (shares > 0) & (shares == shares.max(axis=1, keepdims=True))
@@ -91,9 +84,9 @@ def descend_from_votes(
 ) -> keras.callbacks.History:
     """The recipe of `MaxMIG`: its matrices start from the votes."""
     layer = model.crowd
-    tasks, annotators, labels = annotation_columns(data)
-    shares = vote_shares(tasks, labels, data.num_tasks, layer.num_classes or 1)
-    layer.start_from(shares, expected_counts(shares, tasks, annotators, labels, layer.num_annotators))
+    labels = Labels(annotation_columns(data), layer.num_classes or 1)
+    shares = labels.mean(data.num_tasks)
+    layer.start_from(shares, labels.expected_counts(shares, layer.num_annotators))
     return model.fit_batches(data.batches(**order, inputs=("annotators", "labels")), **kwargs)
 
 

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
+from crowdzoo.losses import ExpectedLogLikelihood
 from crowdzoo.training.data import ArrayData, BatchOrder, TrainingData
 from crowdzoo.training.expectation import ExpectationStep, annotation_columns, answer_inputs, answers_of
 from crowdzoo.training.phases import compile_temporarily, join_histories

@@ -4,7 +4,6 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.data.annotations import Annotations
@@ -12,6 +11,7 @@ from crowdzoo.quality.aum import Waum, label_margins, label_trust, trusted_votes
 from crowdzoo.training.data import ArrayData, BatchOrder
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.phases import answers_of_batch
+from crowdzoo.training.training_state import restore_variables, variables_of
 
 
 def fit(model: keras.Model, data: ArrayData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
@@ -20,14 +20,14 @@ def fit(model: keras.Model, data: ArrayData, order: BatchOrder, **kwargs: Any) -
     The history is step 5's. That of step 2 is under `margin_loss` and so on, one value for each of `margin_epochs`.
     """
     layer = model.crowd
-    start = TrainingStart(model)
+    start = variables_of(model)
     layer.scores, first = measure(model, data, order, verbose=kwargs.get("verbose", "auto"))
     rest = layer.scores.annotations
     rest = rest.select_rows(~layer.scores.prunable(layer.prune)[rest.task_ids])  # tasks keep their codes
     confusions = dawid_skene_confusions(rest, layer.smoothing)
+    restore_variables(model, start)
     layer.set_confusions(confusions)
     soft = trusted_votes(confusions, rest.task_ids, rest.annotator_ids, rest.labels, data.num_tasks)
-    start.restore()
     history = model.fit_batches(data.batches(**order, inputs=(), targets=soft), **kwargs)
     history.history.update({f"margin_{name}": values for name, values in first.history.items()})
     return history
@@ -66,25 +66,6 @@ def measure(
 def dawid_skene_confusions(annotations: Annotations, smoothing: float) -> Any:
     """Dawid-Skene's matrices `[R, K, K]`, `[annotator, true, said]`, with a pseudo-count in every cell."""
     return DawidSkene(prior=smoothing, diagonal=0.0).fit(annotations).confusions
-
-
-class TrainingStart:
-    """Where a base and its optimizer stood, to begin again from.
-
-    Args:
-        model: a compiled `CrowdModel`.
-    """
-
-    def __init__(self, model: keras.Model):
-        self._model = model
-        model.optimizer.build(model.trainable_variables)
-        self._variables = [*model.base.variables, *model.optimizer.variables]
-        self._values = [np.array(ops.convert_to_numpy(variable)) for variable in self._variables]
-
-    def restore(self) -> None:
-        """Puts weights, the optimizer's moments, its count of steps and its learning rate back."""
-        for variable, value in zip(self._variables, self._values, strict=True):
-            variable.assign(value)
 
 
 class MarginRecorder(keras.callbacks.Callback):

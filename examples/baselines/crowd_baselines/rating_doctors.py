@@ -8,7 +8,8 @@ from scipy.special import softmax
 
 from crowdzoo import register
 from crowdzoo.backend import take_rows
-from crowdzoo.layers import CrowdLayer, RatingSquaredError
+from crowdzoo.layers import CrowdLayer
+from crowdzoo.losses import RatingSquaredError
 from crowdzoo.training import descend, register_recipe
 
 
