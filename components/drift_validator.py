@@ -46,7 +46,7 @@ def DriftValidator(  # noqa: N802, the function's name is the component's
     code_version: tfx.Parameter[str],
     baseline: tfx.Parameter[str] = "",
 ) -> None:
-    """Says what differs from the data that the served model was trained on; of a first run, nothing does.
+    """Says what differs from the data that the served model was trained on; for a first run, nothing does.
 
     The served model's version keeps the schema and the statistics of its run. Against that schema TensorFlow Data
     Validation checks the new statistics, so that a column that is missing or has another type is an anomaly; and it
@@ -121,7 +121,7 @@ def find_drift(current: Statistics, before: Path, limits: Mapping[str, float]) -
         current: of the new data; features that are not compared are removed from it.
         before: folder of the earlier run's `schema.pbtxt` and `statistics.pb`.
         limits: `jensen_shannon` and `infinity_norm`. They hold for features that have at least 100 values both times:
-            of fewer, chance alone makes larger differences. Of a table's column of words, as large a share may also be
+            of fewer, chance alone makes larger differences. For a table's column of words, as large a share may also be
             of words that were not there before; a new class is always an anomaly.
     """
     return sentences(compare(current, before, limits, lambda name: name in _NOT_COMPARED))

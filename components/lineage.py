@@ -51,7 +51,7 @@ def training_lineage(
 
 
 def write_origin(model: str | Path, info: Mapping[str, Any]) -> None:
-    """Writes next to a trained model what is known of its training besides the content of files and settings.
+    """Writes next to a trained model what is known of its training apart from the content of files and settings.
 
     It does not count in the model's `fingerprint`, and nothing of it in TFX's cache: a training that comes from the
     cache keeps the commit with which it was done.
@@ -128,7 +128,7 @@ def input_of(model: Path, file: Path) -> str:
     names = origin.get("files", {})
     reason = "its content changed since" if str(file) in names.values() else "none of its inputs has that content"
     listed = "".join(f"\n  {key}: {known} {names.get(key, '')}".rstrip() for key, known in inputs.items())
-    raise DataError(f"{file}: is not what {model} was trained on: {reason}. SHA-256 {digest}; of the inputs:{listed}")
+    raise DataError(f"{file}: is not what {model} was trained on: {reason}. SHA-256 {digest}; for the inputs:{listed}")
 
 
 def lineage_of(model: Path) -> dict[str, object]:

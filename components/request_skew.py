@@ -74,7 +74,7 @@ def find_skew(folder: str | Path, logged: Path, limits: Mapping[str, float]) -> 
 
 
 def _input(feature: str) -> str:
-    """The served model's input that a feature of the training data was, or ""; of pairs the left one alone counts."""
+    """The served model's input that a feature of the training data was, or ""; for pairs the left one alone counts."""
     name, _, column = feature.partition("/")
     return (column or INSTANCES) if name in (INSTANCES, "left") else ""
 
@@ -89,7 +89,7 @@ def _instances(logged: Path, names: Mapping[str, str], types: Mapping[str, int])
                 if isinstance(instance, dict) and instance.keys() == names.keys():
                     instances.append({name: _cell(instance[key], types[name]) for key, name in names.items()})
                     continue
-            raise DataError(f"{file}, line {number}: is no object of the model's inputs, {', '.join(names)}.")
+            raise DataError(f"{file}, line {number}: is not an object of the model's inputs, {', '.join(names)}.")
     if not instances:
         raise DataError(
             f"{logged}: no instances are logged. `crowdzoo serve --log-requests {logged.parent}` logs them."

@@ -100,14 +100,14 @@ class CrowdzooError(Exception):
 
 @dataclass(eq=False, slots=True)
 class BadRow:
-    """One bad value in a file, with the place and the way out.
+    """One bad value in a file, with the place and the fix.
 
     Attributes:
         file: name of the file, or of the argument where there is no file.
         row: line number in the file, 1 is the first line (the header counts); for arrays and
             Parquet the row's position, from 0. None where the whole file is meant.
         column: name of the column, or None.
-        value: what stands there.
+        value: what is there.
         reason: what is wrong and what to do, as the end of a sentence.
     """
 

@@ -31,7 +31,7 @@ class _Added(NamedTuple):
         value: `module:name`, as entry points write it.
         load: what imports it.
         package: `distribution==version`; empty for a script.
-        token: what stands for the source of what is in no file.
+        token: what represents the source of what is in no file.
     """
 
     value: str
@@ -101,7 +101,7 @@ def register(sort: str, name: str) -> Callable[[_Thing], _Thing]:
 class Table(Mapping[str, Any]):
     """What there is of a sort by name: crowdzoo's own, then what scripts and other packages add.
 
-    Whether there is a name, and what it stands for, imports that of no other package; a list of all imports all of
+    Whether there is a name, and what it represents, imports that of no other package; a list of all imports all of
     them, and warns of what cannot be used.
 
     Args:

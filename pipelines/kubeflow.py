@@ -41,7 +41,7 @@ def compile_pipeline(config: PipelineConfig, out: str | Path, *, vertex: bool = 
         node.with_platform_config(tfx.kubeflow_resources(cpu, memory, wanted.gpus or 0, kubeflow.gpu_type))
     job = tfx.kubeflow_job(pipeline, str(kubeflow.image), COMMAND)
     spec = job["pipelineSpec"]
-    # the launcher's API has this beside the spec, and takes it from the spec where a run does not say another
+    # the launcher's API has this next to the spec, and takes it from the spec where a run does not say another
     spec["defaultPipelineRoot"] = kubeflow.pipeline_root
     version = code_version(*STEP_CODE)
     for name, component in spec["components"].items():

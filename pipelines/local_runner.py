@@ -91,7 +91,7 @@ class LocalRunner(tfx.LocalDagRunner):
                 tfx.forbid_cache(node)
 
     def _numbers_of(self, model: str) -> str:
-        """Path of the newest page's numbers on a model, by its fingerprint; "" where there is none."""
+        """Path of the newest page's numbers on a model, by its fingerprint; "" if missing."""
         pages = self._store.get_artifacts_by_type(CrowdPage.TYPE_NAME) if model else []
         places = [
             Path(page.uri, NUMBERS_FILE)
@@ -124,7 +124,7 @@ class LocalRunner(tfx.LocalDagRunner):
             self._store.put_events([event])
 
     def _start_of_the_same(self, settings: dict[str, Any], examples: int) -> str | None:
-        """Where a complete training of the same Examples and settings began; None where there is none."""
+        """Where a complete training of the same Examples and settings began; None if missing."""
         for execution in reversed(self._store.get_executions()):
             properties = {**execution.properties, **execution.custom_properties}.get("custom_config")
             if properties is None or execution.last_known_state not in (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED):
@@ -141,7 +141,7 @@ class LocalRunner(tfx.LocalDagRunner):
         return None
 
     def _newest_execution(self) -> int:
-        """The highest number of an execution; 0 where there is none. No other run is at work in the same folder."""
+        """The highest number of an execution; 0 if missing. No other run is at work in the same folder."""
         options = metadata_store.ListOptions(limit=1, order_by=metadata_store.OrderByField.ID, is_asc=False)
         return max((execution.id for execution in self._store.get_executions(options)), default=0)
 

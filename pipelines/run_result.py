@@ -31,7 +31,7 @@ class RunResult:
         model: folder of the trained model's artifact: `Format-Serving/` is the SavedModel.
         model_run: folder of the training's own files: `model.keras`, `history.json`.
         report: folder of the annotator report.
-        page: the page on the crowd and the model, report.json beside it; None where none was made.
+        page: the page on the crowd and the model, report.json next to it; None where none was made.
         annotations: folder of the annotations artifact.
         serving: folder of all pushed versions.
         metadata: SQLite file of ML Metadata.

@@ -28,15 +28,15 @@ def read_yaml(path: str | os.PathLike[str]) -> Any:
         Dictionaries with text as keys, lists, text, integers of 64 bits, floats, booleans and None.
 
     Raises:
-        ConfigError: no regular file, not UTF-8, not YAML, a key that stands twice (names both lines) or is not text, a
+        ConfigError: no regular file, not UTF-8, not YAML, a key that appears twice (names both lines) or is not text, a
             tag beyond the core schema, nesting deeper than 50 levels, more than 256 KiB of text (aliases count as what
-            they stand for), an integer beyond 64 bits, a NUL or half a surrogate pair in text; names file and place.
+            they represent), an integer beyond 64 bits, a NUL or half a surrogate pair in text; names file and place.
     """
     return _parsed(configuration_text(path), os.fspath(path))
 
 
 def read_value(text: str, name: str) -> Any:
-    """Reads one value as it would stand in a YAML file, for an option such as `--set training.epochs=20`.
+    """Reads one value as it would be in a YAML file, for an option such as `--set training.epochs=20`.
 
     Args:
         text: the value.
@@ -149,7 +149,7 @@ class _Values:
             line = key_node.start_mark.line + 1
             if key in values:
                 raise _problem(
-                    f"the key {short_repr(key)} stands twice, in line {lines[key]} and in line {line}", key_node
+                    f"the key {short_repr(key)} appears twice, in line {lines[key]} and in line {line}", key_node
                 )
             values[key] = self.of(value_node, depth + 1)
             lines[key] = line

@@ -28,7 +28,7 @@ class Client:
         model: the model's name on the server.
         version: version to ask; None takes the newest.
         timeout: seconds to wait for an answer.
-        ca_file: certificates of the authorities to trust with TLS, in PEM format; of a server whose certificate signs
+        ca_file: certificates of the authorities to trust with TLS, in PEM format; for a server whose certificate signs
             itself that certificate. None for those that the machine trusts.
 
     Raises:
@@ -75,10 +75,10 @@ class Client:
             instances: array `[n, ...]` for the input called `instances`, or all inputs as a mapping or a pandas
                 DataFrame: name -> array `[n, ...]`. Names of columns are those of the training data. In a mapping or a
                 DataFrame None, NaN and pandas' NA are missing values of a column, and columns task, gold and split are
-                passed over. Of a model of images paths (`Path`) or the bytes of files.
+                passed over. For a model of images paths (`Path`) or the bytes of files.
             signature: `serving_default` or `annotators`.
             batch_size: most instances in one request; None sends all in one.
-            **inputs: further inputs, such as `annotator`, names `[n]`. A single text stands for all instances.
+            **inputs: further inputs, such as `annotator`, names `[n]`. A single text represents all instances.
 
         Returns:
             An array `[n, ...]` for each output; text as `str`.
@@ -89,7 +89,7 @@ class Client:
         """
         if isinstance(instances, Mapping) or hasattr(instances, "columns"):
             known = self._signature(signature)["inputs"]
-            # what a file of instances has beside them; a server names any other column that the model does not take
+            # what a file of instances has next to them; a server names any other column that the model does not take
             body = {
                 name if name in known else served_name(str(name)): instances[name]
                 for name in instances
@@ -159,7 +159,7 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
     # one value an instance, as a column of a table has; texts and annotators are never missing
     of_column = spec is not None and len(spec["shape"]) == 1 and name not in ("instances", "annotator")
     try:
-        array = np.asarray(value, dtype=object if of_texts else None)  # str and bytes beside each other
+        array = np.asarray(value, dtype=object if of_texts else None)  # str and bytes next to each other
     except ValueError as error:
         raise ServingError(f"input {name!r}: lists of different lengths do not make an array") from error
     if of_column and array.dtype == object:

@@ -24,7 +24,7 @@ def curl_example(
     """A command line that asks a server of this model for a prediction, with a real instance.
 
     The instance is the first of the model's warm-up requests. A long one is not written into the line: the line names
-    the file that `export_model` left beside the model, `assets.extra/request.json`.
+    the file that `export_model` left next to the model, `assets.extra/request.json`.
 
     Args:
         model_dir: a served folder, whose highest version is taken, or one version.

@@ -34,7 +34,7 @@ SLOW_SECONDS = 1.0
 
 
 class GrpcService(grpc.GenericRpcHandler):
-    """Both services. Messages come as bytes: what is no protobuf is refused.
+    """Both services. Messages come as bytes: what is not protobuf is refused.
 
     A call takes a place when its message is whole. Where all places are taken, the others are refused as soon as they
     come.

@@ -26,7 +26,7 @@ def check_memory(body: bytes, most: int) -> None:
     Raises:
         RequestError: TOO_LARGE.
     """
-    # two texts of the body beside the objects; what stands in strings is counted as well
+    # two texts of the body next to the objects; what is in strings is counted as well
     becomes = 2 * len(body)
     if becomes + _OBJECT * len(body) <= most:  # whatever is in it
         return
@@ -88,7 +88,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
         The JSON object.
 
     Raises:
-        RequestError: not UTF-8, not JSON, not an object, or a signature's name that is no text.
+        RequestError: not UTF-8, not JSON, not an object, or a signature's name that is not text.
     """
     try:
         try:
@@ -134,7 +134,7 @@ def _read_numbers(body: bytes, signature_of: Callable[[str], Signature]) -> _Rea
         array = _column(values, spec)
     except (RequestError, ValueError, TypeError, AttributeError, RuntimeError):
         return None
-    # a deeper list would be read as if it were flat; what stands in strings is counted as well
+    # a deeper list would be read as if it were flat; what is in strings is counted as well
     lists = sum(math.prod(array.shape[:depth]) for depth in range(array.ndim))
     return (signature, {name: array}, key == "instances") if body.count(b"[") == lists else None
 

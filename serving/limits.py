@@ -22,7 +22,7 @@ class Limits:
             for all that are missing.
         request_memory: bytes that the values of one request take once they are read, and those of its answer.
             Estimated before they are made.
-        memory: bytes of the bodies of all requests under way together; of those on their way, half of it.
+        memory: bytes of the bodies of all requests under way together; for those on their way, half of it.
         cells: rows x longest text in one call of a graph of texts, in bytes, of a tagger in words and signs. A larger
             batch is cut, a longer text is refused.
         threads: predictions at the same time; two for every processor, eight at most.

@@ -26,7 +26,7 @@ class RequestRecord:
     Attributes:
         entrypoint: `REST` or `GRPC`.
         api: what is asked, such as `predict` or `status`; "" where that is unknown.
-        model: name of the served model that is asked, "" where there is none.
+        model: name of the served model that is asked, "" if missing.
         status: gRPC's name of the status, `OK` or an error.
         started: on the monotonic clock.
     """

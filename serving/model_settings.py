@@ -46,11 +46,11 @@ class ModelSettings:
     Attributes:
         name: its name in requests.
         folder: holds one subfolder a version.
-        labels: label -> version, for `/labels/<label>`; these versions are served beside those of the policy.
+        labels: label -> version, for `/labels/<label>`; these versions are served next to those of the policy.
         policy: which versions are served.
 
     Raises:
-        ConfigError: a name or label that cannot stand in a URL, or a version that is none.
+        ConfigError: a name or label that cannot be in a URL, or a version that is none.
     """
 
     name: str
@@ -61,7 +61,7 @@ class ModelSettings:
     def __post_init__(self) -> None:
         for what, text in (("name", self.name), *(("version label", label) for label in self.labels)):
             if not _NAME.fullmatch(text):
-                raise ConfigError(f"{what}: {short_repr(text)} cannot stand in a URL; use letters, digits, '-' and '_'")
+                raise ConfigError(f"{what}: {short_repr(text)} cannot be in a URL; use letters, digits, '-' and '_'")
         for version in (*self.labels.values(), *(self.policy.only or ())):
             if not 0 <= version <= MAX_VERSION:
                 raise ConfigError(f"model {self.name!r}: version {version} is not a number from 0 to 2^63 - 1")
@@ -89,7 +89,7 @@ def read_model_settings(path: str | os.PathLike[str]) -> list[ModelSettings]:
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from None
         if settings.name in found:
-            raise ConfigError(f"{place}: a model of this name stands before it; give each its own name")
+            raise ConfigError(f"{place}: an earlier model has this name; give each its own name")
         found[settings.name] = settings
     return list(found.values())
 

@@ -116,7 +116,7 @@ def _size(array: np.ndarray) -> int:
 
 
 def _lines(columns: Mapping[str, np.ndarray]) -> Iterator[bytes]:
-    """A line per row; without rows that are no text, such as images."""
+    """A line per row; without rows that are not text, such as images."""
     for row in zip(*columns.values(), strict=True):
         with contextlib.suppress(orjson.JSONEncodeError):
             line = dict(zip(columns, row, strict=True))

@@ -16,7 +16,7 @@ _GRAPH_TRACE = re.compile(r"\n\t \[\[.*", re.DOTALL)
 # What TensorFlow writes around the message of an operation in a function: where it is, and what was called
 _AROUND = re.compile(r"\A(\{\{function_node [^}]*\}\} )+| \[Op:StatefulPartitionedCall\].*\Z", re.DOTALL)
 _ASSERTION = re.compile(r"assertion failed: (.*)", re.DOTALL)
-# What may stand between two tokens: a byte of ASCII that is no letter or digit, or the first byte of another character
+# What may be between two tokens: a byte of ASCII that is not a letter or digit, or the first byte of another character
 _LETTERS = bytes(byte for byte in range(0xC0) if chr(byte).isalnum() or byte >= 0x80)
 # Most rows in one call of the graph, of images, of other texts and of numbers, and most bytes of numbers
 _IMAGES, _TEXTS, _ROWS, _BYTES = 32, 256, 4096, 1 << 22
@@ -114,7 +114,7 @@ class Signature:
 
         Args:
             names: names in the request.
-            place: where they stand, as a prefix of the message.
+            place: where they are, as a prefix of the message.
 
         Raises:
             RequestError: names the input.
@@ -220,7 +220,7 @@ class _Function:
         self._dtypes = [function.structured_outputs[name].dtype for name in self._outputs]
 
     def __call__(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        if self._inputs is None:  # an argument's name that is no name of a tensor
+        if self._inputs is None:  # an argument's name that is not a name of a tensor
             named = self._function(**{name: tf.constant(value) for name, value in inputs.items()})
             return {name: named[name].numpy() for name in self._outputs}
         arguments = [*(tf.constant(inputs[name]) for name in self._inputs), *self._captured]
@@ -233,7 +233,7 @@ def _in_batch(reason: str, rows: Mapping[int, int]) -> str:
 
 
 def _lengths(texts: np.ndarray, of_tokens: bool) -> np.ndarray:
-    """Bytes of each text, or the most tokens it can have: twice what may stand between two of them, and one."""
+    """Bytes of each text, or the most tokens it can have: twice what may be between two of them, and one."""
     if not of_tokens:
         return np.fromiter(map(len, texts.flat), int, texts.size)
     return np.fromiter((2 * len(text.translate(None, _LETTERS)) + 1 for text in texts.flat), int, texts.size)

@@ -95,7 +95,7 @@ def _model(models: Any, config: str | os.PathLike[str], folder: str | os.PathLik
 def _write(
     models: Any, model: Any, labels: Mapping[str, int], config: str | os.PathLike[str], folder: str | os.PathLike[str]
 ) -> None:
-    ModelSettings(model.name, Path(folder), labels)  # raises on a label that cannot stand in a URL
+    ModelSettings(model.name, Path(folder), labels)  # raises on a label that cannot be in a URL
     model.version_labels.clear()
     model.version_labels.update(labels)
     model.model_version_policy.specific.versions[:] = sorted(set(labels.values()))

@@ -116,7 +116,7 @@ def models():
     yield "text-regressor", compiled(CrowdModel(TextRegressor(9, "bag-of-words"))), codes
     tagger = SequenceTagger(9, K, embedding=2, filters=2, units=2, crf=True)
     yield "tagger", compiled(CrowdModel(tagger), optimizer=LazyAdam()), {"words": codes}
-    # the zoo's own bases make these layers anew: they stand in a file where somebody's own model holds them
+    # the zoo's own bases make these layers anew: they are in a file where somebody's own model holds them
     yield "features", keras.Sequential([keras.Input((D,)), Standardization(), LabelUnit(1.0, 2.0)]), x
     yield "pixels", keras.Sequential([keras.Input((8, 8, 3)), MirrorAndShift(0.25)]), pixels.astype("float32")
     yield "words", keras.Sequential([keras.Input((4,), dtype="int32"), TfIdf(9)]), codes
@@ -159,7 +159,7 @@ def test_classes_load_in_a_fresh_process_with_keras_and_crowdzoo_imported_in_eit
         ("missing.keras", "missing.keras does not exist"),
         (".", "is a folder. A model that was exported for serving cannot be trained on"),
         ("weights.h5", "the name of a model's file ends in .keras"),
-        ("broken.keras", "broken.keras: is no sound model file"),
+        ("broken.keras", "broken.keras: is not a sound model file"),
     ],
 )
 def test_what_is_no_model_is_refused(name, message, tmp_path):

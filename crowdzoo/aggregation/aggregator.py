@@ -49,7 +49,7 @@ class Aggregator(Checked):
         Returns:
             A pandas series, sorted by its index. For classes `agg_label`, class names indexed by `task`; for sentences
             the same, indexed by `task` and `position`; for ratings `agg_label`, numbers indexed by `task`; for
-            preferences `agg_score`, scores indexed by the names of the tasks. Of a polars frame, a polars frame with
+            preferences `agg_score`, scores indexed by the names of the tasks. For a polars frame, a polars frame with
             these columns.
 
         Raises:
@@ -66,11 +66,11 @@ class Aggregator(Checked):
         """Class probabilities, as crowd-kit's aggregators for classes give them.
 
         Args:
-            data: see `fit_predict`; of classes only.
+            data: see `fit_predict`; for classes only.
             **known: further arguments of `fit`, such as `gold`.
 
         Returns:
-            A pandas frame indexed by `task`, a column a class, rows sum to one. Of a polars frame a polars frame, with
+            A pandas frame indexed by `task`, a column a class, rows sum to one. For a polars frame a polars frame, with
             the column `task` first.
 
         Raises:

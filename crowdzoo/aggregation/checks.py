@@ -19,7 +19,7 @@ LARGEST = 1e10  # of a rating in usual ones: with a larger one, sums lose the di
 
 
 def check_annotations(annotations: Annotations, method: str, kind: LabelKind, what: str) -> None:
-    """Refuses what is no table of annotations, annotations of another kind, and none at all.
+    """Refuses what is not a table of annotations, annotations of another kind, and none at all.
 
     Args:
         annotations: to look at.
@@ -84,17 +84,17 @@ def check_ratings(annotations: Annotations, method: str, low: float | None, high
 
     Raises:
         ConfigError: an impossible scale.
-        DataError: another kind, no annotation, a rating outside, or one so large that the others are lost beside it.
+        DataError: another kind, no annotation, a rating outside, or one so large that the others are lost next to it.
     """
     check_annotations(annotations, method, REGRESSION, "rating")
     annotations.check_scale(low, high)
     sizes = np.abs(annotations.labels)
     if 0 < (most := sizes.max()) < 1e-100:
-        raise DataError(f"{method}: no rating is larger than {most:g}, and squares of them are 0. Take another unit.")
+        raise DataError(f"{method}: no rating is larger than {most:g}, and squares of them are 0. Use another unit.")
     if most > LARGEST * (usual := np.quantile(sizes[sizes > 0], 0.5, method="lower") if most else 0.0):
         row = annotations.select_rows(np.flatnonzero(sizes == most)[:1])
         annotator, task = row.annotators[row.annotator_ids[0]], row.tasks[row.task_ids[0]]
         raise DataError(
             f"{method}: annotator {short_repr(annotator)} gave task {short_repr(task)} "
-            f"{row.labels[0]:g}, beside which the usual {usual:g} is lost. Correct or remove that rating."
+            f"{row.labels[0]:g}, next to which the usual {usual:g} is lost. Correct or remove that rating."
         )

@@ -26,7 +26,7 @@ LEAST = 1e-9  # expected tasks with (without) a label from which on a sensitivit
 
 @dataclass(frozen=True)
 class MultiLabel(Checked):
-    """Several labels a task: each label is a question of yes or no, which a method for classes answers.
+    """Several labels per task: each label is a question of yes or no, which a method for classes answers.
 
     An annotator's answer to a task is a set of labels. For each label the answers become a table of two classes, "no"
     and "yes", and the method is fitted to it. Labels are taken as independent (binary relevance): that a cat is also an
@@ -34,7 +34,7 @@ class MultiLabel(Checked):
 
     Args:
         method: a key of `METHODS`, such as "dawid-skene".
-        none: the label that stands for an empty set: an answer that no label holds. It is no label of the result.
+        none: the label that represents an empty set: an answer that no label holds. It is not a label of the result.
         settings: the method's own arguments.
 
     Raises:
@@ -80,7 +80,7 @@ class MultiLabel(Checked):
 
         Raises:
             DataError: another kind; no label, or more than 2,000; a label with "|" in its name; or an answer with
-                `none` beside a label.
+                `none` next to a label.
         """
         from crowdzoo.data.annotations import Annotations
 
@@ -103,7 +103,7 @@ class MultiLabel(Checked):
             )
         if bad := [str(name) for name in named[is_label].tolist() if SEPARATOR in str(name)]:
             raise DataError(
-                f"MultiLabel: the label {bad[0]!r} has a {SEPARATOR} in it, which stands between labels in the result. "
+                f"MultiLabel: the label {bad[0]!r} has a {SEPARATOR} in it, which is between labels in the result. "
                 f"If it is several labels, split them with {Setting('label_separator')}; if it is one, rename it."
             )
         number = max(annotations.num_annotators, 1)
@@ -115,7 +115,7 @@ class MultiLabel(Checked):
             task, who = divmod(int(answers[both[0]]), number)
             raise DataError(
                 f"MultiLabel: annotator {str(annotations.annotators[who])!r} gives task "
-                f"{str(annotations.tasks[task])!r} {self.none!r}, which stands for no label, and a label as well. "
+                f"{str(annotations.tasks[task])!r} {self.none!r}, which represents no label, and a label as well. "
                 "Remove one of them."
             )
         names = annotations.tasks, annotations.annotators, np.array(["no", "yes"], object)

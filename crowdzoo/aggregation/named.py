@@ -17,7 +17,7 @@ def of_kind(kind: str, other_kinds: Mapping[str, type] | None = None) -> Callabl
 
     Args:
         kind: of label.
-        other_kinds: another kind -> the class that stands in this table for methods of that kind.
+        other_kinds: another kind -> the class that is in this table for methods of that kind.
     """
 
     def made(thing: Any) -> type | None:
@@ -56,7 +56,7 @@ def result_of(aggregator: Any, *data: Any, **known: Any) -> Any:
     """What the `fit` of an aggregator gives, which may be somebody's own.
 
     Raises:
-        ConfigError: that is no result; or a `prior`, which the aggregator cannot use.
+        ConfigError: that is not a result; or a `prior`, which the aggregator cannot use.
     """
     if known.get("prior") is not None and "prior" not in signature(aggregator.fit).parameters:
         able = ", ".join(name for name, method in FOR_CLASSES.items() if "prior" in signature(method.fit).parameters)

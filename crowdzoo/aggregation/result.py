@@ -138,12 +138,12 @@ class Aggregation(Result):
             annotations: N tasks, R annotators, K classes.
             posteriors: [N, K], rows sum to one.
             labels: int64 [N]. Default: those of the highest posteriors.
-            params: confusions and class prior; None where there are none, or where `fields` has them.
+            params: confusions and class prior; None if missing, or where `fields` has them.
             seed: where no labels are given, of random ties.
             **fields: further attributes by name, such as `history` and `skills`.
 
         Raises:
-            DataError: posteriors of another shape, or that are no probabilities.
+            DataError: posteriors of another shape, or that are not probabilities.
 
         Warns:
             VotesWarning: the labels are far from the votes; `notes` says how far.
@@ -194,7 +194,7 @@ class Aggregation(Result):
         codes = np.asarray(gold)
         if codes.dtype.kind not in "iu":
             raise DataError(
-                f"gold is one class code per task, got values of type {codes.dtype}. Of names make codes: "
+                f"gold is one class code per task, got values of type {codes.dtype}. For names make codes: "
                 "[result.classes.tolist().index(name) for name in names], in the order of result.tasks; -1 is unknown."
             )
         if codes.shape != self.labels.shape:

@@ -46,7 +46,7 @@ def write_result(
         files: names of the tables' files, whose endings say their formats, and last that of the summary.
         tables: in the order of the files.
         summary: what JSON can hold.
-        more: names of files that a result may have beside these, and what writes each of them; None writes none.
+        more: names of files that a result may have next to these, and what writes each of them; None writes none.
 
     Returns:
         The folder.
@@ -230,7 +230,7 @@ class ReadResult:
         return numbers
 
     def value(self, key: str, *kinds: type | None) -> Any:
-        """A value of the summary that is of one of some types; None stands for null."""
+        """A value of the summary that is of one of some types; None represents null."""
         value = self._listed(key)
         if type(value) not in kinds and not (value is None and None in kinds):
             raise self._error(self.file, f"{key!r} is {short_repr(value)}")
@@ -248,7 +248,7 @@ class ReadResult:
         return _names(value)
 
     def optional_list(self, key: str, *shape: int) -> NDArray[Any] | None:
-        """As `list_of_numbers`; None where null stands there."""
+        """As `list_of_numbers`; None where null is there."""
         return None if self.value(key, list, None) is None else self.list_of_numbers(key, *shape)
 
     def list_of_numbers(self, key: str, *shape: int | None, whole: bool = False) -> NDArray[Any]:

@@ -199,7 +199,7 @@ class Checked:
 
 
 def check_settings(settings: Any, rules: Mapping[str, Rule], where: str = "") -> None:
-    """Checks a dataclass's fields, and sets each to the plain Python value that it stands for.
+    """Checks a dataclass's fields, and sets each to the plain Python value that it represents.
 
     Args:
         settings: a frozen dataclass; called by its `__post_init__`.
@@ -215,7 +215,7 @@ def check_settings(settings: Any, rules: Mapping[str, Rule], where: str = "") ->
 
 
 def checked(**rules: Rule) -> Callable[[_Function], _Function]:
-    """Checks the arguments of a function before it runs, which gets the plain Python values that they stand for.
+    """Checks the arguments of a function before it runs, which gets the plain Python values that they represent.
 
     Defaults are not checked. Messages begin with the function's name; those of `__init__` with the class's.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
     from crowdzoo.data.annotations import Annotations
 
-# How columns of a table begin, and files of a result; of any kind of label, as one may replace another
+# How columns of a table begin, and files of a result; for any kind of label, as one may replace another
 COLUMNS = (
     r"^task,((position,)?label,label_code,probability|estimate,standard_error|score,rank|labels,annotations"
     r"|(text|regions),confidence)\b"

@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     beside = names_path(arguments.model)
     if not beside.is_file():
         raise DataError(
-            f"{beside}: is missing; it holds the class names, and `crowdzoo train` writes it beside {arguments.model}. "
+            f"{beside}: is missing; it has the class names, and `crowdzoo train` writes it next to {arguments.model}. "
             "A model of model.save is exported in Python: model.export(FOLDER, classes=[...], annotators=[...])."
         )
     names = read_model_names(beside)

@@ -41,7 +41,7 @@ def _print_list(cards: list[Any]) -> None:
         for card in chosen:
             kinds.setdefault(card.name, []).append(card.kind)
         first = {card.name: card for card in reversed(chosen)}
-        # the figure of the defaults stands first
+        # the figure of the defaults comes first
         best = {name: f"{card.figures[0]['accuracy']:.3f}" if card.figures else "-" for name, card in first.items()}
         rows = [(name, ", ".join(of), best[name], first[name].needs.rstrip(".")) for name, of in kinds.items()]
         print_table(title, ("name", "labels", "LabelMe", "needs"), rows)

@@ -425,7 +425,7 @@ def _earlier(folder: Path, result: Any, questions: Questions) -> tuple[Any, np.n
         if sorted(then) != sorted(now):
             raise DataError(
                 f"--prior {folder}: is about {', '.join(then[:5])}, and these annotations about {', '.join(now[:5])}. "
-                "Take a result with the same classes."
+                "Use a result with the same classes."
             )
         places = [then.index(name) for name in now]
     skills = questions.skills(earlier, places)

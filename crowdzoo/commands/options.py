@@ -24,7 +24,7 @@ from crowdzoo.reading.tables.annotation_files import HEADER
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, TrainingSettings
 
-# Headings of --help; the options of a kind of label stand under its name
+# Headings of --help; the options of a kind of label are under its name
 READING, OUTPUT, INSTANCES = "reading the annotations", "output", "instances and gold"
 CLASSES = next(iter(KINDS))  # the default of --kind
 LABEL_FORMATS = ".csv, .tsv, .jsonl, also .gz; .xlsx or .parquet"
@@ -97,12 +97,12 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         "--separator X": "character between the values of a CSV file; default: comma, semicolon, tab or |, as the "
         "header shows",
         "--sheet NAME": "sheet of an Excel workbook (default: the first one)",
-        "--missing A,B,…": "labels that stand for a missing label, such as --missing=-1,NA",
+        "--missing A,B,…": "labels that represent a missing label, such as --missing=-1,NA",
         "--label-separator X": "what separates several labels in a cell; see --on-duplicate",
         "--annotator-separator X": "what separates several annotators in a cell, and their labels in another; lists "
         "are taken apart, too",
         "--rename OLD=NEW,…": "labels that are taken for others, such as 'both=tie'",
-        "--no-label LABEL": "the label that an answer without one stands for; with --multi-label the answer that none "
+        "--no-label LABEL": "the label that an answer without one represents; with --multi-label the answer that none "
         "holds, '(none)'",
         "--classes A,B,…": 'class names in the order of their codes (one with a comma: "a, b"); default: sorted',
         "--exclude NAME,…|FILE": "annotators whose annotations are left out: names with commas between, or a text file "
@@ -120,7 +120,7 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     add_options(reading, header, dest="header", action="store_const", const=False)
     wide = {
         "--wide": "a row per task and a column per annotator, or with --columns annotator=NAME the other way round; an "
-        "empty cell is no label",
+        "empty cell is not a label",
     }
     add_options(reading, wide, action="store_true", default=None)
     bad_rows = {"--on-bad-rows": "invalid rows: stop (default), or skip them"}
@@ -137,7 +137,7 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
 
 def add_annotations(command: argparse.ArgumentParser) -> None:
     """The file of annotations of any kind."""
-    text = "columns task, annotator, label; of preferences left, right, annotator, label"
+    text = "columns task, annotator, label; for preferences left, right, annotator, label"
     command.add_argument("annotations", type=path, help=f"{text} ({LABEL_FORMATS})")
 
 
@@ -202,7 +202,7 @@ def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usu
         arguments: of the command.
         names: of the options that are refused.
         option: that is given.
-        usual: a default of theirs besides None, False and an empty list.
+        usual: a default of theirs apart from None, False and an empty list.
 
     Raises:
         ConfigError: names both.
@@ -543,7 +543,7 @@ def settings_of(
 
 
 def second_layout(arguments: argparse.Namespace, second: str) -> Layout:
-    """The layout of the file that a command line has beside annotations; `second` as for `add_second_columns`."""
+    """The layout of the file that a command line has next to annotations; `second` as for `add_second_columns`."""
     option = f"{second}_columns"
     return Layout.of_second(getattr(arguments, option), vars(arguments), option)
 

@@ -79,12 +79,12 @@ def _set_spreadsheet(arguments: argparse.Namespace) -> None:
 
 
 def names_path(path: Path) -> Path:
-    """The file beside a model that holds the names of its classes and annotators."""
+    """The file next to a model that holds the names of its classes and annotators."""
     return path / FOLDER_NAMES if path.is_dir() else path.with_suffix(".names.json")
 
 
 def page_data_path(path: Path) -> Path:
-    """The file of numbers beside a page of `crowdzoo report`."""
+    """The file of numbers next to a page of `crowdzoo report`."""
     return path.with_suffix(".json")
 
 

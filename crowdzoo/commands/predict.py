@@ -39,7 +39,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "(.txt); or a folder of images, or a column image of their paths"
     )
     command.add_argument("instances", type=path, help=instances)
-    out = {"--out FILE.csv": "file for the predictions (default: the terminal); of masks a folder, DIR"}
+    out = {"--out FILE.csv": "file for the predictions (default: the terminal); for masks a folder, DIR"}
     add_options(group(command, options.OUTPUT), out, type=path)
     options.add_spreadsheet(command)
     options.add_column_types(command)

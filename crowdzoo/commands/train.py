@@ -44,7 +44,7 @@ FIELDS = {
     "jit_compile": "whether XLA compiles the steps; Keras decides where it is not set",
     "gradient_accumulation_steps": "batches whose mean gradient makes a step",
     "patience": "for classes: end the training when so many epochs have not predicted held-out annotations better",
-    "devices": "devices that each batch is spread over, GPUs, or CPUs where there are none",
+    "devices": "devices that each batch is spread over, GPUs, or CPUs without any",
 }
 
 
@@ -218,9 +218,9 @@ def _own_fields(arguments: argparse.Namespace, instances: InstanceKind, fields: 
 
 
 def _save_model(kind: Kind, model: Any, encoder: Any, data: TrainingSet, training: dict[str, Any], place: Path) -> None:
-    """Saves beside the model's file the names that its codes stand for, and what is known of the training.
+    """Saves next to the model's file the names that its codes represent, and what is known of the training.
 
-    Each file appears complete or not at all, the names first: a kill in between leaves them beside the model before.
+    Each file appears complete or not at all, the names first: a kill in between leaves them next to the model before.
     """
     known = data.annotations
     names = model_names(kind.training.class_names(known), known.annotators, data.names, encoder, training)

@@ -271,7 +271,7 @@ class Annotations:
         """Reads a file by its suffix: .csv, .tsv, .jsonl (each also with .gz) or .parquet; or a platform's export.
 
         Args:
-            path: path of the file; of an export a file, a zip archive or a folder.
+            path: path of the file; for an export a file, a zip archive or a folder.
             kind: name of a kind, such as "classification"; None is what a Parquet file of `to_parquet` says, and
                 otherwise "classification".
             platform: name of the labelling platform whose export this is, such as "label-studio" (see
@@ -323,7 +323,7 @@ class Annotations:
             Annotations with the rows in the file's order.
 
         Raises:
-            DataError: with the file, the line (1 is the header), the column, the value and a way out, for every
+            DataError: with the file, the line (1 is the header), the column, the value and a fix, for every
                 bad row (ten shown, the rest counted): wrong number of values, not UTF-8, empty id, label outside
                 the classes or the scale, no number or not a finite one, repeated (task, annotator), annotators of one
                 task that cover different positions; or for the whole file: missing, empty, a column missing, cut off.
@@ -631,7 +631,7 @@ class Annotations:
             tasks: int codes, a boolean mask [N], or names (any type but int; integers are always codes).
 
         Returns:
-            Annotations with `tasks[i]` named as the i-th task given; rows stay in their order. Of preferences those
+            Annotations with `tasks[i]` named as the i-th task given; rows stay in their order. For preferences those
             stay whose tasks are both given.
 
         Raises:
@@ -685,7 +685,7 @@ class Annotations:
         """Keeps at most `redundancy` annotations of each task, drawn at random without replacement.
 
         Args:
-            redundancy: the most annotations a task keeps (for sequences: annotators; for preferences: the most of a
+            redundancy: most annotations that a task keeps (for sequences: annotators; for preferences: the most of a
                 pair), 0 or more.
             seed: seed of the draw.
 

@@ -30,7 +30,7 @@ class CrowdSequences:
         gold: codes of the true tags, N arrays int64 [T_i], None for each sentence whose truth is unknown; None where
             that is so of all.
         texts: the sentences as they were written, N strings, or None.
-        offsets: where the tokens stand in `texts`, N arrays int64 [T_i, 2] of first character and the one after the
+        offsets: where the tokens are in `texts`, N arrays int64 [T_i, 2] of first character and the one after the
             last, in Unicode code points; None without texts.
         scheme: "BIO" or "IOBES".
         num_mended: number of tags (of spans: spans) that a reader changed, see `read_conll` and `read_spans`.
@@ -53,7 +53,7 @@ class CrowdSequences:
             raise DataError(f"CrowdSequences takes annotations of kind 'sequence'. Received: kind {crowd.kind!r}.")
         self.tag_set  # noqa: B018  (checks classes and scheme)
         if (self.texts is None) != (self.offsets is None):
-            raise DataError("texts and offsets come together: offsets say where the tokens stand in the texts.")
+            raise DataError("texts and offsets come together: offsets say where the tokens are in the texts.")
         for name in ("tokens", "gold", "texts", "offsets"):
             values = getattr(self, name)
             if values is not None and len(values) != crowd.num_tasks:
@@ -166,7 +166,7 @@ class CrowdSequences:
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """Where each sentence begins if all stand one after the other, and where the last one ends: int64 [N + 1]."""
+        """Where each sentence begins if all follow each other, and where the last one ends: int64 [N + 1]."""
         return np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
 
     # === Looking in ===

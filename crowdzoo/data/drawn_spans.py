@@ -1,13 +1,13 @@
 """DrawnSpan: a span as an annotator drew it, perhaps inside another one, across its edge, or in several pieces.
 
-Tags say one thing of a token, so they hold spans side by side alone. Other spans are kept beside the tags, in
+Tags say one thing of a token, so they hold spans side by side alone. Other spans are kept next to the tags, in
 `CrowdSequences.drawn`, and each part of crowdzoo takes one of the two:
 
 - Votes on spans (`SpanVotes`) and the agreement of annotators take the spans as they were drawn.
 - Whatever needs one tag a token, such as the other methods and taggers, takes a projection: the `outermost` spans. The
   reader counts what is lost.
 
-Where all spans of a file lie side by side, nothing is kept beside the tags, which hold them all.
+Where all spans of a file lie side by side, nothing is kept next to the tags, which hold them all.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -18,7 +18,7 @@ class LabelKind:
     Labels are classes, numbers on a scale, or values of their own: texts and marked images.
 
     Attributes:
-        name: as it stands in files and configurations.
+        name: as it is in files and configurations.
         title: what is labelled, in messages.
         result: name of the class that holds what an aggregation found.
         has_numbers: labels are numbers on a scale.
@@ -90,7 +90,7 @@ class LabelKind:
 
     @property
     def missing(self) -> float:
-        """What stands where there is no label: -1, or NaN for numbers."""
+        """What is where there is no label: -1, or NaN for numbers."""
         return np.nan if self.has_numbers else -1
 
     @property
@@ -161,8 +161,8 @@ def require_annotations(annotations: Any, who: str, instead: str = "") -> None:
     """
     if not isinstance(getattr(annotations, "label_kind", None), LabelKind):
         raise DataError(
-            f"{who} takes Annotations, not {type(annotations).__name__}. Of a frame write {instead}"
-            "Annotations.from_frame(frame); of a matrix, tasks in rows, Annotations.from_dense(matrix)."
+            f"{who} takes Annotations, not {type(annotations).__name__}. For a frame write {instead}"
+            "Annotations.from_frame(frame); for a matrix, tasks in rows, Annotations.from_dense(matrix)."
         )
 
 

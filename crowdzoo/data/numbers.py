@@ -66,7 +66,7 @@ def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.nd
     if column == "label" and not finite[readable].all():
         problems.append((np.flatnonzero(readable & ~finite), _not_finite))
     elif column == "label" and (large := readable & (np.abs(numbers) > 1e100)).any():
-        problems.append((np.flatnonzero(large), "is beyond 1e100: squares of ratings must fit. Take another unit."))
+        problems.append((np.flatnonzero(large), "is beyond 1e100: squares of ratings must fit. Use another unit."))
     elif not required:
         infinite = np.isinf(numbers) & readable
         if infinite.any():
@@ -76,7 +76,7 @@ def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.nd
 
 
 def _not_finite(value: Any) -> str:
-    """Why a rating is none, with a way out where a file may mean that there is no label."""
+    """Why a rating is none, with a fix where a file may mean that there is no label."""
     if not isinstance(value, str) or value.lower() != "nan":
         return "is not a finite number."
     return f"is not a finite number. {_no_label(value)}"
@@ -87,7 +87,7 @@ def _no_label(text: str) -> str:
 
 
 def no_number(noun: str, value: Any) -> str:
-    """Why a text is no number, with a way out where the decimal mark is all that is wrong."""
+    """Why a text is not a number, with a fix where the decimal mark is all that is wrong."""
     comma = f" For numbers with a decimal comma give {Setting('decimal', ',')}."
     way_out = comma if _DECIMAL_COMMA.match(str(value)) else ""
     return f"is not {noun}.{way_out}"
@@ -113,7 +113,7 @@ def parse_numbers(
         column: its name; that of timestamps may hold dates.
         texts: large_string [n], without white space around.
         missing: bool [n], where nothing is to be read.
-        decimal: decimal mark; with a comma a point is no part of a number.
+        decimal: decimal mark; with a comma a point is not part of a number.
 
     Returns:
         float64 [n], 0 where there is no number, and bool [n] where the text is none.
@@ -169,7 +169,7 @@ def check_ends(low: float | None, high: float | None) -> None:
     """Checks the ends of a scale, either of which may be None.
 
     Raises:
-        ConfigError: one is no finite number, or low is not below high.
+        ConfigError: one is not a finite number, or low is not below high.
     """
     low, high = END.checked("", "low", low), END.checked("", "high", high)
     if low is not None and high is not None and not low < high:

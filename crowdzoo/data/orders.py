@@ -50,7 +50,7 @@ def _name(value: object) -> str:
 def order_pairs(order: Sequence[Sequence[str]]) -> Iterator[tuple[str, str, str]]:
     """Each two tasks of a list, as left, right, and which is better ("left", "right" or "equal").
 
-    Which side a task stands on depends on the names alone, so that it says nothing of how good the task is.
+    Which side a task is on depends on the names alone, so that it says nothing of how good the task is.
     """
     tiers = {name: tier for tier, names in enumerate(order) for name in names}
     names = sorted(tiers)

@@ -83,7 +83,7 @@ class Rankings:
         """The rankings as pairs: of each list, each task with a rank against all that come after it.
 
         A list of m tasks gives m (m - 1) / 2 pairs, which are not independent: a method that learns from them takes
-        itself to be surer than it may. Which side a task stands on depends on nothing that says how good it is.
+        itself to be surer than it may. Which side a task is on depends on nothing that says how good it is.
         """
         starts, before, after = self.starts, [], []
         for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
@@ -117,7 +117,7 @@ def find_problems(
         task_ids: task codes, [M].
         annotator_ids: annotator codes, [M].
         list_ids: list codes, [M].
-        ranks: [M], NaN where there is none.
+        ranks: [M], NaN if missing.
     """
     problems: dict[int, tuple[str, str]] = {}
 
@@ -129,7 +129,7 @@ def find_problems(
             problems.setdefault(row, (column, reason))
 
     everything = np.ones(len(ranks), bool)
-    repeated(task_ids, everything, "task", "stands in its list twice. Keep one row.")
+    repeated(task_ids, everything, "task", "is in its list twice. Keep one row.")
     repeated(ranks, ~np.isnan(ranks), "rank", "is the rank of two tasks of a list. Ranks of a list differ.")
     number = int(list_ids.max(initial=-1)) + 1
     first = np.full(number, len(ranks))

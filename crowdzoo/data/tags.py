@@ -11,7 +11,7 @@ from crowdzoo.checks.constraints import Choice
 from crowdzoo.errors import SHOWN, BadRow, DataError
 
 OUTSIDE = "O"
-# scheme -> the letters a tag may begin with, beside O
+# scheme -> the letters a tag may begin with, next to O
 SCHEMES = {"BIO": "BI", "IOBES": "BIES"}
 READ_AS = {"BIO": "BIO", "IOBES": "IOBES", "BILOU": "IOBES"}  # scheme of a file -> that of its tags once they are read
 _OTHERS = dict.fromkeys("ES", "IOBES") | dict.fromkeys("LU", "BILOU")
@@ -234,7 +234,7 @@ def allowed_tags(types: Iterable[str], scheme: str = "BIO") -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class SpanTable:
-    """Spans of many sentences that stand one after the other.
+    """Spans of many sentences that follow each other.
 
     Attributes:
         types: codes of the spans' types, int64 [S].
@@ -264,7 +264,7 @@ class TagSet:
         outside: code of "O".
 
     Raises:
-        DataError: a class is no tag, or one is missing.
+        DataError: a class is not a tag, or one is missing.
     """
 
     def __init__(self, classes: Iterable[str], scheme: str = "BIO"):
@@ -294,7 +294,7 @@ class TagSet:
         self._code = {name: code for code, name in enumerate(self.classes)}
 
     def codes(self, tags: Iterable[str]) -> NDArray[np.int64]:
-        """Codes of tags, int64 [T]; KeyError for a tag that is no class."""
+        """Codes of tags, int64 [T]; KeyError for a tag that is not a class."""
         return np.array([self._code[tag] for tag in tags], np.int64)
 
     def tags(self, codes: ArrayLike) -> list[str]:
@@ -302,7 +302,7 @@ class TagSet:
         return [self.classes[code] for code in np.asarray(codes).tolist()]
 
     def follows(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which tags may stand where, in sequences that keep the scheme.
+        """Which tags may be where, in sequences that keep the scheme.
 
         Returns:
             Which may be first, bool [K]; which may follow which, `[before, after]`, bool [K, K]; which may be last [K].

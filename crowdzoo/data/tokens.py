@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 _WORDS = re.compile(r"\S+")
 # Letters of scripts that put no space between words, first and last code point: Thai, Lao, Myanmar, Khmer, Han with its
-# radicals, Hiragana and Katakana. Their digits are no letters, and stay together
+# radicals, Hiragana and Katakana. Their digits are not letters, and stay together
 ONE_BY_ONE = (
     (0x0E01, 0x0E30), (0x0E32, 0x0E33), (0x0E40, 0x0E46), (0x0E81, 0x0EB0), (0x0EB2, 0x0EB3), (0x0EBD, 0x0EC6),
     (0x0EDC, 0x0EDF), (0x1000, 0x102A), (0x103F, 0x103F), (0x1050, 0x1055), (0x105A, 0x105D), (0x1061, 0x1061),
@@ -35,7 +35,7 @@ def split_tokens(text: str) -> tuple[list[str], NDArray[np.int64]]:
         text: any.
 
     Returns:
-        T tokens, and where they stand: int64 [T, 2], the first character and the one after the last, in Unicode code
+        T tokens, and where they are: int64 [T, 2], the first character and the one after the last, in Unicode code
         points from 0. `text[start:end]` is the token.
     """
     offsets: list[tuple[int, int]] = []

@@ -42,7 +42,7 @@ class Vocabulary:
     def add_integers(self, values: np.ndarray, are_strings: bool = False) -> None:
         """Takes one chunk of integers, int64 [n]; only while `takes_integers`.
 
-        With `are_strings` they stand for strings, and `name` and `finish` give strings back.
+        With `are_strings` they represent strings, and `name` and `finish` give strings back.
         """
         self.integers_are_strings |= are_strings
         small = len(values) == 0 or (values.min() >= -(2**31) and values.max() < 2**31)

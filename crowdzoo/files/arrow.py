@@ -189,7 +189,7 @@ class ValueFile:
         """Writes the next rows.
 
         Args:
-            values: numbers [n, ...], or strings as objects [n]; of one type and shape in all calls.
+            values: numbers [n, ...], or strings as objects [n]; for one type and shape in all calls.
         """
         self._dtype, self._shape = values.dtype, values.shape[1:]
         self._rows += len(values)
@@ -231,7 +231,7 @@ def read_dataset_folder(path: str | os.PathLike[str]) -> pa.Table | dict[str, pa
         path: the folder.
 
     Returns:
-        The rows, mapped into memory; of a `DatasetDict` those of each split.
+        The rows, mapped into memory; for a `DatasetDict` those of each split.
 
     Raises:
         DataError: another folder, a part that is missing or damaged; a string that is not UTF-8.

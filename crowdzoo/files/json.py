@@ -61,7 +61,7 @@ def parse_row(line: str | bytes, keys: frozenset[str]) -> dict[str, Any]:
             raise JsonError(f"holds the key {key!r} twice")
     for key in keys:
         if isinstance(row.get(key), _Constant):
-            raise JsonError(f"is not JSON: {row[key].name} is no number. Write null where it is unknown")
+            raise JsonError(f"is not JSON: {row[key].name} is not a number. Write null where it is unknown")
     return row
 
 
@@ -121,7 +121,7 @@ def _strict_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise JsonError(f"is not JSON: {name} is no number. Write null where it is unknown")
+    raise JsonError(f"is not JSON: {name} is not a number. Write null where it is unknown")
 
 
 class _Object(dict):

@@ -1,4 +1,4 @@
-"""A saved model and the files beside it, checked before Keras or TensorFlow read them; how names of models differ."""
+"""A saved model and the files next to it, checked before Keras or TensorFlow read them; how names of models differ."""
 
 import os
 import zipfile
@@ -44,7 +44,7 @@ def check_keras_file(path: str | os.PathLike[str]) -> None:
     except DataError:
         raise
     except Exception as error:  # zipfile and h5py raise a dozen kinds for damaged files
-        raise DataError(f"{name}: is no sound model file ({_first_line(error)}). {_AGAIN}") from error
+        raise DataError(f"{name}: is not a valid model file ({_first_line(error)}). {_AGAIN}") from error
 
 
 def _check_members(name: str, archive: zipfile.ZipFile, size: int) -> None:
@@ -93,7 +93,7 @@ def _check_weights(name: str, weights: Any, size: int) -> None:
 
 
 def read_model_names(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the file beside a model that `crowdzoo train` saved.
+    """Reads the file next to a model that `crowdzoo train` saved.
 
     Returns:
         `classes` (list of str, or None for ratings), `annotators` (list of str), `features` (list of str, where the
@@ -121,7 +121,7 @@ def read_model_names(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_model_card(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the card beside an exported model.
+    """Reads the card next to an exported model.
 
     Returns:
         What it says; `classes` is a list, or None for ratings; `features` a list of names, None or absent.
@@ -137,7 +137,7 @@ def read_model_card(path: str | os.PathLike[str]) -> dict[str, Any]:
         or any(not isinstance(card.get(key) or {}, dict) for key in ("software", "signatures"))
         or not (features is None or (isinstance(features, list) and all(isinstance(name, str) for name in features)))
     ):
-        raise DataError(f"{Path(path)}: is no model card as crowdzoo writes it. Export the model again.")
+        raise DataError(f"{Path(path)}: is not a model card as crowdzoo writes it. Export the model again.")
     check_format(card.get("format_version"), path)
     return card
 

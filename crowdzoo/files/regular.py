@@ -80,7 +80,7 @@ def open_regular(path: str | os.PathLike[str], *, unzip: bool = True) -> Iterato
 
 
 def plain_name(path: str | os.PathLike[str]) -> str:
-    """The name of a file without .gz; of a .zip the name of the file in it.
+    """The name of a file without .gz; for a .zip the name of the file in it.
 
     Raises:
         DataError: a zip archive that cannot be opened or does not hold one file.

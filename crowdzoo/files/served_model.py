@@ -71,7 +71,7 @@ def served_name(column: str) -> str:
 
     Returns:
         The same name where it is possible. Otherwise blanks and signs become `_`, a letter beyond ASCII becomes `u` and
-        its code point, and what is no first letter gets a `c` before it: "age__years_", "gru00f6u00dfe", "c2nd".
+        its code point, and what is not a first letter gets a `c` before it: "age__years_", "gru00f6u00dfe", "c2nd".
     """
     name = re.sub(r"[^\W\d_]", lambda letter: letter[0] if letter[0].isascii() else f"u{ord(letter[0]):04x}", column)
     name = re.sub(r"[^A-Za-z0-9_]", "_", name)

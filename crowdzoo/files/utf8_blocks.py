@@ -47,7 +47,7 @@ def utf8_blocks(blocks: Iterable[bytes], name: str, encoding: str | None = None)
 def utf8_file(stream: IO[bytes], name: str, encoding: str | None = None) -> io.BufferedReader:
     """The bytes of a text file as UTF-8, decoded as they are read; see `utf8_blocks`.
 
-    A byte order mark at the beginning of a line, as where one file was appended to another, is no part of the line.
+    A byte order mark at the beginning of a line, as where one file was appended to another, is not part of the line.
     """
     return _Lines(_Blocks(utf8_blocks(iter(lambda: stream.read(1 << 16), b""), name, encoding)))
 

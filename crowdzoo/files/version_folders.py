@@ -25,7 +25,7 @@ def version_folders(folder: str | os.PathLike[str]) -> tuple[dict[int, Path], li
 
     Returns:
         The folders by version, and the names that are numbers but no version: above `MAX_VERSION`, of other digits than
-        0 to 9, or another way to write a version that is there ("007" beside "7").
+        0 to 9, or another way to write a version that is there ("007" next to "7").
 
     Raises:
         OSError: the folder cannot be read.

@@ -1,6 +1,6 @@
 """writing: files and folders that appear complete or not at all, and leave nothing behind where a writer is killed.
 
-What is written stands under a hidden name beside its place, `.NAME.<16 hex digits>.crowdzoo-new`, and is renamed when
+What is written is under a hidden name next to its place, `.NAME.<16 hex digits>.crowdzoo-new`, and is renamed when
 it is complete and on disk. Its writer holds a lock on it (flock), which ends with the process: a hidden name without a
 lock is what a killed process left, and the next write to the same place removes it.
 """
@@ -154,7 +154,7 @@ def hidden_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
-    """Removes what killed writers to this place left beside it; what a living one writes stays.
+    """Removes what killed writers to this place left next to it; what a living one writes stays.
 
     Where one was killed between the two renames that replace a folder, the earlier folder gets its name back.
 
@@ -186,7 +186,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def _beside(path: str | os.PathLike[str], folder: bool) -> Iterator[tuple[Path, Path, int]]:
-    """A locked new file or folder beside the place, the place with links followed, and the lock's file descriptor."""
+    """A locked new file or folder next to the place, the place with links followed, and the lock's file descriptor."""
     place = Path(os.path.realpath(local_path(path)))
     folders: list[Path] = []
     temporary, descriptor = None, None

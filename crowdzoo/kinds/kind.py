@@ -105,7 +105,7 @@ class Prediction:
     signature: str = "serving_default"
 
     def lines(self, tasks: Iterable[object], outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """Lines of a CSV file of predictions, without the header; of numbers in their own unit.
+        """Lines of a CSV file of predictions, without the header; for numbers in their own unit.
 
         Args:
             tasks: names.

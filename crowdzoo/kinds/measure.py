@@ -157,7 +157,7 @@ class Measure(ABC, Generic[Crowd, Result]):
         Raises:
             DataError: the kind has no such score.
         """
-        raise DataError(f'compare: {self.annotations.label_kind.title} need gold; of spans lines with "gold": true.')
+        raise DataError(f'compare: {self.annotations.label_kind.title} need gold; for spans lines with "gold": true.')
 
     def faults(self, answers: Scores, tasks: Codes) -> list[str]:
         """Sentences on what is wrong with answers, by the annotations alone."""

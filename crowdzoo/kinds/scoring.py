@@ -63,7 +63,7 @@ class Scoring(ABC, Generic[Gold, Answers]):
         """Rows of a table.
 
         Args:
-            gold: of the tasks; of an aggregation there may be none.
+            gold: of the tasks; for an aggregation there may be none.
             answers: to these tasks.
             split: "training" or "held-out" for the answers of a model.
         """

@@ -187,7 +187,7 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         return methods_of(self.labels.name) if self.labels.trained else Table("layer", {}, lambda _: None)
 
     def split_method(self, method: str) -> tuple[str, str | None]:
-        """Which deep method a name stands for, and which aggregation comes before it.
+        """Which deep method a name represents, and which aggregation comes before it.
 
         Args:
             method: a deep method, or a method of aggregation, whose result the base is trained on.

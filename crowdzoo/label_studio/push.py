@@ -163,7 +163,7 @@ def _parts(tasks: Sequence[int]) -> Iterator[Sequence[int]]:
 def tasks_view(tasks: Iterable[Mapping[str, Any]]) -> View:
     """A view of tasks, least sure predictions first.
 
-    The pages of Label Studio have no filter for many tasks, but one for many answers, so that an answer stands for its
+    The pages of Label Studio have no filter for many tasks, but one for many answers, so that an answer represents its
     task. A filter that they do not know, such as the operator "in_list", keeps the Data Manager from opening.
 
     Args:

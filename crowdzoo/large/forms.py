@@ -53,8 +53,8 @@ class BlockPosteriors:
 
     Attributes:
         tasks: task codes, int64 [T].
-        posteriors: class probabilities, [T, K]; of ratings two numbers a task, see the form.
-        labels: class codes, int64 [T]; of ratings zeros.
+        posteriors: class probabilities, [T, K]; for ratings two numbers a task, see the form.
+        labels: class codes, int64 [T]; for ratings zeros.
     """
 
     tasks: NDArray[np.int64]
@@ -68,7 +68,7 @@ class Tally(Additive):
 
     Attributes:
         counts: as the method's own M-step takes them.
-        more: what the method counts beside.
+        more: what the method counts next to.
     """
 
     counts: Any
@@ -100,7 +100,7 @@ class Form(ABC):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What a checkpoint must have in common with a fit, beside the data."""
+        """What a checkpoint must have in common with a fit, next to the data."""
         return self.aggregator, self.num_annotators, self.num_classes
 
     def begin_from(self, annotations: Annotations, initial: Any) -> Begin:
@@ -340,7 +340,7 @@ def form_of(aggregator: Any, num_annotators: int, num_classes: int) -> Form:
     Args:
         aggregator: the settings.
         num_annotators: R.
-        num_classes: K; of ratings any number.
+        num_classes: K; for ratings any number.
 
     Raises:
         ConfigError: an aggregator without a form.

@@ -47,7 +47,7 @@ HIDDEN = _Hidden()
 def feature_table(
     where: str, numbers: ArrayLike | None, shape: tuple[int | None, int | None]
 ) -> list[list[float]] | None:
-    """Annotators' features, checked, as lists, which a configuration can hold; None where there are none.
+    """Annotators' features, checked, as lists, which a configuration can hold; None if missing.
 
     Args:
         where: class that has them, for messages.

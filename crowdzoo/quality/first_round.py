@@ -37,7 +37,7 @@ def first_annotations(
     Shared tasks are what Krippendorff's alpha, reliabilities and copies are found from. Tasks are drawn in random
     order. Each goes to the annotator with the fewest questions so far, then to those who share the fewest tasks with
     the annotators that it has: a greedy form of a balanced incomplete block design (W. G. Cochran, G. M. Cox:
-    Experimental Designs, 1957, chapter 9). Tasks with gold are no part of it: an annotator gets as many as make up a
+    Experimental Designs, 1957, chapter 9). Tasks with gold are not part of it: an annotator gets as many as make up a
     tenth of his questions, at least one, and each of them goes to about equally many annotators.
 
     Args:

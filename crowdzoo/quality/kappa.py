@@ -165,7 +165,7 @@ def cohen_kappas(annotations: Annotations, weights: str = "none") -> pa.Table:
     if number > MAX_PAIRS:
         raise DataError(
             f"{number:,} pairs of annotations of one task are too many for a table of Cohen's kappas: at most "
-            f"{MAX_PAIRS:,}. Take some annotations of each task, as with annotations.restrict(redundancy=20)."
+            f"{MAX_PAIRS:,}. Use some annotations of each task, as with annotations.restrict(redundancy=20)."
         )
     parts = []
     for first, second, left, right in _shared_tasks(ratings, annotations.num_annotators):

@@ -26,7 +26,7 @@ CELLS_AT_ONCE = 2**21  # numbers of confusion matrices: 16 MiB in float64
 FEWEST = 2  # annotations of a task that can be sure
 LEAST = 1e-6  # that an annotator's agreement lacks
 ALTERNATIVES = 64  # annotators of a task that are considered where each may only be asked so often
-MOST_CANDIDATES = 256  # annotators who are considered; of more, those whose answers to some tasks tell most
+MOST_CANDIDATES = 256  # annotators who are considered; for more, those whose answers to some tasks tell most
 SAMPLED = 64  # tasks that say so
 
 Confusions = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]

@@ -27,7 +27,7 @@ class Rate:
     """A mean or a share, and its interval.
 
     Attributes:
-        value: the estimate, in the unit of the labels; of classes that pass between 0 and 1.
+        value: the estimate, in the unit of the labels; for classes that pass between 0 and 1.
         low: lower end of the interval.
         high: upper end.
         people: the same from people's labels alone, with its interval.
@@ -90,7 +90,7 @@ def rate(
 
     Raises:
         ConfigError: an unknown name, a judge among the people, or neither people nor judges are named.
-        DataError: another kind, classes that are no numbers and no `passes`, no label of people, labels that are all
+        DataError: another kind, classes that are not numbers and no `passes`, no label of people, labels that are all
             equal numbers, or a judge who labelled too few tasks.
 
     Source:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from crowdzoo.data.vocabulary import name_texts
 
-BOTH = "train and eval"  # key of all annotations, beside the splits'
+BOTH = "train and eval"  # key of all annotations, next to the splits'
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class CrowdAnswers:
     Attributes:
         fitted: its result on the train split.
         tables: by split, of `answers_table`.
-        posterior: of a task without annotations, flat; empty where there is none.
+        posterior: of a task without annotations, flat; empty if missing.
         label: of such a task, or of each of its tokens.
     """
 
@@ -36,9 +36,9 @@ def answers_table(
 
     Args:
         tasks: names, [N].
-        labels: codes or ratings, [N]; of sentences those of all tokens.
+        labels: codes or ratings, [N]; for sentences those of all tokens.
         posteriors: [N, K], of sentences a row a token; None for ratings.
-        starts: of sentences: where each begins, [N + 1]; None is one label a task.
+        starts: of sentences: where each begins, [N + 1]; None is one label per task.
     """
     starts = np.arange(len(tasks) + 1) if starts is None else starts
     if posteriors is None:

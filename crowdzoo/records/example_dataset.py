@@ -63,8 +63,8 @@ def read_batches(
         patterns: patterns of gzipped TFRecord files.
         info: of `dataset.json`.
         split: which these files are.
-        batch_size: most Examples in a batch, B; of large instances there are fewer.
-        instances: names of the features of instances; of pairs "left" and "right".
+        batch_size: most Examples in a batch, B; for large instances there are fewer.
+        instances: names of the features of instances; for pairs "left" and "right".
         others: further features, as `tf.io.parse_example` takes them.
         **sizes: of further features, which are floats.
 
@@ -152,7 +152,7 @@ class ExampleDataset:
         """Shuffled batches for a model without a crowd layer.
 
         Returns:
-            Batches `(instances float32 [B, D], posterior float32 [B, K])`; of ratings `(instances, estimate [B, 1])`.
+            Batches `(instances float32 [B, D], posterior float32 [B, K])`; for ratings `(instances, estimate [B, 1])`.
         """
         name, target = self._aggregated
 
@@ -199,7 +199,7 @@ class ExampleDataset:
         buffer = self._held(_SHUFFLED)
 
         def shuffled(of_epoch: tf.Tensor) -> tf.data.Dataset:
-            # of this function alone: TensorFlow joins both seeds, and cannot look at a tensor beside a global seed of 0
+            # of this function alone: TensorFlow joins both seeds, and cannot look at a tensor with a global seed of 0
             tf.compat.v1.set_random_seed(1)
             return rows.shuffle(buffer, seed=of_epoch, reshuffle_each_iteration=False)
 

@@ -35,13 +35,13 @@ def task_and_example(record: bytes) -> tuple[str, tf.train.Example]:
 
 
 def write_dataset_info(uri: str, info: DatasetInfo) -> None:
-    """Writes `dataset.json` beside the splits: what a reader of the Examples must know of all of them.
+    """Writes `dataset.json` next to the splits: what a reader of the Examples must know of all of them.
 
     Args:
         uri: the artifact's folder.
         info: `kind` (of label), `classes` (None for ratings) and `annotators` (names in the order of their codes),
             `instances` (name of their kind), `num_features` and `features` (names of columns; None
-            where there are none), `columns` (of a table), `num_tasks` and `num_gold` (by split; of
+            if missing), `columns` (of a table), `num_tasks` and `num_gold` (by split; of
             pairs `num_tasks` counts Examples, each order for itself, and `num_gold` pairs), `sha256` (of the content of
             each input file, by key), `reading` (settings of AnnotationExampleGen, with the paths or URIs of the files).
     """

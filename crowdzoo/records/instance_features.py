@@ -48,7 +48,7 @@ def add_instance(example: tf.train.Example, instances: Instances, row: int, feat
         example: of a task, or of a pair of them; changed.
         instances: all of them.
         row: of the task.
-        feature: its name; of pairs "left" or "right".
+        feature: its name; for pairs "left" or "right".
 
     Raises:
         DataError: an image that TensorFlow does not decode, or that cannot be read.

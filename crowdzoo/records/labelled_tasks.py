@@ -18,7 +18,7 @@ class LabelledTasks:
 
     Attributes:
         annotations: labels of all tasks.
-        names: of the tasks, N; of pairs see `pair_names`.
+        names: of the tasks, N; for pairs see `pair_names`.
         split: "train" or "eval", [N].
         labelled: whether anybody labelled the task, bool [N].
         gold: names of classes, ratings, or JSON of tags, N; None where nothing is known.

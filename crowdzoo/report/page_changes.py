@@ -28,7 +28,7 @@ def read_numbers(path: str | Path) -> dict[str, Any]:
     """
     numbers = read_json(path)
     if not isinstance(numbers, dict) or numbers.get("format") != FORMAT:
-        raise DataError(f"{path}: is no report. Give the file .json that crowdzoo report wrote beside its page.")
+        raise DataError(f"{path}: is not a report. Give the file .json that crowdzoo report wrote next to its page.")
     check_format(numbers.get("format_version", 0), path, FORMAT_VERSION)
     return numbers
 

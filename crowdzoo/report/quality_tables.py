@@ -100,7 +100,7 @@ def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
         shares = _number(test.winning_rate), _number(test.advantage), f"{test.epsilon:g}"
         rows.append((test.model, *counts, *shares, replaces(test), _needed_tasks(test)))
     shares = "winning rate", "advantage", "epsilon"
-    header = ("model", "people", "tasks a person", *shares, "may replace", "tasks that would decide")
+    header = ("model", "people", "tasks per person", *shares, "may replace", "tasks that would decide")
     print_table("models in the place of people (alternative annotator test)", header, rows)
     verdicts = {replaces(test) for test in tests}
     print(_COLUMNS + "".join(text for verdict, text in _UNDECIDED.items() if verdict in verdicts), end="")
@@ -110,11 +110,11 @@ _COLUMNS = """\
 winning rate: share of the people whom the model may replace; it passes from .5 on.
 advantage: share of tasks on which it agrees with other people at least as well as the one left out does.
 epsilon: how much less often than a person a model may agree with other people, because its labels cost less.
-The verdict depends on it (--epsilon): .2 beside experts (default), .15 trained people, .1 crowd workers.
+The verdict depends on it (--epsilon): .2 next to experts (default), .15 trained people, .1 crowd workers.
 """
 _UNDECIDED = {
     "too few tasks": """\
-too few tasks: it cannot be decided, which is not a no. The last column has about how many tasks a person
+too few tasks: it cannot be decided, which is not a no. The last column has about how many tasks per person
 would decide, if the model does as well on more of them; 30 is the least that is tested.
 """,
     "too few people": "too few people: no task of the model was labelled by two people, so a person cannot be compared "

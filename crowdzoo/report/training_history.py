@@ -26,7 +26,7 @@ def read_history(path: str | Path) -> dict[str, list[float]]:
     """
     history = read_json(path, constants=True)
     if not isinstance(history, dict) or not history or not all(isinstance(item, list) for item in history.values()):
-        raise DataError(f'{path}: is no history. Give a JSON object of lists, such as {{"loss": [0.9, 0.5]}}.')
+        raise DataError(f'{path}: is not a history. Give a JSON object of lists, such as {{"loss": [0.9, 0.5]}}.')
     if len(history) > MOST_METRICS:
         raise DataError(f"{path}: holds {len(history):,} metrics; a history has at most {MOST_METRICS}.")
     for name, values in history.items():
@@ -50,7 +50,7 @@ def _number(path: str | Path, name: str, epoch: int, value: Any) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise DataError(f"{path}, {name!r}, epoch {epoch + 1}: {short_repr(value)} is no number.")
+        raise DataError(f"{path}, {name!r}, epoch {epoch + 1}: {short_repr(value)} is not a number.")
     try:
         return float(value) if math.isfinite(value) else math.nan
     except OverflowError:  # an integer of hundreds of digits

@@ -35,7 +35,7 @@ def check_aggregator(aggregator: Aggregator) -> None:
       do everywhere, has at least. For posteriors that stay unsure on purpose.
 
     Args:
-        aggregator: an instance with `fit(annotations, ...) -> Aggregation`; of any redundancy.
+        aggregator: an instance with `fit(annotations, ...) -> Aggregation`; for any redundancy.
 
     Raises:
         AssertionError: the first check that fails; it says what was checked, on which data, what the aggregator raised

@@ -34,7 +34,7 @@ def setting_problems(config: PipelineConfig) -> list[str]:
         config: a configuration whose own values are in order.
 
     Returns:
-        One sentence for each problem: key, value, what is wrong, the way out.
+        One sentence for each problem: key, value, what is wrong, the fix.
     """
     aggregation = config.aggregation
     rules = _problems("data", Rules.of, config.label_kind.labels, {}, **reading_rules(config))

@@ -22,7 +22,7 @@ def kubeflow_problems(config: PipelineConfig) -> list[str]:
         config: read for Kubeflow, so that its places may be URIs.
 
     Returns:
-        One sentence for each problem: key, value, what is wrong, the way out.
+        One sentence for each problem: key, value, what is wrong, the fix.
     """
     return [*_own_problems(config), *_place_problems(config), *_model_problems(config), *_parameter_problems(config)]
 
@@ -117,7 +117,7 @@ def _place_problems(config: PipelineConfig) -> list[str]:
         problems += _wrong_place(config, "kubeflow.serving", config.kubeflow.serving)
     for key, path in config.model_files.items():
         problems.append(
-            f"{key}: {path} is a file of this machine, which no container sees. Take a network of keras.applications "
+            f"{key}: {path} is a file of this machine, which no container sees. Use a network of keras.applications "
             "without a file of weights, or run on this machine."
         )
     return problems

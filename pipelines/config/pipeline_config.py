@@ -153,7 +153,7 @@ class PipelineConfig(sections.Section):
 
     @property
     def training_arguments(self) -> dict[str, Any]:
-        """The section training without what is no setting of a training."""
+        """The section training without what is not a setting of a training."""
         return self.training.model_dump(mode="json", exclude={"checkpoint", "warm_start"})
 
     @property

@@ -60,7 +60,7 @@ def keys_of(*classes: type, without: type | None = None, unset: bool = False) ->
     """Keys of a section, out of the fields of classes of settings, which declare them once.
 
     Args:
-        *classes: frozen dataclasses; of fields of one name the first counts.
+        *classes: frozen dataclasses; for fields of one name the first counts.
         without: a dataclass whose fields are left out.
         unset: every key is None where it is not written, whatever the setting's default.
 

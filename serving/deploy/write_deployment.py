@@ -94,8 +94,8 @@ def _values(target: str, model: str, place: str, image: str) -> tuple[dict[str, 
         source = str(local_path(place, "--model").absolute())
     elif kind not in _PLACES or not (match := re.fullmatch(_PLACES[kind], place)) or ".." in place.split("/"):
         raise ConfigError(
-            f"model {model}: {short_repr(place)} is no place: use a folder, pvc://CLAIM/FOLDER, gs://BUCKET/FOLDER or "
-            "s3://BUCKET/FOLDER, of letters, digits and . _ - only."
+            f"model {model}: {short_repr(place)} is not a place. Use a folder, pvc://CLAIM/FOLDER, gs://BUCKET/FOLDER, "
+            "or s3://BUCKET/FOLDER, of letters, digits and . _ - only."
         )
     if kind not in (places := _TAKES[target].split()):
         known = ", ".join(scheme if scheme == "folder" else f"{scheme}://" for scheme in places)

@@ -1,4 +1,4 @@
-"""Several labels a task: each label by itself, with empty sets as answers."""
+"""Several labels per task: each label by itself, with empty sets as answers."""
 
 import json
 
@@ -77,7 +77,7 @@ def test_what_is_written_is_read_again(crowd, tmp_path):
 
 def test_what_cannot_be_aggregated_is_said(tmp_path):
     mixed = Annotations.from_arrays([1, 1], ["ann", "ann"], ["cat", "(none)"], on_duplicate="all")
-    with pytest.raises(DataError, match=r"annotator 'ann' gives task '?1'? '\(none\)', which stands for no label, and"):
+    with pytest.raises(DataError, match=r"annotator 'ann' gives task '?1'? '\(none\)', which represents no label, and"):
         MultiLabel().fit(mixed)
     empty = read(write(tmp_path / "b.csv", [("1", "ann", ""), ("2", "ann", "")]))
     with pytest.raises(DataError, match="no annotation gives a task a label"):
@@ -239,7 +239,7 @@ def test_the_answer_that_no_label_holds_may_have_another_name(tmp_path, here, ca
         assert float(first["probability_sports"]) == pytest.approx(1 / 6)
 
 
-# of each: three answer a task, one with a label, two with none
+# of each: three answer per task, one with a label, two with none
 ANSWERS = (("a", ["x"]), ("b", []), ("c", []))
 EMPTY = {
     "argilla": [{"id": "1", "fields": {"text": "x"}, "responses": {"topic": [

@@ -124,7 +124,7 @@ def test_the_command_reads_ranks_and_writes_scores(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("1,ann,a,1\n1,ann,a,2\n", "r.csv, row 3, column 'task': 'a' stands in its list twice"),
+        ("1,ann,a,1\n1,ann,a,2\n", "r.csv, row 3, column 'task': 'a' is in its list twice"),
         ("1,ann,a,1\n1,ann,b,1\n", "row 3, column 'rank': '1' is the rank of two tasks of a list"),
         ("1,ann,a,1\n1,bob,b,2\n", "row 3, column 'list': '1' is a list of two annotators"),
         ("1,ann,a,1\n", "row 2, column 'list': '1' is a list of one task"),

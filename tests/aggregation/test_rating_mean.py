@@ -53,7 +53,7 @@ LITTLE = {
     "all equal": np.full((3, 2), 1.5),
     "one annotator": np.array([[1.0], [2.0], [4.0]]),
     "one rating": np.array([[2.0]]),
-    "one rating a task, one rating an annotator": np.array([[1.0, NAN], [NAN, 2.0]]),
+    "one rating per task, one rating per annotator": np.array([[1.0, NAN], [NAN, 2.0]]),
     "perfect agreement": np.repeat(np.arange(6.0)[:, None], 3, axis=1),
     "sizes far apart": np.array([[0.0, 1e-300], [1e8, 5.0]]),
 }
@@ -123,8 +123,8 @@ def test_an_impossible_scale_is_refused():
 @pytest.mark.parametrize(
     ("ratings", "message"),
     [
-        ([1, 2, 1, 2, 1e17], "annotator 'c' gave task 3 1e\\+17, beside which the usual 2 is lost"),
-        ([0, 0, 0, 1, 1e17], "annotator 'c' gave task 3 1e\\+17, beside which the usual 1 is lost"),
+        ([1, 2, 1, 2, 1e17], "annotator 'c' gave task 3 1e\\+17, next to which the usual 2 is lost"),
+        ([0, 0, 0, 1, 1e17], "annotator 'c' gave task 3 1e\\+17, next to which the usual 1 is lost"),
         ([1, 2, 1, 2, 1e308], "row 4, column 'label': 1e\\+308 is beyond 1e100: squares of ratings must fit"),
         ([1e160, 2e160, 1e160, 2e160, 1e160], "row 0, column 'label': 1e\\+160 is beyond 1e100"),
         ([1e-160, 2e-160, 1e-160, 2e-160, 0], "no rating is larger than 2e-160, and squares of them are 0"),

@@ -159,5 +159,5 @@ def test_the_history_of_a_training_and_the_curve_are_in_the_page(folder, capsys)
     assert numbers["history"] is None
     (folder / "h.json").write_text('{"loss": 1}')
     assert run(*how, "--out", "t.html", "--history", "h.json") == 3
-    assert "h.json: is no history" in capsys.readouterr().err
+    assert "h.json: is not a history" in capsys.readouterr().err
     assert not (folder / "t.html").exists()

@@ -198,7 +198,7 @@ def test_what_cannot_be_compared_is_said():
         ({"methods": ["ccem"]}, ConfigError, "ccem is a deep method: give instances, too"),
         ({"low": 0}, ConfigError, "low: is not for classes; leave it out"),
         ({"gold": np.where(np.arange(60) < 19, gold, -1)}, DataError, "19 tasks have gold, and intervals take 20"),
-        ({"gold": dict(enumerate(gold))}, DataError, "its keys seem to be tasks. Of one class a task write"),
+        ({"gold": dict(enumerate(gold))}, DataError, "its keys seem to be tasks. For one class a task write"),
         ({"base": object()}, ConfigError, "are for deep methods: give instances, too"),
     ):
         with pytest.raises(error, match=words):

@@ -91,7 +91,7 @@ def test_sentences_are_scored_by_spans_with_their_own_gold_and_ask_for_it():
     named = compare(crowd, gold=crowd.gold_tags(), methods=["span-majority-vote"])
     assert by_method(named).loc["span-majority-vote", "score"] == row["score"]
     blind = dataclasses.replace(crowd, gold=None)
-    with pytest.raises(DataError, match="sentences need gold; of spans lines with"):
+    with pytest.raises(DataError, match="sentences need gold; for spans lines with"):
         compare(blind)
     with pytest.raises(DataError, match="give the CrowdSequences, whose tokens the methods see"):
         compare(crowd.annotations)

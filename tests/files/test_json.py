@@ -11,8 +11,8 @@ from crowdzoo.files.json import MAX_DEPTH, JsonError, parse_json, parse_row, rea
     [
         ('{"a": 1, "a": 2}', "holds the key 'a' twice"),
         ('[{"a": {"b": 1, "\\u0062": 2}}]', "holds the key 'b' twice"),
-        ('{"a": NaN}', "is not JSON: NaN is no number"),
-        ("-Infinity", "is not JSON: -Infinity is no number"),
+        ('{"a": NaN}', "is not JSON: NaN is not a number"),
+        ("-Infinity", "is not JSON: -Infinity is not a number"),
         ("[" * 10_000 + "]" * 10_000, f"is nested deeper than {MAX_DEPTH} levels"),
         ('{"a":' * 10_000, f"is nested deeper than {MAX_DEPTH} levels"),
         (b'{"a": "\xff"}', "is not UTF-8"),

@@ -170,7 +170,7 @@ def test_columns_in_memory_are_read_as_those_of_a_file():
     np.testing.assert_array_equal(found["member"], [1, 0, np.nan])
     with pytest.raises(DataError, match="columns have different lengths"):
         given_columns({"a": [1], "b": [1, 2]})
-    with pytest.raises(DataError, match="instances: column 'a' is no column of one type"):
+    with pytest.raises(DataError, match="instances: column 'a' is not a column of one type"):
         given_columns({"a": ["x", 1]})
 
 

@@ -20,7 +20,7 @@ PNG = ("--kind", "region", "--platform", "png-masks")
 
 
 def masks(folder, **people):
-    """A folder of PNG masks; of each annotator the pixels of image `a`."""
+    """A folder of PNG masks; for each annotator the pixels of image `a`."""
     image = pytest.importorskip("PIL.Image")
     for who, pixels in people.items():
         (folder / who).mkdir(parents=True)
@@ -59,7 +59,7 @@ def test_parts_of_a_mask_are_regions_unless_they_are_specks_or_hundreds(tmp_path
 
 def test_masks_that_cannot_be_read_are_named(tmp_path):
     (tmp_path / "alone.png").write_bytes(b"no image")
-    with pytest.raises(DataError, match="stands in no folder of its annotator"):
+    with pytest.raises(DataError, match="is in no folder of its annotator"):
         kind_of("region").reading.read(tmp_path / "alone.png", platform="png-masks")
     place = masks(tmp_path / "masks", ann=np.zeros((4, 4)), bob=np.zeros((4, 4, 3)))
     with pytest.raises(DataError, match="by bob has colours"):
@@ -68,7 +68,7 @@ def test_masks_that_cannot_be_read_are_named(tmp_path):
     with pytest.raises(DataError, match=r"'a' of annotator 'bob': has 4 x 5 pixels, 4 x 4 by 'ann'\. Correct one\."):
         kind_of("region").reading.read(sizes, platform="png-masks")
     (place / "bob" / "a.png").write_bytes(b"no image")
-    with pytest.raises(DataError, match="by bob is no sound image"):
+    with pytest.raises(DataError, match="by bob is not a valid image"):
         kind_of("region").reading.read(place, platform="png-masks")
     with pytest.raises(DataError, match=r"answered with classes.*regions are read with kind='region'\."):
         Annotations.read(place, platform="png-masks")

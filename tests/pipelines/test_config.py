@@ -108,7 +108,7 @@ BROKEN = {
     "base of another task": (X + "model: {base: sequence-tagger}\n", ", model.base 'sequence-tagger' is not for kind"),
     "a list": ("- name: x\n", ": holds a list; a configuration is a mapping that begins like 'name: labelme'."),
     "nothing": ("", ": is empty; a configuration is a mapping that begins like 'name: labelme'."),
-    "a key twice": ("name: x\nname: y\n", ", line 2, column 1: not valid YAML: the key 'name' stands twice"),
+    "a key twice": ("name: x\nname: y\n", ", line 2, column 1: not valid YAML: the key 'name' appears twice"),
     "an open bracket": ("name: [x\n", ", line 2, column 1: not valid YAML: expected ',' or ']', but got "),
     "not UTF-8": (b"name: caf\xe9\n", ": not UTF-8 at byte 9; save the file as UTF-8."),
     # for sentences
@@ -117,7 +117,7 @@ BROKEN = {
     "base of classes": (SPANS + "model: {base: feature-classifier}\n", ", model.base 'feature-classifier' is not"),
     "no annotations": (SENTENCES + "data: {gold: gold.txt}\n", ", data needs 'annotations', or 'dataset' "),
     "a set of another task": (SENTENCES + "data: {dataset: labelme}\n", ", data: unknown dataset 'labelme': "),
-    "gold beside a set": (
+    "gold next to a set": (
         SENTENCES + "data: {dataset: generated-ner, gold: gold.txt}\n",
         ", data: 'dataset' brings its own gold: leave 'gold' out.",
     ),

@@ -8,7 +8,7 @@ import pytest
 from crowdzoo.errors import ConfigError
 from crowdzoo.pipelines.yaml_files import read_value, read_yaml
 
-# YAML 1.2.2, section 10.3.2 (core schema); what YAML 1.1 makes of them stands beside
+# YAML 1.2.2, section 10.3.2 (core schema); what YAML 1.1 makes of them is next to
 CORE = {
     "010": 10,  # 8
     "0o17": 15,
@@ -66,7 +66,7 @@ def laughs(times):
 REFUSED = {
     "a key twice": (
         "a: 1\nb: {c: 2,\n  c: 3}",
-        ", line 3, column 3: not valid YAML: the key 'c' stands twice, in line 2 and in line 3.",
+        ", line 3, column 3: not valid YAML: the key 'c' appears twice, in line 2 and in line 3.",
     ),
     "a billion laughs": (laughs(10), "aliases make more than 256 KiB of this document; write it without aliases."),
     "one long text many times": (f"a: &a '{'x' * 100_000}'\nb: [{'*a, ' * 20}]", "aliases make more than 256 KiB"),

@@ -86,9 +86,9 @@ def test_spans_become_tags(write, record):
     [
         (
             nested(2, mood=[(None, "glad")]) | {"responses": {"mood": ["glad"]}},
-            r"'responses.mood\[0\]': 'glad' is no resp",
+            r"'responses.mood\[0\]': 'glad' is not a resp",
         ),
-        (feedback(2) | {"responses": ["glad"]}, r"'responses\[0\]': 'glad' is no response with values"),
+        (feedback(2) | {"responses": ["glad"]}, r"'responses\[0\]': 'glad' is not a response with values"),
         (flat(2, ["glad", "sad"], [ANN], None), "'mood.responses.users'.*has not one user for each of 2 responses"),
         (nested(None, mood=[(ANN, "glad")]) | {"id": None}, "'id': None is missing"),
         (feedback(2, (None, "submitted", {"mood": "sad"})), "mood .user.'.*Export the responses with their users"),
@@ -149,7 +149,7 @@ def pairs_of(path, **options):
 
 
 def test_rankings_are_preferences_of_the_options_of_their_record(write):
-    """By hand; which side an option stands on depends on the names alone."""
+    """By hand; which side an option is on depends on the names alone."""
     ties = [{"value": "b", "rank": 1}, {"value": "a", "rank": 2}, {"value": "c", "rank": 2}]
     expected = [("r/b", "r/a", "u0", "left"), ("r/a", "r/c", "u0", "equal"), ("r/c", "r/b", "u0", "right")]
     users = [{"user_id": "u0", "value": ties}, {"user_id": "u1", "value": None, "status": "draft"}]

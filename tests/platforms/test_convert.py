@@ -76,7 +76,7 @@ def test_a_column_is_named_where_there_are_several(write, tmp_path, capsys):
     assert rows(out / "instances.csv") == [["task", "text", "data_task", "shown"], ["1", "b b", "7", "true"]]
     for option, value in (("--text", "boddy"), ("--keep", "boddy")):
         assert run(*words, option, value) == 4
-        assert f"{option} boddy is no column of the export; there are: 'title', 'body'" in capsys.readouterr().err
+        assert f"{option} boddy is not a column of the export; there are: 'title', 'body'" in capsys.readouterr().err
     assert rows(out / "instances.csv")[0][2] == "data_task", "the earlier result is still there"
 
 
@@ -111,7 +111,7 @@ def test_spans_become_a_file_of_spans(write, tmp_path):
             ("--out", "o", "--platform", "cvat"),
             "end in .xml. It looks like an export of Label Studio: write --platform",
         ),
-        (("--out", "o", "--platform", "label-studio", "--field", "x"), "--field x is no question of this export"),
+        (("--out", "o", "--platform", "label-studio", "--field", "x"), "--field x is not a question of this export"),
         (("--out", "o", "--field", "mood"), "--platform is missing"),
         (("--out", "o", "--platform", "label-studio", "--kind", "sequence", "--image", "a"), "--image a: sentences"),
     ],

@@ -61,7 +61,7 @@ def test_spans_become_tags(write, answer):
 
 def test_a_broken_span_is_named_with_its_file_and_line(write):
     path = write("spans.jsonl", [{"id": 1, "text": "a b", "label": [[0, 1, "PER"], [1]]}])
-    with pytest.raises(DataError, match=r"spans.jsonl, row 1, column 'label\[1\]': '\[1\]' is no span"):
+    with pytest.raises(DataError, match=r"spans.jsonl, row 1, column 'label\[1\]': '\[1\]' is not a span"):
         read_spans(path, platform="doccano")
     path = write("spans.jsonl", [{"id": 1, "text": "a b", "label": [[0, 9, "PER"]]}])
     with pytest.raises(DataError, match=r"spans.jsonl, row 1, column 'spans\[0\].end': 9 is outside the sentence"):

@@ -235,7 +235,7 @@ def test_paths_of_a_taxonomy_label_spans(write):
 LINKED = {
     "seconds of a sound": (SOUND, result("labels", start=1, end=3, channel=0, labels=["speech"])),
     "seconds of a sound without a channel": (SOUND, result("labels", start=0, end=5, labels=["speech"])),
-    "a sound beside its text": (
+    "a sound next to its text": (
         SOUND | {"text": "one two three"}, result("labels", start=0, end=3, labels=["speech"]),
     ),
     "parts of a second": (SOUND, result("labels", start=0.5, end=3.0, labels=["speech"])),
@@ -311,8 +311,8 @@ def test_a_bitmask_is_a_mask(write):
     ("url", "words"),
     [
         ("https://example.com/mask.png", "is not the data URL of a PNG image"),
-        ("data:image/png;base64,AAAA", "is no sound image"),
-        ("data:image/png;base64,%%", "is no shape"),
+        ("data:image/png;base64,AAAA", "is not a valid image"),
+        ("data:image/png;base64,%%", "is not a shape"),
         (7, "is not the data URL of a PNG image"),
         (None, "has 3 x 2 pixels, and the image 8 x 4"),
     ],

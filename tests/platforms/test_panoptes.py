@@ -125,7 +125,7 @@ def test_with_several_labels_who_was_not_asked_said_nothing(classifications, tmp
 
 def test_a_task_without_answers_names_the_others(classifications, said):
     path = classifications(row(1, "ann", task("T0", "Yes"), task("T1", "No")))
-    with pytest.raises(ConfigError, match=r"field='T9' is no question of this export; there are: 'T0', 'T1'"):
+    with pytest.raises(ConfigError, match=r"field='T9' is not a question of this export; there are: 'T0', 'T1'"):
         said(path, "panoptes", field="T9")
     with pytest.raises(ConfigError, match=r"several questions: 'T0', 'T1'\. Choose one, such as field='T0'\.$"):
         said(path, "panoptes")

@@ -25,7 +25,7 @@ def points_of(path, platform, **options):
 def test_what_platforms_share_makes_a_point_of_numbers_or_texts():
     assert point_of("3", 4.5, "nest") == {"category": "nest", "point": [3.0, 4.5]}
     for x in (None, "left", [1]):
-        with pytest.raises(DataError, match=r"region \(nest\): .* is no shape\. Mark it again, or leave it out"):
+        with pytest.raises(DataError, match=r"region \(nest\): .* is not a shape\. Mark it again, or leave it out"):
             point_of(x, 4, "nest")
 
 
@@ -64,7 +64,7 @@ def test_points_of_label_studio_outside_of_the_image_are_named(write):
         points_of(write("a.json", task(("ann", [nose | {"value": {**nose["value"], "keypointlabels": ["nest"]}}]))),
                   "label-studio")  # fmt: skip
     bad = result("keypointlabels", x="left", y=1, keypointlabels=["nose"])
-    with pytest.raises(DataError, match=r"of annotator 'ann': region \(nose\): .* is no shape"):
+    with pytest.raises(DataError, match=r"of annotator 'ann': region \(nose\): .* is not a shape"):
         points_of(write("a.json", task(("ann", [bad]))), "label-studio")
 
 
@@ -107,7 +107,7 @@ def test_cvat_has_points_several_in_a_shape_and_those_of_skeletons(write):
 @pytest.mark.parametrize("points", ["", "1.0", "1.0,2.0,3.0", "1.0,two"])
 def test_points_of_cvat_that_are_none_are_named(write, points):
     path = write("ann.xml", cvat(f'<points label="nest" points="{points}"></points>'))
-    with pytest.raises(DataError, match=r"ann.xml, row 4.*of annotator 'ann': region \(nest\): .* is no shape"):
+    with pytest.raises(DataError, match=r"ann.xml, row 4.*of annotator 'ann': region \(nest\): .* is not a shape"):
         points_of(path, "cvat")
 
 

@@ -73,7 +73,7 @@ SHAPES = {
 @pytest.mark.parametrize("what", SHAPES)
 def test_label_studio_has_shapes_in_per_cent(write, what):
     result, expected = SHAPES[what]
-    bare = {**result, "type": "rectangle", "value": BOX}  # beside Labels stands the shape alone
+    bare = {**result, "type": "rectangle", "value": BOX}  # next to Labels stands the shape alone
     path = write("a.json", [task(("ann@x.org", [result, bare] if what.endswith("Labels") else [result]))])
     found, crowd = rows_of(path, "label-studio")
     ((key, image),) = found.items()
@@ -113,7 +113,7 @@ def test_label_studio_says_who_saw_an_image_and_what_is_left_out(write):
 
 BAD = {
     "lies outside of the image, 8 x 6 pixels": {"x": 75},
-    "is no shape": {"width": "wide"},
+    "is not a shape": {"width": "wide"},
     "has no area": {"height": 0, "rotation": 30},
     "lies far outside of the image": {"x": 900, "rotation": 30},
     "or has a number that is not finite": {"x": float("nan"), "rotation": 30},
@@ -142,10 +142,10 @@ def test_bad_geometry_of_label_studio_is_named(write, words):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda result: result["value"]["rle"].__delitem__(slice(9, None)), "is no shape"),
-        (lambda result: result["value"].update(rle="rle"), "is no shape"),
+        (lambda result: result["value"]["rle"].__delitem__(slice(9, None)), "is not a shape"),
+        (lambda result: result["value"].update(rle="rle"), "is not a shape"),
         (lambda result: result.update(original_width=9), "has 192 numbers, and four for each of 9 x 6 pixels"),
-        (lambda result: result["value"].pop("rle"), "is no shape"),
+        (lambda result: result["value"].pop("rle"), "is not a shape"),
     ],
 )
 def test_bad_masks_of_label_studio_are_named(write, change, words):
@@ -202,8 +202,8 @@ def test_an_ellipse_of_cvat_has_its_area(write):
     ("element", "words"),
     [
         ('<box label="cat" xtl="2" ytl="3" xbr="12" ybr="4"></box>', r"bbox \[2.0, 3.0, 10.0, 1.0\] lies outside"),
-        ('<box label="cat" xtl="2" ytl="3" xbr="x" ybr="4"></box>', "'xbr': 'x'.* is no shape"),
-        ('<box label="cat" xtl="2" ytl="3"></box>', "is no shape"),
+        ('<box label="cat" xtl="2" ytl="3" xbr="x" ybr="4"></box>', "'xbr': 'x'.* is not a shape"),
+        ('<box label="cat" xtl="2" ytl="3"></box>', "is not a shape"),
         ('<box xtl="2" ytl="3" xbr="4" ybr="4"></box>', "give it a category"),
         ('<polygon label="cat" points="2,3;6,3"></polygon>', "fewer than three points"),
         (

@@ -115,9 +115,9 @@ def test_the_curated_document_is_gold(write, tmp_path):
         (
             "2-2\t36-37\t,",
             "2-2\t,",
-            r"a.tsv, row 11, column 'line 12': '2-2\\t,' is no line of a token, such as 1-1<tab>",
+            r"a.tsv, row 11, column 'line 12': '2-2\\t,' is not a line of a token, such as 1-1<tab>",
         ),
-        ("2-3\t38-45\tNewtown", "2-3\t38-45\tNewton", r"column 'line 13': .*Newton' stands not in the sentence"),
+        ("2-3\t38-45\tNewtown", "2-3\t38-45\tNewton", r"column 'line 13': .*Newton' is not in the sentence"),
     ],
 )
 def test_a_bad_line_is_named_with_file_line_and_value(write, old, new, message):

@@ -1,4 +1,4 @@
-"""A model's predictions and gold on the page of `crowdzoo report`, and in the numbers beside it."""
+"""A model's predictions and gold on the page of `crowdzoo report`, and in the numbers next to it."""
 
 import json
 from contextvars import copy_context
@@ -155,10 +155,10 @@ def test_predictions_are_written_and_read_by_task(tmp_path, form):
         ("task,class,probability\n", "only column names"),
         ("task,class,probability\n1,a,0.5\n1,a,0.5\n", r"row 3, column 'task'.*second time"),
         ("task,class,probability\n1,c,0.5\n", r"row 2, column 'class'.*'c' is not one of the classes \['a', 'b'\]"),
-        ("task,class,probability\n1,,0.5\n", r"row 2, column 'class'.*is no class"),
-        ("task,class,probability\n1,a,1.5\n", r"row 2, column 'probability'.*'1.5' is no probability"),
+        ("task,class,probability\n1,,0.5\n", r"row 2, column 'class'.*is not a class"),
+        ("task,class,probability\n1,a,1.5\n", r"row 2, column 'probability'.*'1.5' is not a probability"),
         ("task,class,probability\n1,a,nan\n", r"row 2, column 'probability'.*'nan'"),
-        ("task,class,probability\n1,a,\n", r"row 2, column 'probability'.*is no probability"),
+        ("task,class,probability\n1,a,\n", r"row 2, column 'probability'.*is not a probability"),
         ("task,class,probability\n1,a,much\n", r"row 2, column 'probability'.*'much'"),
         ("task,class,probability\nx,a,0.5\n", r"none of its 1 tasks is among the 2 that were annotated"),
     ],

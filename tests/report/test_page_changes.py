@@ -131,7 +131,10 @@ def test_reports_that_cannot_be_compared_are_refused(before, tmp_path):
     for damage in ({"tables": 3}, {"values": None}, {"warnings": [{}]}, {"tables": {"annotators": {"values": {}}}}):
         with pytest.raises(DataError, match="The earlier report is damaged"):
             page_of(crowd(SKILLS), before={**earlier, **damage})
-    for text, message in (("[]", "is no report"), ('{"format": "crowdzoo-report", "format_version": 9}', "format 9")):
+    for text, message in (
+        ("[]", "is not a report"),
+        ('{"format": "crowdzoo-report", "format_version": 9}', "format 9"),
+    ):
         (tmp_path / "odd.json").write_text(text)
         with pytest.raises(DataError, match=message):
             read_numbers(tmp_path / "odd.json")

@@ -26,7 +26,7 @@ from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
-import planted_crowds as planted  # noqa: E402  a script beside the package
+import planted_crowds as planted  # noqa: E402  a script next to the package
 
 sys.path.pop(0)
 slow = pytest.mark.slow
@@ -293,7 +293,7 @@ def test_annotators_who_are_excluded_leave_no_trace(answers, ending, tmp_path):
     assert found.annotators.tolist() == [f"h{number}" for number in range(8)]
     assert len(found) == 1600
     assert found.num_rejected == 0
-    with pytest.raises(ConfigError, match=r"^exclude: no annotation of .* is by 'b9'\. Write names as they stand"):
+    with pytest.raises(ConfigError, match=r"^exclude: no annotation of .* is by 'b9'\. Write names as they are"):
         Annotations.read(place, exclude=["b0", "b9"])
 
 

@@ -10,12 +10,12 @@ from crowdzoo.report.training_history import read_history, shown_history
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[1, 2]", "is no history"),
-        ("{}", "is no history"),
-        ('{"loss": 1}', "is no history"),
+        ("[1, 2]", "is not a history"),
+        ("{}", "is not a history"),
+        ('{"loss": 1}', "is not a history"),
         ('{"loss": [1, 2], "accuracy": [1]}', r"different numbers of epochs \(1 to 2\)"),
-        ('{"loss": [1, "x"]}', "'loss', epoch 2: 'x' is no number"),
-        ('{"loss": [true]}', "'loss', epoch 1: True is no number"),
+        ('{"loss": [1, "x"]}', "'loss', epoch 2: 'x' is not a number"),
+        ('{"loss": [true]}', "'loss', epoch 1: True is not a number"),
         (json.dumps({str(name): [1.0] for name in range(41)}), "holds 41 metrics"),
         ("{", "is not JSON"),
     ],

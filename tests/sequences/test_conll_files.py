@@ -122,9 +122,9 @@ def test_bytes_that_are_no_text_are_named_with_their_place():
 
 def test_gold_of_other_sentences_is_refused():
     write("gold.txt", "Anna B-PER\nslept O\n\nRome B-LOC\n")
-    assert "gold.txt, row 2, column 'token': 'slept' stands where a.txt, line 2" in message_of(TWO, gold="gold.txt")
+    assert "gold.txt, row 2, column 'token': 'slept' is where a.txt, line 2" in message_of(TWO, gold="gold.txt")
     write("gold.txt", "Anna B-PER\nsleeps O\nwell O\n\nRome B-LOC\n")
-    assert "'well' stands where a.txt, line 3, has \"the sentence's end\"" in message_of(TWO, gold="gold.txt")
+    assert "'well' is where a.txt, line 3, has \"the sentence's end\"" in message_of(TWO, gold="gold.txt")
     write("gold.txt", "Anna B-PER\nsleeps O\n")
     assert "gold.txt has 1 sentences, a.txt has 2." in message_of(TWO, gold="gold.txt")
 

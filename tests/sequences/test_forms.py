@@ -64,11 +64,11 @@ def test_what_brat_cannot_say_is_refused(write):
     write("a/ann/d1.ann", "T1\tPER 0 4;9\tAnna Bob\n")
     write("a/bob/d1.txt", "Anna met Bob.\n")
     write("a/bob/d1.ann", "T1\tPER 0 4\tAnna\n")
-    with pytest.raises(DataError, match=r"ann.d1.ann, row 1, column 'line 1': .*is no span, such as"):
+    with pytest.raises(DataError, match=r"ann.d1.ann, row 1, column 'line 1': .*is not a span, such as"):
         read_sentences("a", platform="brat")
-    with pytest.warns(UserWarning, match="rows left out: 1, e.g. .*is no span, such as"):
+    with pytest.warns(UserWarning, match="rows left out: 1, e.g. .*is not a span, such as"):
         assert read_sentences("a", platform="brat", on_bad_rows="reject").answers(0) == {"bob": ["B-PER", *"OOO"]}
-    with pytest.raises(DataError, match=r"stands in no folder of its annotator. Make one for each"):
+    with pytest.raises(DataError, match=r"is in no folder of its annotator. Make one for each"):
         read_sentences("a/ann", platform="brat")
     (write("a/bob/d1.txt", "").parent / "d1.txt").unlink()
     with pytest.raises(DataError, match=r"d1.txt does not exist"):

@@ -131,19 +131,19 @@ BAD = {
     "no object": ("[1]", "is not a JSON object."),
     "an unknown key": (
         line(anotator="x"),
-        "column 'anotator': 'x' stands under an unknown key; there are task, annotator, gold, "
+        "column 'anotator': 'x' is under an unknown key; there are task, annotator, gold, "
         "text, tokens, spans. Did you mean 'annotator'?",
     ),
     "an unknown key of a span": (
         line({"start": 0, "stop": 4, "label": "X"}),
-        "column 'spans[0].stop': 4 stands under an unknown key; there are start, end, label, fragments.",
+        "column 'spans[0].stop': 4 is under an unknown key; there are start, end, label, fragments.",
     ),
     "a key missing in a span": (
         line({"start": 0, "end": 4}),
         "column 'spans[0]': \"{'start': 0, 'end': 4}\" has no label.",
     ),
     "no task": ({"annotator": "a", "text": "b", "spans": []}, "column 'task': None is missing."),
-    "a task that is no id": (line(task=[1]), "column 'task': '[1]' is not a string or an integer."),
+    "a task that is not an id": (line(task=[1]), "column 'task': '[1]' is not a string or an integer."),
     "a task that is true": (line(task=True), "column 'task': True is not a string or an integer."),
     "an empty annotator": (line(annotator=" "), "column 'annotator': ' ' is empty."),
     "neither text nor tokens": ({"task": 1, "annotator": 2, "spans": []}, "column 'text': None is missing."),
@@ -154,12 +154,12 @@ BAD = {
     "tokens of another text": (line(tokens=["Anna", "Oslo"]), "token 1, 'Oslo', is not at character 5."),
     "tokens of half the text": (line(text="a b c", tokens=["a"]), "do not cover the text, which goes on with 'b c'."),
     "spans missing": ({"task": 1, "annotator": 2, "text": "a"}, "column 'spans': None is missing. Write []"),
-    "spans that are no list": (line() | {"spans": {}}, "column 'spans': '{}' is not a list."),
-    "a span that is no object": (line([0, 4, "X"]), "column 'spans[0]': \"[0, 4, 'X']\" is not an object"),
+    "spans that are not list": (line() | {"spans": {}}, "column 'spans': '{}' is not a list."),
+    "a span that is not an object": (line([0, 4, "X"]), "column 'spans[0]': \"[0, 4, 'X']\" is not an object"),
     "spans of nobody": ({"task": 1, "text": "a", "spans": [span(0, 1, "X")]}, "belong to nobody"),
-    "gold of somebody": (line(gold=True), 'stands beside "gold": true.'),
+    "gold of somebody": (line(gold=True), 'is next to "gold": true.'),
     "gold that is a word": (line(gold="yes"), "column 'gold': 'yes' is neither true nor false."),
-    "an offset that is no integer": (line(span(0.0, 4, "X")), "column 'spans[0].start': 0.0 is not an integer."),
+    "an offset that is not an integer": (line(span(0.0, 4, "X")), "column 'spans[0].start': 0.0 is not an integer."),
     "outside the text": (
         line(span(18, 30, "X")),
         "column 'spans[0].end': 30 is outside the sentence: start < end, and there are 22 characters, from 0. "

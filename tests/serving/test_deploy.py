@@ -1,4 +1,4 @@
-"""Files that run TensorFlow Serving in containers: what stands in them, and what is refused."""
+"""Files that run TensorFlow Serving in containers: what is in them, and what is refused."""
 
 import json
 import os
@@ -219,10 +219,10 @@ def test_kserve_has_the_model_where_it_copies_it_to():
         ("compose", ["--model", "a=served", "--tensorflow", "2.99.0"], "no release of TensorFlow Serving is known"),
         ("compose", ["--model", "a=served", "--tensorflow", "new"], "is not a version such as 2.16.2"),
         ("kubernetes", ["--model", "a=s3://b/c"], "is not read by kubernetes; it reads folder, pvc://, gs://"),
-        ("kubernetes", ["--model", "a=hdfs://b/c"], "is no place: use a folder, pvc://"),
-        ("kubernetes", ["--model", "a=pvc://Claim"], "is no place"),
-        ("kubernetes", ["--model", "a=pvc://claim/../x"], "is no place"),
-        ("kubernetes", ["--model", 'a=gs://b/c"d'], "is no place"),
+        ("kubernetes", ["--model", "a=hdfs://b/c"], "is not a place: use a folder, pvc://"),
+        ("kubernetes", ["--model", "a=pvc://Claim"], "is not a place"),
+        ("kubernetes", ["--model", "a=pvc://claim/../x"], "is not a place"),
+        ("kubernetes", ["--model", 'a=gs://b/c"d'], "is not a place"),
         ("kserve", ["--model", "a=served"], "is not read by kserve; it reads pvc://, gs://, s3://"),
         ("kserve", ["--model", "My_Model=gs://b"], "name it my-model"),
     ],

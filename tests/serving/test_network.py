@@ -1,4 +1,4 @@
-"""What stands between a client and the server's answers: TLS, and who can reach it."""
+"""What is between a client and the server's answers: TLS, and who can reach it."""
 
 import shutil
 import subprocess

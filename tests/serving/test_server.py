@@ -138,7 +138,7 @@ def test_a_port_in_use_is_an_error_with_a_way_out(pets, option):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"name": "a/b"}, "name: 'a/b' cannot stand in a URL"),
+        ({"name": "a/b"}, "name: 'a/b' cannot be in a URL"),
         ({"poll_seconds": 0}, "poll_seconds: must be more than 0"),
         ({"limits": None, "poll_seconds": float("nan")}, "poll_seconds"),
         ({"host": "no.such.host.invalid"}, "host: 'no.such.host.invalid'"),

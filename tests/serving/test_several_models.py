@@ -114,8 +114,8 @@ def test_an_unknown_model_is_told_the_names_there_are(both, instances):
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ('base_path: "x"', "config 2 (''): name: '' cannot stand in a URL"),
-        ('name: "a/b" base_path: "x"', "config 2 ('a/b'): name: 'a/b' cannot stand in a URL"),
+        ('base_path: "x"', "config 2 (''): name: '' cannot be in a URL"),
+        ('name: "a/b" base_path: "x"', "config 2 ('a/b'): name: 'a/b' cannot be in a URL"),
         ('name: "a"', "base_path is empty"),
         ('name: "a" base_path: "gs://bucket/a"', "gs:// paths are not supported here"),
         ('name: "a" base_path: "x\\000"', "NUL"),
@@ -124,8 +124,8 @@ def test_an_unknown_model_is_told_the_names_there_are(both, instances):
         ('name: "a" base_path: "x" model_version_policy { specific {} }', "'specific' names no versions"),
         ('name: "a" base_path: "x" model_version_policy { specific { versions: -1 } }', "version -1 is not a number"),
         ('name: "a" base_path: "x" version_labels { key: "l" value: -7 }', "version -7 is not a number"),
-        ('name: "a" base_path: "x" version_labels { key: "a b" value: 1 }', "version label: 'a b' cannot stand"),
-        ('name: "pets" base_path: "x"', "config 2 ('pets'): a model of this name stands before it"),
+        ('name: "a" base_path: "x" version_labels { key: "a b" value: 1 }', "version label: 'a b' cannot be"),
+        ('name: "pets" base_path: "x"', "config 2 ('pets'): a model of this name is before it"),
         ('nam: "a"', 'models.config, line 3, column 12: not a ModelServerConfig in text format: Message type "'),
         (
             'name: "a" base_path: 7',
@@ -162,7 +162,7 @@ def test_a_folder_or_a_config_is_served_not_both_and_not_neither(folders, capsys
     with pytest.raises(ServingError, match="give one of model_dir"):
         Server(folders / "pets", config=folders / "models.config")
     for more in ({"name": "pets"}, {"labels": {"stable": 1}}):
-        with pytest.raises(ServingError, match="give no name and no labels beside it"):
+        with pytest.raises(ServingError, match="give no name and no labels next to it"):
             Server(config=folders / "models.config", **more)
     assert main(["serve", str(folders / "pets"), "--config", str(folders / "models.config")]) != 0
     assert "give one of" in capsys.readouterr().err

@@ -49,7 +49,7 @@ def test_other_models_of_the_file_keep_their_settings(here):
         ("stable=6", "unknown version or label '6': choose one of 3, 4, 5, newest"),
         ("stable=canry", "unknown version or label 'canry'"),
         ("stable", "'stable': is not LABEL=VERSION"),
-        ("a/b=3", "version label: 'a/b' cannot stand in a URL"),
+        ("a/b=3", "version label: 'a/b' cannot be in a URL"),
         ("stable=", "no version would have a label"),
     ],
 )

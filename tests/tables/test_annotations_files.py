@@ -529,7 +529,7 @@ def test_a_line_of_null_kills_no_process(tmp_path):
     ("line", "reason"),
     [
         (ROW[:-1] + ', "task": "b"}', "holds the key 'task' twice."),
-        (ROW[:-1] + ', "confidence": NaN}', "is not JSON: NaN is no number. Write null where it is unknown."),
+        (ROW[:-1] + ', "confidence": NaN}', "is not JSON: NaN is not a number. Write null where it is unknown."),
         (ROW[:-1] + ",}", "is not JSON: "),
         (ROW + ",", "is not JSON: Extra data"),
         (ROW + "}", "is not JSON: Extra data"),

@@ -160,7 +160,7 @@ class DawidSkene(Incremental, Iterative):
     ) -> Aggregation:
         """Finds truths and confusion matrices together.
 
-        Memory beside the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
+        Memory beyond the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
         (the result), and 8 K**2 an annotator for the parameters and for each thread's counts.
 
         Args:

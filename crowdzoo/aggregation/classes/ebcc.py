@@ -52,7 +52,7 @@ class EBCC(Iterative):
     are the authors'. Subtypes that are not needed stay empty; with `subtypes=1` this is iBCC.
 
     There are many optima. The first start has one subtype a class; the others draw each task's subtypes from
-    Dirichlet(1, ..., 1), and the start with the highest bound is kept. The draws follow from who answered what beside
+    Dirichlet(1, ..., 1), and the start with the highest bound is kept. The draws follow from who answered what next to
     whom (`_colours`), not from codes: other names for tasks, annotators or classes give the same result. Starts run on
     all cores.
 
@@ -105,7 +105,7 @@ class EBCC(Iterative):
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
         """Finds truths, subtypes and annotators together.
 
-        Memory beside the table of annotations: 8 bytes an annotation, 24 K a task, and for each thread 8 K M a task
+        Memory beyond the table of annotations: 8 bytes an annotation, 24 K a task, and for each thread 8 K M a task
         and 24 M K**2 an annotator.
 
         Args:

@@ -310,7 +310,7 @@ class GLAD(Iterative):
         1
 
     Needs:
-        Two annotations a task or more, by annotators whose errors do not depend on the class.
+        Two annotations per task or more, by annotators whose errors do not depend on the class.
 
     Source:
         J. Whitehill et al.: Whose Vote Should Count More. NIPS 2009.
@@ -330,7 +330,7 @@ class GLAD(Iterative):
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
         """Finds truths, abilities and difficulties together.
 
-        Memory beside the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 64 + 8 K a task
+        Memory beyond the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 64 + 8 K a task
         (b and the result), about 25 an annotator for the parameters and 16 for each thread's sums. An iteration's time
         follows the annotations, whatever K.
 

@@ -39,7 +39,7 @@ class Crowd:
         coin: the matrix that the common one is drawn to, columns sum to one, `[said, true]`, [K, K].
         common: the common matrix, columns sum to one, `[said, true]`, [K, K].
         strength: pseudo-counts that the common matrix is worth in each row of an annotator's matrix.
-        params: expected logarithms, which stand in the E-step where Dawid-Skene has logarithms of estimates.
+        params: expected logarithms, which are in the E-step where Dawid-Skene has logarithms of estimates.
         divergence: Kullback-Leibler divergence of the annotators' matrices from their prior, nats.
     """
 
@@ -105,7 +105,7 @@ def bound(counts: Counts, crowd: Crowd, annotators: float, num_idle: int = 0) ->
         counts: made with `crowd.params`.
         crowd: where the bound is taken.
         annotators: as in `update`.
-        num_idle: how many of the counted tasks have neither annotations nor a known class; they are no data.
+        num_idle: how many of the counted tasks have neither annotations nor a known class; they are not data.
     """
     idle = num_idle * float(np.logaddexp.reduce(crowd.params.log_class_prior)) if num_idle else 0.0
     hyper = annotators * float((crowd.coin * np.log(crowd.common)).sum())
@@ -169,7 +169,7 @@ class HierarchicalDawidSkene(Incremental, Iterative):
     ) -> Aggregation:
         """Finds truths, annotators and the common matrix together.
 
-        Memory beside the table of annotations: as `IBCC`.
+        Memory beyond the table of annotations: as `IBCC`.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.

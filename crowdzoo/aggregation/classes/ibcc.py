@@ -49,8 +49,8 @@ class Beliefs:
     Attributes:
         counts: what the data added to the priors' pseudo-counts.
         priors: those.
-        params: expected logarithms, which stand in the E-step where Dawid-Skene has logarithms of estimates. Their
-            exponentials are no probabilities: they sum to less than one.
+        params: expected logarithms, which are in the E-step where Dawid-Skene has logarithms of estimates. Their
+            exponentials are not probabilities: they sum to less than one.
         divergence: Kullback-Leibler divergence from the priors, nats, over all rows and the class probabilities.
     """
 
@@ -98,7 +98,7 @@ def bound(counts: Counts, beliefs: Beliefs, num_idle: int = 0) -> float:
     Args:
         counts: made with `beliefs.params`.
         beliefs: where the bound is taken.
-        num_idle: how many of the counted tasks have neither annotations nor a known class; they are no data.
+        num_idle: how many of the counted tasks have neither annotations nor a known class; they are not data.
     """
     idle = num_idle * float(np.logaddexp.reduce(beliefs.params.log_class_prior)) if num_idle else 0.0
     return counts.log_likelihood - idle - beliefs.divergence
@@ -173,7 +173,7 @@ class IBCC(Incremental, Iterative):
     ) -> Aggregation:
         """Finds truths and annotators together.
 
-        Memory beside the table of annotations: as `DawidSkene`, and 8 K**2 bytes an annotator more.
+        Memory beyond the table of annotations: as `DawidSkene`, and 8 K**2 bytes an annotator more.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.

@@ -1,4 +1,4 @@
-"""Iterative: a method that raises an objective until it stands still."""
+"""Iterative: a method that raises an objective until it no longer changes."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -188,7 +188,7 @@ class MACE(Iterative):
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
         """Finds truths, competences and spammers' habits together.
 
-        Memory beside the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
+        Memory beyond the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
         (the result), about 70 K an annotator for the parameters and 16 K for each thread's counts; and the confusions.
 
         Args:
@@ -200,7 +200,7 @@ class MACE(Iterative):
 
         Returns:
             Posteriors under the last parameters. `skills` is theta, how often an annotator knows (with "vb" its
-            posterior mean). `confusions` are the matrices that theta and xi stand for, theta [k = l] + (1 - theta)
+            posterior mean). `confusions` are the matrices that theta and xi represent, theta [k = l] + (1 - theta)
             xi[l], or None where they would have more than 2**24 cells. `history` is the objective at the start and
             after each iteration: with "vb" a lower bound of the log evidence, with "em" the penalised log-likelihood.
             `log_likelihood` is that of "em" without penalty; with "vb" it is None. Ties are drawn, as in

@@ -108,7 +108,7 @@ class MajorityVote(Aggregator):
         [[0.67, 0.33], [0.0, 1.0]]
 
     Needs:
-        Several annotations a task.
+        Several annotations per task.
 
     Source:
         N. de Condorcet: Essai sur l'application de l'analyse. 1785: the vote of the majority.

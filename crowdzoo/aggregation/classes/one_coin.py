@@ -137,7 +137,7 @@ class OneCoinDawidSkene(Incremental, Iterative):
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
         """Finds truths and annotators' skills together.
 
-        Memory beside the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
+        Memory beyond the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
         (the result), about 80 an annotator for the parameters and 16 for each thread's counts; and the confusions. An
         iteration's time follows the annotations, whatever K.
 
@@ -150,7 +150,7 @@ class OneCoinDawidSkene(Incremental, Iterative):
                 whose posteriors count.
 
         Returns:
-            Posteriors under the last parameters. `skills` is s. `confusions` are the matrices that s stands for,
+            Posteriors under the last parameters. `skills` is s. `confusions` are the matrices that s represents,
             or None where they would have more than 2**24 cells. `history` is the penalised log-likelihood (see
             `objective`) at the start and after each iteration. Ties are drawn, as in `MajorityVote`.
 

@@ -117,10 +117,10 @@ class Groups:
 
 
 def dependent_pairs(shared: SharedTasks, expected: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Pairs that agree so much more often than expected that it is no chance, bool [P].
+    """Pairs that agree so much more often than expected that it is not chance, bool [P].
 
     The probability of n a agreements or more among n tasks with e expected is at most exp(-n KL(a || e)) for any n
-    (Chernoff), so pairs that share few tasks are not found by accident. Of the pairs that are found, one in twenty is
+    (Chernoff), so pairs that share few tasks are not found by accident. For the pairs that are found, one in twenty is
     false on average if pairs were independent (Benjamini and Hochberg 1995).
 
     Args:

@@ -35,7 +35,7 @@ def softmax(xp: Any, z: Any) -> Any:
 
 
 class Crowd(NamedTuple):
-    """Who said what, without any model. A pair is an annotator and a class that he said; B crowds may stand together.
+    """Who said what, without any model. A pair is an annotator and a class that he said; B crowds may be together.
 
     Attributes:
         annotators: annotator of each pair, int [U].

@@ -71,7 +71,7 @@ def forward_backward(chain: LogChain, emissions: NDArray[np.float64], starts: ND
 
 
 def viterbi(chain: LogChain, emissions: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The path of greatest weight of each sentence; of equal ones that with lower classes, from the end on.
+    """The path of greatest weight of each sentence; for equal ones that with lower classes, from the end on.
 
     Args:
         chain: as in `forward_backward`.

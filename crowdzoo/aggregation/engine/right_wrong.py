@@ -35,7 +35,7 @@ class Cells:
 
     Attributes:
         right: log probability of an annotation that says the truth, by cell; [R], or [R, K] if the label said matters.
-        wrong: log probability of that same annotation if the truth is another class; of the same shape. Finite.
+        wrong: log probability of that same annotation if the truth is another class, of the same shape. Finite.
         class_prior: probability of each class, [K].
     """
 

@@ -28,7 +28,7 @@ class Run(Generic[P]):
         params: parameters of the next E-step; the final ones once `done`.
         history: objective of the start and of each iteration so far, nats.
         log_likelihood: of the last E-step, without prior, nats.
-        converged: the objective stands still.
+        converged: the objective no longer changes.
         done: converged, or out of iterations.
         counts: once `done`, of all blocks under `params`; None where the method has others than `Counts`.
     """

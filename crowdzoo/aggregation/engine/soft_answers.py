@@ -67,7 +67,7 @@ class SoftAnswers:
         self.shares[np.arange(len(own)), annotations.labels] = own
 
     def mean(self, num_tasks: int, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Mean answer of each task, [N, K], zeros where there is none; annotators may have weights [R]."""
+        """Mean answer of each task, [N, K], zeros if missing; annotators may have weights [R]."""
         answer_weights = np.ones(len(self.tasks)) if weights is None else weights[self.annotators]
         total = np.bincount(self.tasks, answer_weights, num_tasks)
         columns = [np.bincount(self.tasks, answer_weights * share, num_tasks) for share in self.shares.T]

@@ -95,7 +95,7 @@ class TextMedoid(ChosenText):
         ['a cat sat']
 
     Needs:
-        Three texts a task or more.
+        Three texts per task or more.
 
     Source:
         L. Kaufman and P. J. Rousseeuw: Clustering by Means of Medoids, 1987, with the distance of V. I. Levenshtein,
@@ -115,7 +115,7 @@ class TextMedoid(ChosenText):
 
 @dataclass(frozen=True)
 class MostFrequentText(ChosenText):
-    """The text that most annotators wrote alike; of texts that are equally frequent the one nearest to the others.
+    """The text that most annotators wrote alike; for texts that are equally frequent the one nearest to the others.
 
     Args:
         unit: what an edit changes, where the distance decides: "words", or "characters" for scripts without blanks.

@@ -24,7 +24,7 @@ Codes = NDArray[np.int64]
 class ROVER(TextMethod):
     """The texts of a task, aligned one after the other with the fewest edits; at each place the most frequent token.
 
-    No token counts as one, too. Of tokens that are equally frequent the longer one wins, then the later one in the
+    No token counts as one, too. For tokens that are equally frequent the longer one wins, then the later one in the
     alphabet. The text is made of normalized tokens, and may be one that nobody wrote. It depends on the order of a
     task's texts, which is that of the rows.
 
@@ -68,7 +68,7 @@ def _aligned(slots: Codes, answer: Codes, before: int) -> Codes:  # pragma: no c
     """Adds a text to a network of words.
 
     Args:
-        slots: how often each token was said at each place, [places, 1 + V]; the first is no token.
+        slots: how often each token was said at each place, [places, 1 + V]; the first is not a token.
         answer: tokens of the text, from 1.
         before: texts in the network.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TextAggregation(Result):
-    """One text a task out of many annotators' texts, and how near the annotators' texts are to it.
+    """One text per task out of many annotators' texts, and how near the annotators' texts are to it.
 
     `to_parquet` writes `tasks.parquet` (task, text, confidence, annotations, effective_votes), `annotators.parquet`
     (annotator, annotations, agreement, skill) and `summary.json`.
@@ -30,7 +30,7 @@ class TextAggregation(Result):
         texts: [N]; empty where there are no annotations.
         confidence: one less the mean error rate of the annotators' texts against the task's, [N], where the text that
             is nearest counts with what two texts of one task have on average; 0 without annotations. It tells tasks
-            to look at from others; it is no probability.
+            to look at from others; it is not a probability.
         skills: weight of an annotator, [R]; None where all count the same.
         effective_votes: how many texts of equal weight are worth as much as the task's, [N]: with weights w their sum,
             squared, over the sum of their squares (L. Kish: Survey Sampling, 1965). The number of texts where all count

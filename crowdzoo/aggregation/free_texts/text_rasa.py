@@ -129,7 +129,7 @@ class TextHRRASA(TextRASA):
         ['a cat sat', 'the dog ran']
 
     Needs:
-        Three texts a task or more; annotators with several tasks.
+        Three texts per task or more; annotators with several tasks.
 
     Source:
         J. Li: Crowdsourced Text Sequence Aggregation Based on Hybrid Reliability and Representation, SIGIR 2020, as

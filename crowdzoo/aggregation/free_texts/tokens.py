@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 # How texts are compared -> without case, without punctuation; blanks never count
 NORMALIZATIONS = {"blanks": (False, False), "case": (True, False), "punctuation": (False, True), "words": (True, True)}
-UNITS = {"words": " ", "characters": ""}  # what a text is made of -> what stands between two of them
+UNITS = {"words": " ", "characters": ""}  # what a text is made of -> what is between two of them
 GRAM = 3  # characters
 _QUOTES = re.compile(r"(?<!\w)'|'(?!\w)")
 

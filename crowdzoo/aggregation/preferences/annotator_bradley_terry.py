@@ -74,7 +74,7 @@ class AnnotatorBradleyTerry(PreferenceMethod):
         initial: PreferenceAggregation | None = None,
         covariates: Mapping[str, ArrayLike] | None = None,
     ) -> PreferenceAggregation:
-        """See `PreferenceMethod.fit`; and measures what sways annotators besides the tasks.
+        """See `PreferenceMethod.fit`; and measures what sways annotators apart from the tasks.
 
         A covariate with the values x[i] and x[j] of the two sides adds `e (x[i] - x[j])` to the difference, with one
         effect e for all annotators: how much a longer answer is preferred, or one by the judge's own model.

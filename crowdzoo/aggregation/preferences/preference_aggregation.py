@@ -43,7 +43,7 @@ class PreferenceAggregation(Result):
         bias: position bias that all annotators share, in units of the scores; above 0 they prefer the left.
         slopes: how strongly an annotator's answers follow the scores, [R]; None where the method has none, as for
             what follows.
-        biases: position bias of each annotator, beside `bias`, [R].
+        biases: position bias of each annotator, next to `bias`, [R].
         tie_biases: added to `tie`, [R].
         shares: probability that an annotator's answer follows the scores, [R].
         guesses: probabilities of the answers of an annotator who does not follow the scores, [R, K].

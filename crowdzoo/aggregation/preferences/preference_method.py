@@ -68,7 +68,7 @@ class PreferenceMethod(Aggregator):
             priors, nats, up to a constant.
 
         Raises:
-            DataError: annotations are not of kind preference, or there are none; or `initial` is no result of a method
+            DataError: annotations are missing or not of kind preference, or `initial` is not a result of a method
                 for preferences.
 
         Warns:

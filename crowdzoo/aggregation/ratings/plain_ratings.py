@@ -70,7 +70,7 @@ class PlainRatings(Aggregator):
 
 
 def block_of_ratings(annotations: Annotations) -> tuple[float, Block]:
-    """All tasks as one block, whose ratings count from a usual one: sums keep their digits, also beside a huge one.
+    """All tasks as one block, whose ratings count from a usual one: sums keep their digits, also next to a huge one.
 
     Args:
         annotations: ratings of N tasks, one or more.
@@ -172,7 +172,7 @@ class RatingMean(PlainRatings):
         [3.5, 1.5]
 
     Needs:
-        Several ratings a task.
+        Several ratings per task.
 
     Source:
         The arithmetic mean; with `trim`, the trimmed mean.
@@ -196,7 +196,7 @@ class RatingMean(PlainRatings):
 
 @dataclass(frozen=True)
 class RatingMedian(PlainRatings):
-    """The median of a task's ratings; of an even number the mean of the two in the middle.
+    """The median of a task's ratings; for an even number the mean of the two in the middle.
 
     Standard errors are those of `RatingMean`, times sqrt(pi / 2) where a task has three ratings or more (the factor of
     many normal ones).
@@ -214,7 +214,7 @@ class RatingMedian(PlainRatings):
         [4.0, 2.0]
 
     Needs:
-        Several ratings a task, better an odd number.
+        Several ratings per task, better an odd number.
 
     Source:
         The median.

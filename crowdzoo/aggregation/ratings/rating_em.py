@@ -235,7 +235,7 @@ def _updated(beliefs: RatingBeliefs, rows: Array, common: Array, settings: Ratin
         odds = np.log(1 / settings.unrelated - 1) + evidence(crowd, found) - old.unrelated
         follows = 1 / (1 + np.exp(-np.clip(odds, -MOST_ODDS, MOST_ODDS)))
 
-    # the hyperparameters, each where the bound is highest; of tasks and annotators that have ratings
+    # the hyperparameters, each where the bound is highest; for tasks and annotators that have ratings
     weights, rating = follows * precision, number > 0
     mean = float(weights @ (errors + number * (old.bias - bias + crowd.mean)) / (weights @ number))
     truth_squares, variances, log_variances, rated = common.tolist()
@@ -497,7 +497,7 @@ class RatingEM(Aggregator):
         )
 
     def _biases(self, annotators: RatingAnnotators) -> NDArray[np.float64]:
-        """How far each annotator's ratings lie above the truth, [R]: the bias, or the mean error where there is none.
+        """How far each annotator's ratings lie above the truth, [R]: the bias, or the mean error if missing.
 
         The prior of the bias is that of annotators who follow the truth, and would draw the others to zero.
         """

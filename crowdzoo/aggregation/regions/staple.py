@@ -22,7 +22,7 @@ class STAPLE(PixelVote):
     The prior of a pixel is the share of the image's pixels that an annotator marks, on average. Pixels with the same
     votes are one row with a count, so unanimous ones cost nothing. Images on which nobody marked a class tell nothing
     of it. Sensitivities and specificities hold for all
-    images; of one image they are those of SimpleITK.
+    images; for one image they are those of SimpleITK.
 
     Args:
         max_iter: most iterations.

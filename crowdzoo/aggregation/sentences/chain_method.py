@@ -200,7 +200,7 @@ def _log_normaliser(rows: Array) -> float:
 
 
 def _log(values: NDArray[np.generic]) -> Array:
-    """Logarithms; of zero, -inf."""
+    """Logarithms; for zero, -inf."""
     with np.errstate(divide="ignore"):
         return np.log(values.astype(np.float64))
 

@@ -22,7 +22,7 @@ class HMMCrowd(ChainMethod):
       there is no I-X, with probability 0, so the most probable path is always a valid one.
     - Annotator r says l of a token with tag k with probability pi[r, k, l], rows ~ Dirichlet(`prior`, and `diagonal`
       more at k), independently given the tags.
-    - Part of the prior grows with the data: `votes` times what each annotator said where vote shares stand for the
+    - Part of the prior grows with the data: `votes` times what each annotator said where vote shares represent the
       truth. Annotators err at the same tokens, which the model does not know. With fixed pseudo-counts alone, the
       more data there are the more its classes turn towards that: O comes to mean "nobody marked it", and what a single
       annotator marked becomes a span.

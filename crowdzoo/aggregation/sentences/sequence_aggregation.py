@@ -35,7 +35,7 @@ class SequenceAggregation(Result):
 
     `to_parquet` writes `tokens.parquet` (task, position, label, label_code, probability, posteriors as a list in the
     order of the classes), `annotators.parquet` (annotator, tasks, skill, confusion as a list of rows
-    `[true][said]`) and `summary.json`. Where there are `spans`, they stand in `spans.jsonl`, and a file that is written
+    `[true][said]`) and `summary.json`. Where there are `spans`, they are in `spans.jsonl`, and a file that is written
     alone has them.
 
     With N sentences of T tokens together, R annotators, K classes:
@@ -62,7 +62,7 @@ class SequenceAggregation(Result):
         method: the algorithm's name, as in `crowdzoo.aggregation.create(..., kind="sequence")`.
         scheme: "BIO" or "IOBES".
         spans: the spans that were found, in the order of the text, where the method takes them as they are drawn:
-            task, start and end in the text (in tokens where there is none), label, share of those who saw the sentence
+            task, start and end in the text (in tokens if missing), label, share of those who saw the sentence
             who have a span there, label_share of these who gave it the label, text, and fragments as in files of spans,
             None of a span in one piece. The labels have the `outermost` of them. None: the labels have all.
         notes: sentences on what to check before using the result; see `notes_against_tags`. Empty as a rule.
@@ -157,7 +157,7 @@ class SequenceAggregation(Result):
         return [self.tags_of(task) for task in range(len(self))]
 
     def drawn(self, sequences: CrowdSequences) -> list[tuple[DrawnSpan, ...]]:
-        """Spans of all sentences in tokens: `spans`, or those of the labels where there are none.
+        """Spans of all sentences in tokens: `spans`, or those of the labels if missing.
 
         Args:
             sequences: the sentences that were aggregated.

@@ -55,7 +55,7 @@ class SequenceTable:
             scheme: scheme of annotations alone.
 
         Raises:
-            DataError: another kind of annotations, classes that are no tags of the scheme, or a sentence that an
+            DataError: another kind of annotations, classes that are not tags of the scheme, or a sentence that an
                 annotator labelled in part.
         """
         from crowdzoo.data.annotations import Annotations

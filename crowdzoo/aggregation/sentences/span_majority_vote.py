@@ -1,4 +1,4 @@
-"""Span majority vote: a span stands if more than half of the sentence's annotators marked just that span."""
+"""Span majority vote: a span is kept if more than half of the sentence's annotators marked just that span."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class SpanMajorityVote(Aggregator):
     """Votes on whole spans: same type, same first and last token.
 
-    A span stands if more than `share` of the sentence's annotators marked it; exactly that share is not enough. With a
-    share of one half or more, two spans that stand never overlap, since some annotator would have marked both. Below,
+    A span is kept if more than `share` of the sentence's annotators marked it; exactly that share is not enough. With a
+    share of one half or more, two spans that are kept never overlap, as an annotator would have marked both. Below,
     they may; then the span with more votes stands, of equal ones that which begins first, then the longer one, then
     the type that comes first by name. Nothing is drawn.
 
@@ -65,9 +65,9 @@ class SpanMajorityVote(Aggregator):
             sequences: N sentences, R annotators, K classes; not changed.
 
         Returns:
-            Labels with the spans that stand, all others outside; they keep the scheme. `posteriors` are each token's
+            Labels with the spans that are kept, all others outside; they keep the scheme. `posteriors` are each token's
             vote shares, so a label may have less than another class. Sentences that nobody labelled have no spans.
-            `skills` is the F1 of an annotator's spans against those that stand (1 where neither has any).
+            `skills` is the F1 of an annotator's spans against those that are kept (1 where neither has any).
 
         Raises:
             DataError: annotations are not of kind sequence, or do not cover whole sentences.

@@ -31,7 +31,7 @@ class SpanVotes(Aggregator):
     """Votes on spans as they were drawn: side by side, inside each other, overlapping or in pieces.
 
     Spans of a sentence that overlap are put together by clustering with average linkage, one of each annotator at most,
-    by intersection over union of their tokens; where labels differ it counts for a fifth less. A cluster stands if more
+    by intersection over union of their tokens; with other labels it counts for a fifth less. A cluster is kept if more
     than `share` of those who saw the sentence have a span in it. Its label is that with the most votes, of equal ones
     the first by name. Its edges are those of the span with this label that has most in common with the others, of equal
     ones that which begins first, then the longer one. Nothing is drawn at random.
@@ -71,11 +71,11 @@ class SpanVotes(Aggregator):
         """Counts the votes.
 
         Args:
-            sequences: N sentences, R annotators, K classes; not changed. Of sentences with `drawn` these spans count.
+            sequences: N sentences, R annotators, K classes; not changed. For sentences with `drawn` these spans count.
 
         Returns:
-            The spans that stand (`spans`; of `CrowdSequences`), and labels with the `outermost` of them. `posteriors`
-            are each token's vote shares, by tags. `skills` is the F1 of an annotator's spans against those that stand
+            The kept spans (`spans`; of `CrowdSequences`), and labels with the `outermost` of them. `posteriors`
+            are each token's vote shares, by tags. `skills` is the F1 of an annotator's spans against the kept ones
             (1 where neither has any); spans are right that are the same.
 
         Raises:
@@ -108,7 +108,7 @@ class SpanVotes(Aggregator):
         )
 
     def _standing(self, marked_by: dict[int, list[DrawnSpan]]) -> Iterator[tuple[DrawnSpan, float, float]]:
-        """The spans of a sentence that stand, and their shares."""
+        """The spans of a sentence that are kept, and their shares."""
         marked = [(span, who) for who, spans in marked_by.items() for span in spans]
         marked.sort(key=lambda vote: (vote[0].start, -vote[0].end, *vote))
         ends = np.maximum.accumulate([span.end for span, _ in marked] or [0])
@@ -132,7 +132,7 @@ class SpanVotes(Aggregator):
 
 
 def _row(sequences: CrowdSequences, task: int, span: DrawnSpan, share: float, label_share: float) -> dict[str, Any]:
-    """A span that stands, as `SequenceAggregation.spans` has it."""
+    """A span that is kept, as `SequenceAggregation.spans` has it."""
     words = [" ".join(sequences.tokens[task][slice(*piece)]) for piece in span.fragments]
     (name,) = sequences.annotations.tasks[task : task + 1].tolist()
     about = {"task": name, "fragments": None, **span.entry(sequences.edges(task))}

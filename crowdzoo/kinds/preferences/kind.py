@@ -32,7 +32,7 @@ class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Fl
     def add_notes(
         self, result: PreferenceAggregation, crowd: Annotations, gold: Floats | None = None
     ) -> PreferenceAggregation:
-        """Adds that the better task always stands on one side, where the method knows a preference for a side."""
+        """Adds that the better task always is on one side, where the method knows a preference for a side."""
         from crowdzoo.kinds.page_parts import percent
         from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
         from crowdzoo.quality import order_of_others

@@ -12,7 +12,7 @@ from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.next_annotation import FEWEST, Gains
 
 PRIOR = 0.25  # information on a score before any answer: that of the methods' default prior
-MOST_TASKS = 500  # that are considered; of more, those with the fewest answers
+MOST_TASKS = 500  # that are considered; for more, those with the fewest answers
 SPARE, FEW, MOST_PAIRS = 2, 50, 1000  # pairs for each question, and further ones: some may be answered already
 
 
@@ -77,7 +77,7 @@ class PreferenceQuestions(Questions[PreferenceAggregation]):
         return Opened(table, reduced, np.zeros(len(names), bool))
 
     def gains(self, result: PreferenceAggregation, skills: Floats, crowd: Annotations) -> Gains:
-        """How much answers reduce the sum of standard errors, log odds; of pairs, see `opened`."""
+        """How much answers reduce the sum of standard errors, log odds; for pairs, see `opened`."""
         return self.opened(result, skills, crowd, np.zeros(crowd.num_tasks, bool), MOST_PAIRS).gains
 
     def find_sure(self, result: PreferenceAggregation, least: float, crowd: Annotations) -> Flags:

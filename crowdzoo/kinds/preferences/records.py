@@ -203,7 +203,7 @@ class PreferenceRecords(Records):
         )
 
     def select(self, crowd: Annotations, names: list[str]) -> Annotations:
-        """See `Records.select`; of some pairs, and the tasks that these compare."""
+        """See `Records.select`; for some pairs, and the tasks that these compare."""
         judged = is_among(np.array(pair_names(crowd), object), names)
         chosen = crowd.select_rows(judged[crowd.pairs()[1].task_ids])
         return chosen.select_tasks(chosen.redundancy > 0)
@@ -227,7 +227,7 @@ class PreferenceRecords(Records):
 
         Returns:
             See `Records.model_scores`; tasks are pairs. `log_likelihood` is the mean log probability of the
-            annotators' preferences by the signature "pairs", nats; None where there are none. `by_task` is about the
+            annotators' preferences by the signature "pairs", nats; None if missing. `by_task` is about the
             pairs whose known answer is left or right.
 
         Raises:

@@ -74,7 +74,7 @@ class OrderScoring(Scoring[Floats, Floats]):
         return {"rho": float(np.mean(correlations)) if correlations else np.nan}
 
     def rows(self, gold: Floats, answers: Floats, split: str = "") -> Rows:
-        """Spearman's rho; of a model only where gold differs."""
+        """Spearman's rho; for a model only where gold differs."""
         prefix, number = f"{split} " if split else "", f"{len(gold):,} tasks with gold"
         correlations = self._correlations(gold, answers)
         if split and not correlations and len(gold) > 1 and np.ptp(gold) > 0:

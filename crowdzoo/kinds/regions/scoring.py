@@ -56,7 +56,7 @@ class RegionScoring(Scoring[Objects, Objects]):
         return np.array(counts, float).reshape(-1, 3)
 
     def rows(self, gold: Objects, answers: Objects, split: str = "") -> Rows:
-        """How many images have gold, and the numbers; of a model the Dice coefficient alone."""
+        """How many images have gold, and the numbers; for a model the Dice coefficient alone."""
         if split:
             coefficient = self.sums(gold, answers)[0].mean()
             return [(f"{split} Dice against gold", f"{coefficient:.4f} (on {len(gold):,} images)")]

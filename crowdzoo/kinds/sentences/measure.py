@@ -75,7 +75,7 @@ class SpanMeasure(Measure[CrowdSequences, SequenceAggregation]):
         return _rows([codes[task] for task in tasks])
 
     def sums(self, answers: Scores, tasks: Codes) -> Sums:
-        """See `Measure.sums`; of spans as they were drawn answers are the counts."""
+        """See `Measure.sums`; for spans as they were drawn answers are the counts."""
         return (2 * answers[:, 0], answers[:, 1] + answers[:, 2]) if self.drawn_gold else super().sums(answers, tasks)
 
     def further(self, answers: Scores, tasks: Codes) -> dict[str, float]:
@@ -116,7 +116,7 @@ class SpanMeasure(Measure[CrowdSequences, SequenceAggregation]):
         return [np.eye(self.annotations.num_classes)[codes] for codes in self.gold[tasks]]
 
     def predict(self, model: CrowdModel, encoder: Encoder, x: Examples, tasks: Codes) -> Scores:
-        """Tags of a tagger; of a method that has none, the most probable classes."""
+        """Tags of a tagger; for a method that has none, the most probable classes."""
         tokens: Any = cast(Objects, x)[tasks]
         inputs = cast("TokenEncoder", encoder)(tokens)
         if model.crowd is None or not model.crowd.stands_on_hidden_layer:

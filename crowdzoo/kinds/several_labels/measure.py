@@ -40,8 +40,8 @@ class LabelMeasure(Measure[Annotations, MultiLabelAggregation]):
         codes_of = cast(Mapping[object, Codes], gold)
         if not all(map(np.ndim, codes_of.values())):
             raise DataError(
-                "compare: gold has one value for each key, so its keys seem to be tasks. Of one class a task write "
-                "[gold.get(task, -1) for task in annotations.tasks], with codes of classes; of several labels per task "
+                "compare: gold has one value for each key, so its keys seem to be tasks. For one class a task write "
+                "[gold.get(task, -1) for task in annotations.tasks], with codes of classes; for several labels "
                 "gold is {label: [1, 0 or -1 for each task]}."
             )
         labels = [*MultiLabel(none=self.scale.get("no_label", MultiLabel.none)).tables(self.crowd)]

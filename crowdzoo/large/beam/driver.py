@@ -139,8 +139,8 @@ def aggregate(
         make_pipeline: gives a fresh pipeline each time it is called.
         folder: for blocks, checkpoints and posteriors, on a file system that all workers and the caller see; is made,
             and what was written there is removed at the end.
-        gold: known class codes, int [N], -1 where unknown; of classes only.
-        initial: as the aggregator's `fit` takes it; of classes only.
+        gold: known class codes, int [N], -1 where unknown; for classes only.
+        initial: as the aggregator's `fit` takes it; for classes only.
         max_annotations: most annotations a block. Default: a 64th of all, between 2**14 and 2**20.
         iterations_per_pipeline: see `fit`.
         threads_per_worker: see `fit`.

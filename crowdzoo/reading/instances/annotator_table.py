@@ -1,4 +1,4 @@
-"""What is known of annotators beside their labels: whether they are models or people, and what an answer costs."""
+"""What is known of annotators next to their labels: whether they are models or people, and what an answer costs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def read_annotator_table(path: str | Path, annotators: np.ndarray, layout: Layou
 
     Raises:
         DataError: no such file or columns, an annotator who is missing or there twice, another source, or a cost that
-            is no number above 0; names file, row, column and value.
+            is not a number above 0; names file, row, column and value.
     """
 
     def check(name: str, header: Sequence[str]) -> None:
@@ -70,6 +70,6 @@ def read_annotator_table(path: str | Path, annotators: np.ndarray, layout: Layou
         cost_texts = table.names("cost")
         numbers = table.numbers("cost", cost_texts, "annotators")
         wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0))).tolist()
-        complain(wrong, "cost", cost_texts, "is no number above 0. Write what an answer costs, such as 0.5.")
+        complain(wrong, "cost", cost_texts, "is not a number above 0. Write what an answer costs, such as 0.5.")
         costs = numbers[rows]
     return AnnotatorTable(sources, costs)

@@ -23,7 +23,7 @@ def read_covariates(
     """Reads covariates of comparisons.
 
     Args:
-        path: .parquet, .xlsx, .csv or .tsv, the file of the annotations. Of a covariate "length" it has the columns
+        path: .parquet, .xlsx, .csv or .tsv, the file of the annotations. For a covariate "length" it has the columns
             left_length and right_length; or, if it has the columns winner and loser, winner_length and loser_length.
         names: of the covariates.
         annotations: preferences, all rows of the file in their order.

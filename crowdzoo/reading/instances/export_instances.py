@@ -29,7 +29,7 @@ def write_export_instances(
         export: the export. Gold that cannot be used is left out with a warning.
         path: path of the file, which appears when it is complete.
         columns: "text" or "image" -> name of the column that it is; may be empty.
-        keep: names of columns that are kept beside text and image.
+        keep: names of columns that are kept next to text and image.
 
     Returns:
         The export's name of each column -> the file's, None where it is left out. There is no file where the export
@@ -55,7 +55,7 @@ def write_export_instances(
         if own not in columns_in_file:
             listed = ", ".join(f"'{column}'" for column in columns_in_file) or "none"
             hint = did_you_mean(own, columns_in_file)
-            raise ConfigError(f"{Setting(option, own)} is no column of the export; there are: {listed}.{hint}")
+            raise ConfigError(f"{Setting(option, own)} is not a column of the export; there are: {listed}.{hint}")
     names = _names(columns_in_file, tasks, {own: name for name, own in (columns or {}).items()}, keep)
     written = {own: name for own, name in names.items() if name is not None}
     header = ["task", *written.values(), *(["gold"] if gold else [])]

@@ -56,8 +56,8 @@ def read_gold_labels(
         path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (all labels that hold; empty where unknown).
         tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
         labels: names of the labels, J.
-        none: stands in `gold` where no label holds.
-        separator: what stands between labels.
+        none: is in `gold` where no label holds.
+        separator: what is between labels.
         layout: as for `read_gold`.
 
     Returns:
@@ -109,7 +109,7 @@ def read_gold_ratings(path: str | Path, tasks: np.ndarray, layout: Layout | None
 
     Raises:
         DataError: no such file or columns, an empty task, one with different gold, none of the tasks that are wanted,
-            gold that is no number or infinite; names file, row, column and value.
+            gold that is not a number or infinite; names file, row, column and value.
     """
     return _gold_of(path, tasks, parse_ratings, np.nan, layout)
 
@@ -129,11 +129,11 @@ def read_gold_pairs(path: str | Path, tasks: np.ndarray, classes: np.ndarray) ->
         classes: names of left, right and equal.
 
     Returns:
-        Annotations of kind "preference" by one annotator, "gold", a row for each pair that is known. Of a pair that
-        stands there twice, in either order, the first row.
+        Annotations of kind "preference" by one annotator, "gold", a row for each pair that is known. For a pair that
+        appears there twice, in either order, the first row.
 
     Raises:
-        DataError: no such file or columns, an unknown task, a task beside itself, gold that is none of `classes`, or
+        DataError: no such file or columns, an unknown task, a task next to itself, gold that is none of `classes`, or
             two different answers for a pair; names file, row, column and value.
     """
     table = read_table(path, ("left", "right", "gold"), usual=("gold",))
@@ -144,7 +144,7 @@ def read_gold_pairs(path: str | Path, tasks: np.ndarray, classes: np.ndarray) ->
         reason = f"is none of the {len(tasks):,} tasks, which look like {str(tasks[0])!r}. Remove the row."
         table.complain(unknown, side, names, reason)
     left, right = (np.array([code[name] for name in names.tolist()], np.int64) for names in sides.values())
-    table.complain(np.flatnonzero(left == right), "right", sides["right"], "stands in column 'left', too.")
+    table.complain(np.flatnonzero(left == right), "right", sides["right"], "is in column 'left', too.")
     better = parse_classes(table, table.names("gold"), classes)
     known = better >= 0
     # the same answer where left and right change places
@@ -235,7 +235,7 @@ def parse_classes(
     """Gold, or another column of classes, as class codes, int64 [N], -1 where it is unknown.
 
     The column holds names; or codes, where no name looks like one. Gold is unknown where the column is empty, or holds
-    -1 or nan and that is no name. `1.0` is the name or the code 1, unless a class is called so.
+    -1 or nan and that is not a name. `1.0` is the name or the code 1, unless a class is called so.
     """
     names = [str(name) for name in classes.tolist()]
     gold = as_named(pa.array(gold.tolist(), pa.large_string()), names).to_numpy(zero_copy_only=False)

@@ -22,7 +22,7 @@ ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending 
 # Of images that TensorFlow does not decode: not passed over without a word, as other files in a folder are
 _OTHER_ENDINGS = (".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".svg", ".jp2", ".jxl")
 _URL = (
-    "is a URL. Download the images, and give the paths of the files; beside an export of a labelling platform give "
+    "is a URL. Download the images, and give the paths of the files; next to an export of a labelling platform give "
     "their folder, as in crowdzoo train EXPORT FOLDER --platform NAME."
 )
 MOST_PASSED = 50_000  # files that are looked through for an image in a hundred
@@ -40,7 +40,7 @@ def read_image_table(path: str | Path, layout: Layout | None = None) -> Table:
 
     Returns:
         A table with the columns `task` and `image`, and `gold` and `split` if they are there. Without a column `task`,
-        the name of a task is the image's path as it stands there (of a folder: inside it), without its ending.
+        the name of a task is the image's path as it is there (of a folder: inside it), without its ending.
 
     Raises:
         DataError: no such file, folder or column, no images in it or few among many other files, an image of another
@@ -60,7 +60,7 @@ def holds_images(path: str | Path, layout: Layout | None = None) -> bool:
     """Whether a file of instances is one of images: a folder, or a table with a column of their paths.
 
     Raises:
-        DataError: the file does not exist, or is no table.
+        DataError: the file does not exist, or is not a table.
     """
     path = Path(path)
     if path.is_dir() or (layout is not None and "image" in layout.columns):
@@ -162,13 +162,13 @@ def _folder_table(folder: Path) -> Table:
         raise DataError(f"{folder}: holds no images. Their names end in {', '.join(ENDINGS)}.")
     # Python has bytes of a name that are no UTF-8 as half characters
     odd = [place for place, name in enumerate(names) if name != name.encode("utf-8", "replace").decode()]
-    table.complain(odd, "image", names, "is no name in UTF-8. Rename the file.")
+    table.complain(odd, "image", names, "is not a name in UTF-8. Rename the file.")
     table.columns["image"] = pa.array(names, pa.large_string())
     return table
 
 
 def _reason(error: DataError, path: Path) -> str:
-    """What is wrong with an image, without its name, which stands before it."""
+    """What is wrong with an image, without its name, which is before it."""
     text = str(error)
     for name in (os.fspath(path), repr(os.fspath(path))):
         text = text.removeprefix(name).removeprefix(":")
@@ -185,7 +185,7 @@ def sampled_images(most: int) -> InstanceReader:
 
 
 def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
-    """A folder, or a table with columns `task` and `image`, or one of paths alone beside task, gold and split."""
+    """A folder, or a table with columns `task` and `image`, or one of paths alone next to task, gold and split."""
     alone = set(header) - {*BESIDE} in [{name} for name in COLUMNS]
     return path.is_dir() or alone or {"task", "image"} <= {*header}
 
@@ -196,7 +196,7 @@ READER = InstanceReader(
 
 
 def check_no_paths(name: str, values: np.ndarray) -> None:
-    """Refuses texts that are paths of image files, which would be sent as they stand.
+    """Refuses texts that are paths of image files, which would be sent as they are.
 
     Args:
         name: of the input, for messages.

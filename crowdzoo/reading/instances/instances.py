@@ -34,10 +34,10 @@ class Instances:
         values: what a model learns from, a row a task. Feature vectors are float32 [N, D], texts objects (strings)
             [N], images objects (`Path`) [N], which are opened when they are needed. A table is a dictionary by column:
             numbers float64 [N] (NaN is missing), categories and texts objects (strings) [N] ("" is missing), vectors
-            float32 [N, D], images as above. Of instances in a folder (see `read_instances`) arrays of numbers are
+            float32 [N, D], images as above. For instances in a folder (see `read_instances`) arrays of numbers are
             `numpy.memmap`, and strings are read a row or a slice at a time.
         names: of feature vectors the names of their D columns; None for a list column, and for other kinds.
-        gold: names of the true classes (true ratings) as they stand in the file, objects (strings) [N], "" where
+        gold: names of the true classes (true ratings) as they are in the file, objects (strings) [N], "" where
             unknown; None without the column.
         split: "train" or "eval", objects (strings) [N]; None without the column.
         rows: the number that each instance has for a reader of the file (in CSV its line, from 1), int64 [N]; None:
@@ -114,7 +114,7 @@ class Instances:
             float64 [N], NaN where gold is unknown (empty, or nan).
 
         Raises:
-            DataError: gold that is no number, or infinite; names file, row, column and value.
+            DataError: gold that is not a number, or infinite; names file, row, column and value.
         """
         if self.gold is None:
             return np.full(len(self), np.nan)
@@ -164,7 +164,7 @@ def read_instances(
     Args:
         path: file ending in .parquet, .csv or .csv.gz; or a folder of images.
         kind: of instances; of `TEXTS` and `IMAGES` columns other than the named ones are passed over. None takes the
-            kind that the columns are of: texts where there is no column but `text` beside the named ones, images where
+            kind that the columns are of: texts where there is no column but `text` next to the named ones, images where
             there is a column `image`, else feature vectors.
         layout: names of the columns task, gold, split, text, image, features in the file. Without it the task is also
             found by usual names.
@@ -176,7 +176,7 @@ def read_instances(
         The instances in the file's order.
 
     Raises:
-        DataError: no such file, wrong columns, a repeated or empty task, a feature that is no finite number, feature
+        DataError: no such file, wrong columns, a repeated or empty task, a feature that is not a finite number, feature
             lists of different lengths or without numbers, an empty text, an unknown split; names file, row, column
             and value.
     """
@@ -209,7 +209,7 @@ def read_inputs(path: str | Path, kind: InstanceKind | None = None, layout: Layo
     """Reads instances to predict on.
 
     Args:
-        path: as for `read_instances`; of texts also .txt, a text a line. A text may be empty.
+        path: as for `read_instances`; for texts also .txt, a text a line. A text may be empty.
         kind: of instances; None takes the kind that the file is of.
         layout: names of the columns.
 

@@ -55,11 +55,12 @@ def read_predictions(
     names = [str(name) for name in task_names(table).tolist()]
     class_names = table.names("class")
     labels = parse_classes(table, class_names, np.asarray(classes), "class", "predictions")
-    table.complain(np.flatnonzero(labels < 0), "class", class_names, "is no class. Give every task one.", "predictions")
+    reason = "is not a class. Give every task one."
+    table.complain(np.flatnonzero(labels < 0), "class", class_names, reason, "predictions")
     written = np.array([text.replace(",", table.decimal) for text in table.names("probability").tolist()], object)
     probabilities = table.numbers("probability", written, "predictions")
     wrong = (written == "") | ~((probabilities >= 0) & (probabilities <= 1))
-    reason = "is no probability. Give that of the class, a number from 0 to 1."
+    reason = "is not a probability. Give that of the class, a number from 0 to 1."
     table.complain(np.flatnonzero(wrong), "probability", written, reason, "predictions")
     check_shared(path, names, tasks)
     row = {name: place for place, name in enumerate(names)}

@@ -25,7 +25,7 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
         layout: how the file is laid out.
 
     Raises:
-        DataError: no such file or columns, an empty name, a rank that is no number, a list of two annotators or of one
+        DataError: no such file or columns, an empty name, a rank that is not numeric, a list by two annotators or one
             task, without a rank, with a task twice or with equal ranks; names file, row, column and value.
     """
 

@@ -34,7 +34,7 @@ def recognised(path: str | Path, inputs: Mapping[str, str] | None = None, layout
     for name, kind in (("text", TEXTS), ("image", IMAGES)):
         if name in layout.columns:
             return kind
-    matches = _looks_like(path, (), layout)  # what is no table has no columns
+    matches = _looks_like(path, (), layout)  # what is not a table has no columns
     if matches is None:
         check_ending(path)
         layout = own_encoding(path, layout)

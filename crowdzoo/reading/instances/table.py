@@ -28,7 +28,7 @@ from crowdzoo.reading.tables.plain_array import code_names, named, plain_array
 from crowdzoo.reading.tables.sources import PART_OF
 from crowdzoo.reading.tables.suffixes import column_names
 
-BESIDE = ("task", "gold", "split")  # columns beside what a model learns from
+BESIDE = ("task", "gold", "split")  # columns next to what a model learns from
 NAMED = (*BESIDE, "text")  # columns of text; all others are features
 # What is read of a header: our names of columns -> the file's; and which of these were guessed
 Choose = Callable[[Sequence[str]], tuple[dict[str, str], dict[str, str]]]
@@ -65,7 +65,7 @@ class Table:
     outside_images: bool = False
 
     def parts(self) -> "Iterator[Table]":
-        """The table itself; of one in a folder its rows part by part, without the columns of BESIDE."""
+        """The table itself; for one in a folder its rows part by part, without the columns of BESIDE."""
         if self.folder is None:
             yield self
             return
@@ -101,7 +101,7 @@ class Table:
     def values(self, read: Callable[["Table"], Any]) -> Any:
         """What `read` makes of the table: an array, or a dictionary of arrays.
 
-        Of a table in a folder the arrays stand there, too, and `read` gets its parts, one after the other.
+        Of a table in a folder the arrays are there, too, and `read` gets its parts, one after the other.
 
         Raises:
             DataError: as `read`; rows of all parts are counted in one error.
@@ -137,7 +137,7 @@ class Table:
         """What the texts [N] of a column say as numbers, float64 [N], NaN where there is nothing.
 
         Raises:
-            DataError: as `complain`, of texts that are no finite numbers.
+            DataError: as `complain`, of texts that are not finite numbers.
         """
         numbers, problems = numbers_of(column, pa.array(texts.tolist(), pa.large_string()), self.decimal)
         for places, reason in problems:
@@ -207,7 +207,7 @@ def read_table(
         usual: columns that are also found by usual names.
         as_text: whether features of a CSV file are read as they are written, and not as numbers.
         most_rows: rows to read from the beginning; None is all.
-        folder: an empty one, for columns that shall not stand in memory; see `Table.folder`.
+        folder: an empty one, for columns that shall not be in memory; see `Table.folder`.
     """
     path = Path(path)
     check_ending(path)
@@ -304,7 +304,7 @@ def _joined(parts: Iterable[Part]) -> tuple[dict[str, pa.Array], np.ndarray]:
 
 
 def _stored(parts: Iterable[Part], folder: Path) -> tuple[dict[str, Any], np.ndarray]:
-    """As `_joined`; columns but those of BESIDE stand in a file of the folder."""
+    """As `_joined`; columns but those of BESIDE are in a file of the folder."""
     path, order, file = folder / "columns.arrow", dict[str, Any](), None
 
     def beside() -> Iterator[Part]:
@@ -433,11 +433,11 @@ class InstanceReader(InstanceKind):
     Attributes:
         values: from the table to `Instances.values` and `Instances.names`.
         looks_like: whether a file, given its path, our names of its columns and its layout, holds this kind; the names
-            are empty for what is no table, such as a text file. None: the kind is not known by its file, or is the one
+            are empty if it is not a table, such as a text file. None: the kind is not known by its file, or is the one
             that is left over.
         wanted: columns of the table that are read; None is all.
         check_header: refuses column names, given the file's name.
-        table: reads the table from a path, where it is not a file of columns as it stands; `wanted` and `check_header`
+        table: reads the table from a path, where it is not a file of columns as it is; `wanted` and `check_header`
             are not used then.
         as_text: whether features of a CSV file are read as they are written, and not as numbers.
 

@@ -134,7 +134,7 @@ def given_columns(x: Any, inputs: Mapping[str, str] | None = None) -> dict[str, 
                 values = [None if value is None else os.fspath(value) for value in values]
             columns[str(name)] = pa.array(values, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise DataError(f"instances: column {name!r} is no column of one type: {error}") from None
+            raise DataError(f"instances: column {name!r} is not a column of one type: {error}") from None
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"instances: columns have different lengths: {lengths}")
@@ -195,7 +195,7 @@ def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> boo
         return False  # all of them are bad, as the reader will say
     try:
         columns = table_columns(first)
-    except DataError:  # which the reader says of all rows; of feature vectors it would say that no word is a number
+    except DataError:  # which the reader says of all rows; for feature vectors it would say that no word is a number
         return True
     return any(values.dtype == object or values.ndim > 1 or np.isnan(values).any() for values in columns.values())
 
@@ -203,7 +203,7 @@ def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> boo
 def _check_header(name: str, header: Sequence[str]) -> None:
     check_has(name, header, ("task",))
     if not set(header) - set(BESIDE):
-        raise DataError(f"{name}: has no features. Add columns beside {shown_names(header)}.")
+        raise DataError(f"{name}: has no features. Add columns next to {shown_names(header)}.")
 
 
 def _feature_names(table: Table) -> list[str]:
@@ -229,7 +229,7 @@ def _found_type(table: Table, name: str) -> str:
 
 
 def _typed(table: Table, columns: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
-    """Values by name, given for each name the table's column and its type; of images paths, which stay in memory."""
+    """Values by name, given for each name the table's column and its type; for images paths, which stay in memory."""
     images = {name: _images(table.in_memory(own), own) for name, (own, kind) in columns.items() if kind == IMAGE}
     readers = {
         name: vector_reader(table, own) if kind == VECTOR else functools.partial(_column, name=own, kind=kind)

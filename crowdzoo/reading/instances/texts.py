@@ -59,7 +59,7 @@ def _warn_of_empty(path: str | Path, noun: str, numbers: Sequence[int], texts: S
 
 
 def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
-    """A .txt file, or a table whose columns beside task, gold and split are `text` alone."""
+    """A .txt file, or a table whose columns next to task, gold and split are `text` alone."""
     return path.suffix == ".txt" or set(header) - set(BESIDE) == {"text"}
 
 

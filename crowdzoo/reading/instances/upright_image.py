@@ -40,7 +40,7 @@ class UprightImage:
     Attributes:
         content: the file's bytes; where nothing had to be changed, those that were given.
         size: width and height, in pixels, as `content` has them.
-        changes: what was changed or overlooked, in words that a count can stand before; often none.
+        changes: what was changed or overlooked, in words that a count can be before; often none.
     """
 
     content: bytes

@@ -19,7 +19,7 @@ def _check_columns(name: str, header: Sequence[str]) -> None:
         hint = f"{hint} Rename it to 'task'." if hint else ""
         raise DataError(f"{name}: has no column 'task'; its columns are {shown_names(header)}.{hint}")
     if not set(header) - set(BESIDE):
-        fix = f"Add a list column 'features' or numeric columns beside {shown_names(header)}."
+        fix = f"Add a list column 'features' or numeric columns next to {shown_names(header)}."
         raise DataError(f"{name}: has no features. {fix}")
 
 

@@ -114,7 +114,7 @@ def _responses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, _Response]]
         for place, response in enumerate(nested):
             values = response.get("values") if isinstance(response, dict) else None
             if not isinstance(values, dict):
-                raise BadValue(f"responses[{place}]", response, "is no response with values.")
+                raise BadValue(f"responses[{place}]", response, "is not a response with values.")
             for question, value in values.items():
                 answer = value.get("value") if isinstance(value, dict) else value
                 key = f"responses[{place}].values.{question}"
@@ -140,7 +140,7 @@ def _of_dicts(question: str, key: str, responses: Any) -> Iterator[tuple[str, st
         raise BadValue(key, responses, "is not a list of responses.")
     for place, response in enumerate(responses):
         if not isinstance(response, dict) or "value" not in response:
-            raise BadValue(f"{key}[{place}]", response, "is no response with a value.")
+            raise BadValue(f"{key}[{place}]", response, "is not a response with a value.")
         yield question, f"{key}[{place}]", (response.get("user_id"), response.get("status"), response["value"])
 
 
@@ -188,7 +188,7 @@ def _spans(key: str, value: Any) -> list[dict[str, Any]]:
         if isinstance(span, list) and len(span) >= 3:  # of the older datasets: label, start, end
             span = dict(zip(("label", "start", "end"), span, strict=False))
         if not _is_span(span):
-            raise BadValue(f"{key}[{place}]", span, "is no span with start, end and label.")
+            raise BadValue(f"{key}[{place}]", span, "is not a span with start, end and label.")
         spans.append({name: span[name] for name in ("start", "end", "label")})
     return spans
 

@@ -26,7 +26,7 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any]]]:
 def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: str) -> Record:
     who, _, task = file_annotator.partition("/")
     if not task and who == entry["document"]:
-        raise BadValue(None, who, "stands in no folder of its annotator. Make one for each, named after them.")
+        raise BadValue(None, who, "is in no folder of its annotator. Make one for each, named after them.")
     record = Record(task or entry["document"], {"text": entry["text"]})
     drawn = []
     for number, line in enumerate(entry["lines"], start=1):
@@ -35,7 +35,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
             continue
         match = _SPAN.fullmatch(line)
         if match is None:
-            raise BadValue(f"line {number}", line, "is no span, such as T1<tab>PER 0 4<tab>Anna. Leave it out.")
+            raise BadValue(f"line {number}", line, "is not a span, such as T1<tab>PER 0 4<tab>Anna. Leave it out.")
         label, places, marked = match.groups()
         pieces = [[int(place) for place in piece.split()] for piece in places.split(";")]
         span = {"start": pieces[0][0], "end": pieces[-1][1], "label": label, "text": marked, "place": f"line {number}"}

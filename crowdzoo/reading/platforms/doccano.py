@@ -68,7 +68,7 @@ def _span(key: str, value: Any) -> dict[str, Any]:
         return {"start": value["start_offset"], "end": value["end_offset"], "label": str(value["label"])}
     if isinstance(value, list) and len(value) == 3:
         return {"start": value[0], "end": value[1], "label": value[2]}
-    raise BadValue(key, value, "is no span [start, end, label].")
+    raise BadValue(key, value, "is not a span [start, end, label].")
 
 
 DOCCANO = Platform(

@@ -68,7 +68,7 @@ class Export:
         path: a file, a zip archive, or a folder of such.
         platform: a name in `PLATFORMS`.
         kind: of the labels.
-        field: name of the question that is meant; None where the export has only one of this kind. A `*` stands for the
+        field: name of the question that is meant; None where the export has only one of this kind. A `*` represents the
             number of an item where an entry has several: `X*` with X1, X2 of a task each, whose columns of data such as
             url1, url2 become url. Where an export has the answers of several groups, as of Zooniverse's workflows, the
             group, and perhaps its version, precede the name: `10/T0`, `10.16/T0`.
@@ -249,7 +249,7 @@ class Export:
             raise ConfigError(f"{self.name}: {Setting('field', self._field)} is answered with {what}.")
         if self._field is not None:
             raise ConfigError(
-                f"{self.name}: {Setting('field', self._field)} is no question of this export; there are: {listed}."
+                f"{self.name}: {Setting('field', self._field)} is not a question of this export; there are: {listed}."
                 f"{did_you_mean(self._field, sorts)}"
             )
         for sort in self._sorts:
@@ -293,7 +293,7 @@ class Export:
         """
         if not self._image:
             return None
-        values: dict[str, list[str]] = {}  # of each column, those that are no image
+        values: dict[str, list[str]] = {}  # of each column, those that are not images
         for record in self._records():
             if not isinstance(record, BadRow):
                 for name, value in record.data.items():
@@ -310,7 +310,7 @@ class Export:
             ]
             if not matching:
                 raise ConfigError(
-                    f"{self.name}: {Setting('image', self._image)} is no column of what annotators saw; there are: "
+                    f"{self.name}: {Setting('image', self._image)} is not a column of what annotators saw; there are: "
                     f"{listed}.{did_you_mean(self._image, values)}"
                 )
             return matching[0]

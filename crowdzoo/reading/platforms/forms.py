@@ -5,7 +5,7 @@ from typing import Any
 
 from crowdzoo.reading.platforms.record import Record, id_text, label_text
 
-# Where it stands, who gave it (None: who annotated the file), question -> labels (None: skipped), seconds, and when
+# Where it is, who gave it (None: who annotated the file), question -> labels (None: skipped), seconds, and when
 Answer = tuple[str, Any, dict[str, list[Any]] | None, Any, Any]
 
 

@@ -126,7 +126,7 @@ def _record(
 
 
 def _side(record: Record, side: str, columns: Mapping[str, str]) -> str:
-    """Name of what stands on a side: what the data has in the column that was named, or as it is alone in its task."""
+    """Name of what is on a side: what the data has in the column that was named, or as it is alone in its task."""
     if not columns:
         return f"{record.task}/{side}"
     column = columns.get(side, side)
@@ -296,7 +296,7 @@ def _labels(key: str, value: Mapping[str, Any], record: Record) -> list[str]:
         if name in value:
             labels = _paths(value[name]) if isinstance(value[name], list) else [value[name]]
             return [text for label in labels if (text := label_text(key, label)) is not None]
-    raise BadValue(key, value, "is no choice, rating or number, which crowdzoo reads as labels.")
+    raise BadValue(key, value, "is not a choice, rating or number, which crowdzoo reads as labels.")
 
 
 def _paths(labels: list[Any], joint: str = " / ") -> list[Any]:
@@ -314,7 +314,7 @@ def _spans(key: str, value: Mapping[str, Any], record: Record) -> list[dict[str,
     if isinstance(start, str):
         raise BadValue(key, value, f"has no {_OFFSETS}. Export again from a newer Label Studio.")
     if not isinstance(labels, list) or type(start) is not int or type(end) is not int:
-        raise BadValue(key, value, "is no span of a text with start, end and labels.")
+        raise BadValue(key, value, "is not a span of a text with start, end and labels.")
     about = {"text": value.get("text"), "place": f"{key}.text", "of": of}
     return [{"start": start, "end": end, "label": label, **about} for label in _paths(labels, "/")]
 

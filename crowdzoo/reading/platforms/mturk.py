@@ -46,7 +46,7 @@ def _answers(entry: Mapping[str, str]) -> dict[str, list[Any]]:
     """What a row says to each question.
 
     Radio buttons and checkboxes are one column an option, `Answer.QUESTION.OPTION`, with true where it was chosen; one
-    such column alone is a question that is answered with true or false. Several values of one column stand between
+    such column alone is a question that is answered with true or false. Several values of one column are between
     bars.
     """
     answers: dict[str, list[Any]] = {}
@@ -73,7 +73,7 @@ def form_answers(key: str, value: Any) -> dict[str, list[Any]]:
     """Answers of a form: a list of one object, question -> value, `{"label": ...}` or `{option: true, ...}`.
 
     Args:
-        key: where it stands, for messages.
+        key: where it is, for messages.
         value: the list, the object, or either as JSON.
 
     Raises:

@@ -96,7 +96,7 @@ def _parsed(entry: Mapping[str, Any], column: str) -> Any:
 
 
 def _record(entry: Mapping[str, Any]) -> Record:
-    """The subject, with what its uploader said of it; of several, later ones have their number behind the columns."""
+    """The subject, with what its uploader said of it; for several, later ones have their number behind the columns."""
     subjects = _parsed(entry, "subject_data")
     if not isinstance(subjects, dict) or not all(isinstance(about, dict) for about in subjects.values()):
         raise BadValue("subject_data", entry["subject_data"], f"is not an object for each subject. {_EXPORT}")

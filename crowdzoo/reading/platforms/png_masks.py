@@ -77,7 +77,7 @@ def png_pixels(stream: IO[bytes], mode: str | None = None) -> np.ndarray:
                 raise ValueError(f"more than {MAX_MEGAPIXELS:g} megapixels")
             return np.asarray(image if mode is None else image.convert(mode))
     except Exception as error:  # a damaged file ends in whatever a parser raises
-        raise DataError(f"is no sound image ({str(error).partition(' <')[0]}). Save it again.") from None
+        raise DataError(f"is not a valid image ({str(error).partition(' <')[0]}). Save it again.") from None
 
 
 def _warn(what: str) -> None:
@@ -89,7 +89,7 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
     who, _, task = entry["mask"].annotator.partition("/")
     task = task or PurePath(entry["mask"].name).stem  # of one image
     if task == who:
-        raise BadValue(None, who, "stands in no folder of its annotator. Make one for each, named after them.")
+        raise BadValue(None, who, "is in no folder of its annotator. Make one for each, named after them.")
     try:
         size, regions, specks = read_mask(entry["mask"])
     except DataError as error:

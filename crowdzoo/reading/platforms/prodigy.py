@@ -68,7 +68,7 @@ def _spans(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
         raise BadValue("spans", spans, "is not a list.")
     for place, span in enumerate(spans):
         if not isinstance(span, dict) or not {"start", "end", "label"} <= set(span):
-            raise BadValue(f"spans[{place}]", span, "is no span of a text with start, end and label.")
+            raise BadValue(f"spans[{place}]", span, "is not a span of a text with start, end and label.")
     return [{key: span[key] for key in ("start", "end", "label")} for span in spans]
 
 

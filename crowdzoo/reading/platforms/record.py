@@ -24,7 +24,7 @@ class Record:
             what was marked, `place` of it in the entry, and `fragments` where a span is in pieces; or the pairs, each
             `(left, right, label)`.
         bad: what is wrong with answers that were left out.
-        left_out: what the entry holds that is no answer, such as "cancelled annotations", once for each.
+        left_out: what the entry holds that is not an answer, such as "cancelled annotations", once for each.
         seconds: that each answer took, where they are labels; NaN where the platform does not say so.
         times: when each answer was given, in seconds since 1970, likewise.
         empty: what answers without a label are called, once for each; they count where several labels may hold.
@@ -32,7 +32,7 @@ class Record:
         tokens: words of the text where the platform says how it was cut.
         row: number of the entry, from 1; over several files numbers go on.
         place: name of its file, and its number there.
-        entry: as it stands in the file.
+        entry: as it is in the file.
     """
 
     task: str
@@ -78,7 +78,7 @@ class BadValue(Exception):  # noqa: N818  becomes a BadRow, which names file and
     """A value that a reader cannot take.
 
     Args:
-        key: where it stands in its entry, such as "annotations[0].completed_by".
+        key: where it is in its entry, such as "annotations[0].completed_by".
         value: the value; None where the key is missing.
         reason: what is wrong and what to do, as the end of a sentence.
     """
@@ -92,7 +92,7 @@ def id_text(key: str, value: Any, missing: str) -> str:
     """An id, a string or an integer, as text.
 
     Args:
-        key: where it stands, for messages.
+        key: where it is, for messages.
         value: the id.
         missing: what to do where it is missing, as the end of a sentence.
 
@@ -110,7 +110,7 @@ def id_text(key: str, value: Any, missing: str) -> str:
 
 
 def label_text(key: str, value: Any) -> str | None:
-    """A label as text: 4 and 4.0 are "4", true is "true"; None where there is none (null, NaN, "").
+    """A label as text: 4 and 4.0 are "4", true is "true"; None if missing (null, NaN, "").
 
     Raises:
         BadValue: a list or an object, an infinite number, text with a NUL or half a character.

@@ -30,7 +30,7 @@ def named(label: Any, value: Any) -> Iterator[None]:
     try:
         yield
     except (DataError, LookupError, TypeError, ValueError, OverflowError) as error:
-        why = error if isinstance(error, DataError) else "is no shape. Mark it again, or leave it out."
+        why = error if isinstance(error, DataError) else "is not a shape. Mark it again, or leave it out."
         raise DataError(f"region ({label}): {short_repr(value)} {why}") from None
 
 

@@ -52,7 +52,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     for row, line in entry["rows"]:
         match = _ROW.match(line)
         if match is None:
-            raise BadValue(f"line {row}", line, "is no line of a token, such as 1-1<tab>0-4<tab>Anna<tab>PER.")
+            raise BadValue(f"line {row}", line, "is not a line of a token, such as 1-1<tab>0-4<tab>Anna<tab>PER.")
         word = _plain(match[3])
         start = first + int(match[2]) - offset
         if match[1] is None:  # else a part of the token before
@@ -61,7 +61,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
             tokens.append(word)
         end = start + len(word)
         if text[max(start, 0) : end] != word:
-            raise BadValue(f"line {row}", line, "stands not in the sentence's #Text=. Export the document again.")
+            raise BadValue(f"line {row}", line, "is not in the sentence's #Text=. Export the document again.")
         cells = dict(zip(entry["columns"], line.split("\t")[3:], strict=False))
         left_out += ["relations and chains"] * (cells.get("", "_") != "_")
         for value, mark in _VALUE.findall(cells.get(question, "_")):

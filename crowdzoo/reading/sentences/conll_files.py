@@ -39,7 +39,7 @@ def read_conll(
     """Reads sentences in columns: a line a token, the token first, then one column an annotator.
 
     Columns are separated by tabs where a line has one, else by spaces. `?` says that the annotator did not label the
-    sentence. One or more blank lines stand between sentences; lines that begin with `-DOCSTART-` are passed over.
+    sentence. One or more blank lines are between sentences; lines that begin with `-DOCSTART-` are passed over.
     In a folder each file is an annotator's, named after it, with the tags in the last column and all sentences. UTF-8,
     with or without byte order mark; gzip where the name ends in .gz. The file is read line by line.
 
@@ -62,7 +62,7 @@ def read_conll(
         Sentences in the file's order, named 0, 1, 2 ...
 
     Raises:
-        DataError: with file, line, column, value and a way out (ten shown, the rest counted): another number of
+        DataError: with file, line, column, value and a fix (ten shown, the rest counted): another number of
             columns than the first line, a tag that is none, one that breaks the scheme, a sentence that an annotator
             labelled in part, bytes that are no UTF-8; tokens or a number of sentences that differ from the gold
             file's; or for the whole file: missing, empty, cut off.
@@ -228,7 +228,7 @@ class _Conll:
         """Reads the file, and gives itself."""
         width = first_line = start = 0
         rows: list[list[str]] = []
-        broken = False  # a line of the sentence is bad: what the others lack by that is no news
+        broken = False  # a line of the sentence is bad: what the others lack by that is not news
         for number, line in self.file.lines():
             if line is None:
                 broken = True
@@ -379,7 +379,7 @@ def _check_same_sentences(reader: _Conll, known: _Conll) -> None:
             pairs = enumerate(zip_longest(mine, theirs, fillvalue=""))
             place, (here, there) = next((place, pair) for place, pair in pairs if pair[0] != pair[1])
             end = "the sentence's end"
-            reason = f"stands where {name}, line {line + place}, has {here or end!r}."
+            reason = f"is where {name}, line {line + place}, has {here or end!r}."
             reason += " Both have the same sentences in the same order."
             row = BadRow(gold, other + place, "token", there or end, reason)
             raise DataError(f"{gold} does not have the tokens of {name}.", [row])

@@ -35,7 +35,7 @@ def read_sentences(
         path: spans in .jsonl, gold among them; columns under any other ending.
         gold: file of columns with the true tags.
         scheme: "BIO", "IOBES" or "BILOU"; see `read_conll`.
-        classes: the tags; of spans their types count, not their order.
+        classes: the tags; for spans their types count, not their order.
         on_bad_tags: "error" or "mend"; see `read_conll` and `read_spans`.
         platform: name of the labelling platform whose export this is; see `read_spans`.
         field: question of the export that is meant; see `read_spans`.

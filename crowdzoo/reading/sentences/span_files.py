@@ -53,7 +53,7 @@ def read_spans(
         annotator: who, a string or an integer. Instead, `"gold": true` marks the truth. A line with neither (and
             without spans) only says that there is such a sentence.
         text: the sentence. Without `tokens` it is cut by `split_tokens`.
-        tokens: list of strings; where there is a text, they stand in it one after the other, with nothing but white
+        tokens: list of strings; where there is a text, they are in it one after the other, with nothing but white
             space between them. At least one of `text` and `tokens` is there.
         spans: list of objects `{"start": 0, "end": 4, "label": "PER"}`. With a text, start and end count its
             characters (Unicode code points, from 0; end is the one after the last), and both are edges of tokens.
@@ -61,7 +61,7 @@ def read_spans(
             to its end.
 
     Spans of a line may lie inside others, overlap them or be in pieces. They are kept in `drawn`; tags have the
-    `outermost` ones, and a warning says how many spans they lack. A span that stands there twice counts once.
+    `outermost` ones, and a warning says how many spans they lack. A span that appears there twice counts once.
 
     Ids are compared as text: 7 and "7" are one, and where all are integers they become integers. UTF-8; gzip where the
     name ends in .gz. The file is read line by line; blank lines are passed over.
@@ -75,7 +75,7 @@ def read_spans(
         scheme: scheme of the tags that the spans become, "BIO" or "IOBES".
         annotators: names in code order, or None for the sorted names that occur.
         types: the labels that there are, or None for those that occur.
-        on_bad_tags: what a span does whose edge is no edge of a token: "error" (default) makes it a bad line, "mend"
+        on_bad_tags: for spans whose edge is not an edge of a token: "error" (default) makes it a bad line, "mend"
             takes all tokens that the span touches, and `num_mended` counts such spans. A span that touches no token is
             a bad line in both cases.
         platform: name of the labelling platform whose export this is (see `PLATFORMS` of
@@ -97,7 +97,7 @@ def read_spans(
         tags of the types, sorted.
 
     Raises:
-        DataError: with file, line, key, value and a way out (ten shown, the rest counted): no JSON, an unknown key, a
+        DataError: with file, line, key, value and a fix (ten shown, the rest counted): no JSON, an unknown key, a
             value of another kind, text or tokens that differ from the task's first line, a repeated (task, annotator)
             or second gold, a span outside the text, inside a token or empty; or for the whole file:
             missing, empty, cut off, or without a label of `layer`.
@@ -178,19 +178,19 @@ def check_keys(row: dict[str, Any], known: Sequence[str], before: str = "") -> N
     """Refuses an object with a key that nobody knows."""
     for key in row:
         if key not in known:
-            reason = f"stands under an unknown key; there are {', '.join(known)}.{did_you_mean(key, known)}"
+            reason = f"is under an unknown key; there are {', '.join(known)}.{did_you_mean(key, known)}"
             raise LineError(f"{before}{key}", row[key], reason)
 
 
 def aligned(text: str, tokens: Sequence[str]) -> NDArray[np.int64] | str:
-    """Where tokens stand in a text, int64 [T, 2], or what is wrong as the end of a sentence."""
+    """Where tokens are in a text, int64 [T, 2], or what is wrong as the end of a sentence."""
     offsets = []
     place = 0
     for number, token in enumerate(tokens):
         while place < len(text) and text[place].isspace():
             place += 1
         if not text.startswith(token, place):
-            return f"do not stand in the text: token {number}, {token!r}, is not at character {place}."
+            return f"are not in the text: token {number}, {token!r}, is not at character {place}."
         offsets.append((place, place + len(token)))
         place += len(token)
     if text[place:].strip():
@@ -256,7 +256,7 @@ class _Spans:
         if not isinstance(gold, bool):
             raise LineError("gold", gold, "is neither true nor false.")
         if gold and annotator is not None:
-            both = 'stands beside "gold": true. A line is the truth or an annotator\'s.'
+            both = 'is next to "gold": true. A line is the truth or an annotator\'s.'
             raise LineError("annotator", annotator, both)
         sentence = self._sentence(task, row, number)
         if annotator is None and not gold:
@@ -264,7 +264,7 @@ class _Spans:
                 raise LineError("spans", row["spans"], 'belong to nobody: name the annotator, or say "gold": true.')
             return
         if "spans" not in row:
-            raise LineError("spans", None, "is missing. Write [] where there are none.")
+            raise LineError("spans", None, "is missing. Write [] for none.")
         spans = self._drawn(sentence, row["spans"])
         if annotator is None:
             if sentence.gold is not None:

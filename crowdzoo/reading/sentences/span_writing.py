@@ -80,7 +80,7 @@ def _sentence_line(sequences: CrowdSequences, task: int, name: Any) -> dict[str,
         if split_tokens(text)[0] != tokens:
             places = aligned(text, tokens)
             if isinstance(places, str) or not np.array_equal(places, offsets):
-                why = places if isinstance(places, str) else "stand elsewhere than its offsets say."
+                why = places if isinstance(places, str) else "are elsewhere than its offsets say."
                 raise DataError(f"the tokens of task {name!r} {why}")
             head["tokens"] = tokens
     if not all(is_text(part) for part in (*tokens, head.get("text", ""))):

@@ -42,7 +42,7 @@ class TextFile:
         self.bad: list[BadRow] = []
 
     def note(self, row: int, column: str | None, value: object, reason: str, count: int = 1) -> None:
-        """Takes note of a bad value, see `BadRow`; of `count` values where it stands for several."""
+        """Takes note of a bad value, see `BadRow`; of `count` values where it is for several."""
         self.note_row(BadRow(self.name, row, column, value, reason), count)
 
     def note_row(self, bad: BadRow, count: int = 1) -> None:
@@ -94,7 +94,7 @@ class TextFile:
 
 
 def _without_mark(name: str, raw: bytes) -> bytes:
-    """The first line without a byte order mark; refuses what is no text."""
+    """The first line without a byte order mark; refuses what is not text."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{name}: the file is UTF-16; save it as UTF-8.")
     if raw.startswith(b"\x1f\x8b"):
@@ -208,7 +208,7 @@ def _tidy(text: str, spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Spans without white space at their ends, each once: a mouse marks a space too much, or a name twice.
 
     Raises:
-        BadValue: another text stands where a span was marked.
+        BadValue: another text is where a span was marked.
     """
     tidied: list[dict[str, Any]] = []
     for span in spans:

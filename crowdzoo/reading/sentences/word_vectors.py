@@ -24,11 +24,11 @@ def read_word_vectors(path: str | os.PathLike[str], words: Sequence[str], size: 
 
     The file is text as GloVe has it: a line a word, the word and its numbers, single spaces between. The last `size`
     fields are the numbers, so that words may hold spaces. A first line "count size", as word2vec's text form has it, is
-    passed over. UTF-8; gzip where the name ends in .gz. The file is read line by line; of the numbers only those of
+    passed over. UTF-8; gzip where the name ends in .gz. The file is read line by line; for the numbers only those of
     the words asked for are looked at.
 
-    A word of the file is first taken as it stands, and where `words` has none such, in the form in which
-    `TokenEncoder` looks words up: lower case, every digit 0. Of several with one form the one that is written so
+    A word of the file is first taken as it is, and where `words` has none such, in the form in which
+    `TokenEncoder` looks words up: lower case, every digit 0. For several with one form the one that is written so
     counts, else the first, which in files sorted by frequency is the most frequent.
 
     Args:
@@ -41,9 +41,9 @@ def read_word_vectors(path: str | os.PathLike[str], words: Sequence[str], size: 
         words that the file lacks. And how many words were found.
 
     Raises:
-        ConfigError: `size` is no whole number of at least 1.
-        DataError: with file, line, value and a way out (ten shown, the rest counted): a line with another number of
-            numbers, what is no finite number, bytes that are no UTF-8; or for the whole file: missing, empty, cut off,
+        ConfigError: `size` is not a whole number of at least 1.
+        DataError: with file, line, value and a fix (ten shown, the rest counted): a line with another number of
+            numbers, what is not a finite number, bytes that are not UTF-8; for the whole file: missing, empty, cut off,
             of another size, without a single one of the words.
 
     Source:

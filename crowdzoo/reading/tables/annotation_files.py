@@ -57,7 +57,7 @@ def rejects_file(path: Path | None) -> Iterator[Callable[[BadRow, str], None]]:
         path: path of the file, or None to write nothing.
 
     Yields:
-        A function that adds a row: what is wrong, and the row as it stands in its file.
+        A function that adds a row: what is wrong, and the row as it is in its file.
     """
     if path is None:
         yield lambda problem, original: None

@@ -32,7 +32,7 @@ def listed(text: str, of: tuple[type, ...] = (str, int, float)) -> list[str] | N
 
     Args:
         text: of a cell.
-        of: types of what the list may hold; None is no label.
+        of: types of what the list may hold; None is not a label.
     """
     text = text.strip()
     if text[:1] not in ("[", "(", "{"):
@@ -46,7 +46,7 @@ def listed(text: str, of: tuple[type, ...] = (str, int, float)) -> list[str] | N
 
 
 def json_answers(text: str) -> dict[str, Any]:
-    """Question -> answer of a cell such as {"T0": "yes"} or [{"task": "T0", "value": "yes"}]; of other cells {}."""
+    """Question -> answer of a cell such as {"T0": "yes"} or [{"task": "T0", "value": "yes"}]; for other cells {}."""
     try:
         parsed = parse_json(text) if text.lstrip()[:1] in ("[", "{") else []
     except JsonError:
@@ -237,7 +237,7 @@ class CellSource(Source):
         return replace(kept, cell=lambda cell: str(names[column[cell]]))
 
     def _of_question(self, batch: Batch) -> Batch:
-        """The answers to the question; a cell without one is no answer, and lists are in order.
+        """The answers to the question; a cell without one is not an answer, and lists are in order.
 
         A cell that is no JSON is an answer as it is: Label Studio writes several choices as JSON, and one as its name.
         """
@@ -299,7 +299,7 @@ class CellSource(Source):
         return kept if self.layout.no_label is not None else _taken(kept, np.flatnonzero(answered))
 
     def _items(self, text: str) -> list[str]:
-        """What stands in a cell."""
+        """What is in a cell."""
         items = listed(text, (str, int, float, list, type(None)))
         return [part.strip() for part in text.split(str(self.layout.annotator_separator))] if items is None else items
 
@@ -350,7 +350,7 @@ class CellSource(Source):
         return text
 
     def _fill(self, batch: Batch) -> None:
-        """Puts the label that empty cells stand for into them."""
+        """Puts the label that empty cells represent into them."""
         label = batch.columns["label"]
         if pa.types.is_large_string(label.type):
             batch.columns["label"] = pc.if_else(pa.array(_filled(label)), label, self.layout.no_label)
@@ -368,7 +368,7 @@ class CellSource(Source):
             parts = pa.array(parts_of_cells, parts.type)
         row = pc.list_parent_indices(parts).to_numpy()
         texts = pc.utf8_trim_whitespace(parts.flatten())
-        # nothing between two separators is no label; a cell that is empty stays one, for the reader to refuse
+        # nothing between two separators is not a label; a cell that is empty stays one, for the reader to refuse
         keep = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
         keep |= (np.bincount(row, keep, len(label)) == 0)[row] & (np.concatenate([[-1], row[:-1]]) != row)
         # a cell of many labels is not copied for each of them

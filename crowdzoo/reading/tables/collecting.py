@@ -27,7 +27,7 @@ _IDS = {"task": "task_ids", "left": "task_ids", "annotator": "annotator_ids"}
 _ATTRIBUTES = {**_IDS, "label": "labels", "position": "positions"}
 
 LONG, DISTINCT = 3, 20  # words of a class that looks like a text, and number of classes from which that is looked for
-LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is no annotator
+LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is not an annotator
 COUNTED = 20  # labels that are integers up to this, most of them 0, look like counts
 COUNTS = ": its labels look like counts of votes, which do not say who voted. Write a row for each annotator"
 LOOKED_AT = 100  # classes of which one may be an object of JSON
@@ -396,7 +396,7 @@ class Collector:
     def _check_different(self) -> None:
         """Drops comparisons of a task with itself."""
         rows = np.flatnonzero(self.keep & (self.rows["left"] == self.rows["right"]))
-        reason = f"stands in column '{self._column('left')}', too. Remove the row."
+        reason = f"is in column '{self._column('left')}', too. Remove the row."
         if len(rows):
             self._leave_out(rows, lambda number: ("right", self._name("right", rows[number]), reason))
 

@@ -44,7 +44,7 @@ class CsvSource(TextSource):
         self.delimiter = self.layout.separator or delimiter
 
     def display(self, column: str, value: Any) -> Any:
-        """A value as it stands in the file, where nothing is missing but empty."""
+        """A value as it is in the file, where nothing is missing but empty."""
         return "" if value is None else value
 
     def _read_header(self, head: bytes, line: int) -> tuple[int, int]:

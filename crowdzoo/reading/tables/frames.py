@@ -40,7 +40,7 @@ class TableSource(Source):
         self.columns = columns
         self.name = name
         self.objects = objects or {}
-        self.rows: np.ndarray | None = None  # int64 [A], where several answers stand in one row
+        self.rows: np.ndarray | None = None  # int64 [A], where several answers are in one row
 
     def read_header(self) -> list[str]:
         """Names of the columns."""
@@ -114,7 +114,7 @@ def frame_source(
         name: name of the source in error messages.
 
     Raises:
-        DataError: for a missing column or an object that is no frame.
+        DataError: for a missing column or an object that is not a frame.
     """
     table = None
     if isinstance(frame, Mapping) and not any(map(_is_table, frame.values())):

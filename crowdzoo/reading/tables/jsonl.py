@@ -35,7 +35,7 @@ class JsonlSource(TextSource):
             self.first = {}
         if head.startswith(b"["):
             raise DataError(f"{self.name}: a JSON list, not one object a line; let its name end in .json.")
-        # with a first line that is no object there is no telling which columns exist; the rows will complain
+        # with a first line that is not an object there is no telling which columns exist; the rows will complain
         self.header = list(self.first) or [self.layout.columns.get(name, name) for name in self.required]
         return 0, line
 
@@ -102,7 +102,7 @@ class JsonlSource(TextSource):
 class JsonSource(JsonlSource):
     """A JSON file as JSON lines, counted from 1: a list of objects; or an object of tasks, each an object.
 
-    What stands under a task is a row without its task, or maps annotators to labels. Truth values are "true" and
+    What is under a task is a row without its task, or maps annotators to labels. Truth values are "true" and
     "false", 1.0 is 1. A file of JSON lines is read as it is.
     """
 

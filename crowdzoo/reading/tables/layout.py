@@ -30,7 +30,7 @@ _FIRST = (
     *OPTIONAL,
 )  # of annotations
 _SECOND = ("task", "gold", "split", "text", "image", "features")  # columns of instances and gold
-# codecs of Python that are no encodings of files
+# codecs of Python that are not encodings of files
 _NO_ENCODINGS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})
 
 
@@ -46,11 +46,11 @@ class Layout:
         header: whether the first line holds names.
         decimal: decimal mark of numbers in CSV, "." or ",".
         wide: whether a row is a task, and a column an annotator.
-        missing: what stands in a cell without a label, besides nothing.
+        missing: what is in a cell without a label, apart from nothing.
         label_separator: between several labels of a cell.
         annotator_separator: between several annotators of a cell, and their labels in another; lists are taken apart.
-        rename: a label as it stands in the file -> the one that it is.
-        no_label: the label that an empty cell of a long table stands for; None: an empty cell is a bad row.
+        rename: a label as it is in the file -> the one that it is.
+        no_label: the label that an empty cell of a long table represents; None: an empty cell is a bad row.
         question: of which the answer is read, where cells hold JSON objects with those to several; None: no such cells.
         outside_images: whether a table of instances may name images outside of its own folder.
         option: what `columns` is called in messages.
@@ -127,7 +127,7 @@ class Layout:
 
     @classmethod
     def of_second(cls, columns: Any, options: Mapping[str, Any], option: str = "instance_columns") -> Layout:
-        """The layout of a file of instances or gold that is read beside annotations.
+        """The layout of a file of instances or gold that is read next to annotations.
 
         Args:
             columns: its own; where all of them are numbers, the file has no header.
@@ -144,7 +144,7 @@ class Layout:
 
 
 def own_encoding(path: str | Path, layout: Layout) -> Layout:
-    """A layout for a file that is read beside another one: without the other's encoding where this one is UTF-8."""
+    """A layout for a file that is read next to another one: without the other's encoding where this one is UTF-8."""
     if layout.encoding is None or Path(path).suffix in (".parquet", WORKBOOK):
         return layout
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -199,7 +199,7 @@ def _separator(separator: Any) -> str:
 
 
 def _marks(value: Any) -> tuple[str, ...]:
-    """What stands for no label, out of a list or of `-1,NA`."""
+    """What represents no label, out of a list or of `-1,NA`."""
     marks = value.split(",") if isinstance(value, str) else value
     if isinstance(marks, (int, float)) and not isinstance(marks, bool):
         marks = (marks,)

@@ -56,22 +56,22 @@ class FrameOptions(ReadingOptions, total=False):
     """Options of `Annotations.from_frame`: those of `ReadingOptions`, and names of columns.
 
     Attributes:
-        columns: our name of a column (task, annotator, label, position, confidence, timestamp, seconds; of pairs
+        columns: our name of a column (task, annotator, label, position, confidence, timestamp, seconds; for pairs
             left and right, or winner and loser, or ranking, of lists in order such as a>b=c) -> the table's name, or
             text such as "task=HITId,annotator=WorkerId";
             "" leaves an optional column out. A column that is not given is found by our name, else by a usual name
             (`worker_id`, `item`, `answer`, ...), where that is one column alone; a `DataWarning` says so. In a file
             "task=" names tasks after the numbers of their rows, "task=topic,document" after two columns, and with
-            "label=joy,anger" or "label=is_*" (then the label is what * stands for) each label has a column, in which
-            1 stands where it is given.
+            "label=joy,anger" or "label=is_*" (then the label is what * represents) each label has a column, in which
+            1 is where it is given.
         missing: marks of a cell without a label, as "-1,NA" or a list; in a long table such rows, and those with an
             empty label, are left out.
-        label_separator: what stands between several labels in a cell; each becomes an annotation, and `on_duplicate`
+        label_separator: what is between several labels in a cell; each becomes an annotation, and `on_duplicate`
             says which of them counts. A list as JSON or Python write it is split into what it holds.
-        annotator_separator: what stands between several annotators in a cell, and between their labels in another, as
+        annotator_separator: what is between several annotators in a cell, and between their labels in another, as
             in "ann,bob" and "0,1"; lists of JSON or Parquet are taken apart as well.
         rename: labels that are taken for others, as "tie (bothbad)=tie" or a mapping.
-        no_label: the label that an empty cell of a long table stands for, such as "(none)" where a cell is a set of
+        no_label: the label that an empty cell of a long table represents, such as "(none)" where a cell is a set of
             labels; None (default): an empty cell is a bad row.
         decimal: decimal mark of ratings and confidences that are text: "." (default) or ",".
     """
@@ -95,7 +95,7 @@ class FileOptions(FrameOptions, total=False):
         encoding: of a text file, by a name that Python knows. None (default): UTF-8, or what a byte order mark says.
         header: whether the first line of a CSV file holds names (default). If not, `columns` are numbers from 1.
         wide: a CSV or Parquet file has a row a task and a column an annotator: all columns but `task`, or those that
-            `columns` names, as "task=id,annotator=ann,bob" or "annotator=worker_*". An empty cell is no label. Where
+            `columns` names, as "task=id,annotator=ann,bob" or "annotator=worker_*". An empty cell is not a label. Where
             one column alone is the annotator's, as in "annotator=rater", a row is an annotator and a column a task: all
             others, or those named, as "annotator=rater,task=q*".
     """
@@ -160,7 +160,7 @@ class Rules:
 
         Raises:
             ConfigError: an option that has no such value, or does not belong to the kind.
-            ValueError: names that are no list, or one of them empty or there twice.
+            ValueError: names that are not list, or one of them empty or there twice.
         """
         Choice(("error", "first", "last", "all")).checked("", "on_duplicate", on_duplicate)
         Choice(("error", "reject")).checked("", "on_bad_rows", on_bad_rows)
@@ -189,7 +189,7 @@ class Rules:
 
 def not_excluded(name: str, where: str | Path, option: str = "exclude") -> ConfigError:
     """That nobody has a name that an option gives."""
-    nobody = f"no annotation of {where} is by {short_repr(name)}. Write names as they stand there."
+    nobody = f"no annotation of {where} is by {short_repr(name)}. Write names as they are there."
     return ConfigError(f"{Setting(option)}: {nobody}", setting=option, value=name)
 
 

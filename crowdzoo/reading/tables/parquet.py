@@ -24,7 +24,7 @@ from crowdzoo.reading.tables.plain_array import answer_rows, code_names, json_or
 from crowdzoo.reading.tables.sources import BATCH_ROWS, Batch, Source
 
 KEY = b"crowdzoo.annotations"
-VERSION = 1  # of what stands under the key
+VERSION = 1  # of what is under the key
 ROWS = 1 << 20
 Columns = Mapping[str, tuple[np.ndarray, np.ndarray | None]]  # values of each, and the names behind codes
 
@@ -80,7 +80,7 @@ class ParquetSource(Source):
             start += part.num_rows
 
     def _plain(self, arrays: dict[str, pa.Array], start: int = 0) -> tuple[dict[str, pa.Array], np.ndarray | None]:
-        """Plain columns, and the rows that answers stand in, as `answer_rows` gives them."""
+        """Plain columns, and the rows that answers are in, as `answer_rows` gives them."""
         arrays, rows = answer_rows(arrays, self.found, self.code_names, self.name, start)
         return {ours: plain_array(array, ours, self.found[ours], self.name) for ours, array in arrays.items()}, rows
 
@@ -147,7 +147,7 @@ def write_parquet(
 
 
 def read_metadata(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, np.ndarray], bool]:
-    """What `write_parquet` wrote beside the rows.
+    """What `write_parquet` wrote next to the rows.
 
     Returns:
         The kind, or None for a file that something else wrote; column -> names in code order, for the columns whose

@@ -116,7 +116,7 @@ def answer_rows(
         first: number of the first row.
 
     Returns:
-        The columns [A], and the row that each stands in, int64 [A]; None: the rows are as they were.
+        The columns [A], and the row that each is in, int64 [A]; None: the rows are as they were.
 
     Raises:
         DataError: lists of different lengths in a row.
@@ -147,7 +147,7 @@ def answer_rows(
 
 
 def named(array: pa.Array, names: Sequence[str] | None) -> pa.Array:
-    """Codes as the names that stand behind them, null where there is none; other arrays as they are."""
+    """Codes as the names that are behind them, null if missing; other arrays as they are."""
     if names is None or not pa.types.is_integer(array.type):
         return array
     has_name = pc.and_(pc.greater_equal(array, 0), pc.less(array, len(names)))

@@ -39,7 +39,7 @@ class PlatformSource(Source):
         platform: see `Export`.
         field: see `Export`.
         image: see `Export`.
-        layout: which labels are none, and which one stands for none; None: an answer without a label is left out; and
+        layout: which labels are none, and which one represents none; None: an answer without a label is left out; and
             encoding and separator.
 
     Raises:
@@ -144,7 +144,7 @@ def read_annotations(
 
 
 def _with_tasks(annotations: Annotations, names: Iterable[str]) -> Annotations:
-    """Adds tasks that nobody answered, in the order in which all would stand."""
+    """Adds tasks that nobody answered, in the order in which all would be."""
     answered = [*map(str, annotations.tasks.tolist())]
     every = pa.array([*answered, *sorted({*names} - {*answered})], pa.large_string())
     order, tasks = sort_names(every, True)

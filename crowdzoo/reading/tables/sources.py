@@ -57,10 +57,10 @@ class Batch:
 
     Attributes:
         columns: name -> Arrow array [n]; text, integers or floats.
-        lines: the first row's line number where the rows stand on consecutive lines, else int64 [n].
+        lines: the first row's line number where the rows are on consecutive lines, else int64 [n].
         originals: gives the rows' own text for row numbers of this batch.
         bad: rows that could not even be taken apart, each with its text.
-        cell: of a wide table, the name of the column that a row's label stands in.
+        cell: of a wide table, the name of the column that a row's label is in.
     """
 
     columns: dict[str, pa.Array]
@@ -98,16 +98,16 @@ class Source:
         layout: how the source lays out its table.
         found: our name of each column -> the source's, once it is open.
         guessed: those of them that were found by a usual name.
-        axes: what a row and what a column of a wide table stands for: "task" and "annotator", or the other way round
+        axes: what a row and what a column of a wide table represents: "task" and "annotator", or the other way round
             where `columns` names one column of the annotator, and none or several of the task; known once it is open.
         by_winner: of preferences, whether the columns found for left and right are the better task and the worse one,
             and there is none of labels; known once it is open.
         by_ranking: of preferences, whether a row is a list of tasks in order; known once it is open.
         names: column -> names in code order that the source brings itself.
-        objects: column -> what its integers stand for, where names are neither strings nor integers.
+        objects: column -> what its integers represent, where names are neither strings nor integers.
         code_names: the source's column -> names behind its codes, as `code_names` finds them.
-        images: text of a label -> the image that it stands for, of regions; those that are parsed already.
-        void: what it holds that is no answer, with counts, once it was walked through.
+        images: text of a label -> the image that it represents, of regions; those that are parsed already.
+        void: what it holds that is not an answer, with counts, once it was walked through.
     """
 
     name: str
@@ -138,7 +138,7 @@ class Source:
         self.images: dict[str, MarkedImage] = {}
 
     def image(self, text: str) -> MarkedImage:
-        """The image that the text of a label stands for; each is parsed once.
+        """The image that the text of a label represents; each is parsed once.
 
         Raises:
             DataError: as `MarkedImage.parse`.
@@ -250,13 +250,13 @@ class Source:
         return {f"{LABEL_OF}{name}": name for name in names}
 
     def no_annotators(self, names: Sequence[str], strangers: Sequence[str], why: str = "") -> DataError:
-        """Says that some columns of a wide table are no annotators (or tasks), and how to name those that are."""
+        """Says that some columns of a wide table are not annotators (or tasks), and how to name those that are."""
         apart = set(strangers)
         rest = ",".join(name for name in names if name not in apart) or "FIRST,SECOND"
         of_row, what = self.axes
         row = {of_row: self.layout.columns[of_row]} if of_row in self.layout.columns else {}
         names_them = f"Name the columns that are: {Setting(self.layout.option, {**row, what: rest})}"
-        text = f"column '{strangers[0]}' does not look like {_A[what]}{why}. {names_them}; a * stands for any letters."
+        text = f"column '{strangers[0]}' does not look like {_A[what]}{why}. {names_them}; a * represents any letters."
         return DataError(f"{self.name}: {text}")
 
     def _platform_hint(self, header: Sequence[str]) -> str:
@@ -396,7 +396,7 @@ class TextSource(Source):
         return utf8_blocks(self._text_blocks(stream, size), self.name, encoding)
 
     def _text_blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
-        """The file in pieces, which the consumer alone holds; a file that is no text is refused."""
+        """The file in pieces, which the consumer alone holds; a file that is not text is refused."""
         first = [stream.read(size)]
         for start, trouble in _NO_TEXT.items():
             if first[0].startswith(start):

@@ -11,7 +11,7 @@ from crowdzoo.errors import Setting, short_repr
 
 NOTHING = frozenset({"na", "n/a", "nan", "none", "null", "-", "--", "?", "nil", "missing", "unknown label"})
 MOST_CLASSES = 10_000  # with more, nothing is looked for
-RARE = 1000  # annotations a class, on average, beside which a class with one looks like a typing mistake
+RARE = 1000  # annotations per class, on average, next to which a class with one looks like a typing mistake
 SHOWN = 3
 
 
@@ -25,7 +25,7 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
     Args:
         names: of the classes, [K].
         counts: annotations of each class, int [K].
-        no_label: the label that stands for none, where several may hold.
+        no_label: the label that represents none, where several may hold.
     """
     if len(names) > MOST_CLASSES:
         return []
@@ -33,7 +33,7 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
     similar = spelt_alike(names, "classes")
     codes = [str(name) for name in names if isinstance(name, int)]
     nothing = [text for text in texts if text.strip().casefold() in NOTHING and text != no_label]
-    if {"-1", "0"} <= {*texts, *codes} and no_label != "-1":  # who abstains, beside class codes
+    if {"-1", "0"} <= {*texts, *codes} and no_label != "-1":  # who abstains, next to class codes
         nothing.append("-1")
     if nothing:
         what, noun = ("class", "label") if no_label is None else ("label", "answer")
