@@ -32,6 +32,7 @@ from crowdzoo.aggregation import create
 from crowdzoo.datasets import data_folder
 
 sys.path.append(str(Path(__file__).parent / "reproduce"))
+from needed import need
 from rows import grid, run
 
 RESULTS = Path(__file__).parent / "results" / "batches.json"
@@ -104,5 +105,6 @@ def show_table() -> None:
 PARTS = {"batches": {name: partial(compared, name) for name in CROWDS if (data_folder() / CROWDS[name].place).exists()}}
 
 if __name__ == "__main__":
+    need(*(crowd.place for crowd in CROWDS.values()), some=True)
     warnings.simplefilter("ignore")
     run(RESULTS, PARTS, __doc__, show_table, keras=False)

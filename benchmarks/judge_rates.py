@@ -43,12 +43,16 @@ A share of 1,000 draws has a standard error of .007 at .95.
 import argparse
 import csv
 import json
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
+
+sys.path.append(str(Path(__file__).parent / "reproduce"))
+from needed import need
 
 from crowdzoo import Annotations
 from crowdzoo.datasets import data_folder
@@ -240,6 +244,7 @@ def main() -> None:
     parser.add_argument("--llmbar", type=Path, help="a checkout of princeton-nlp/LLMBar")
     parser.add_argument("--print", action="store_true", help="print the saved results")
     options = parser.parse_args()
+    need("llm-judges", "convincing-arguments")
     if not options.print:
         if options.llmbar is None:
             parser.error("--llmbar FOLDER: give a checkout of princeton-nlp/LLMBar, or --print")

@@ -30,6 +30,7 @@ nats, likewise. `annotator-bradley-terry`, the default for preferences, decides;
 import argparse
 import csv
 import json
+import sys
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -38,6 +39,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, spearmanr
+
+sys.path.append(str(Path(__file__).parent / "reproduce"))
+from needed import need
 
 from crowdzoo.aggregation import PlackettLuce, create
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
@@ -150,7 +154,9 @@ def main() -> None:
     """Runs what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--print", action="store_true", help="show the saved results")
-    if not parser.parse_args().print:
+    arguments = parser.parse_args()
+    need("llm-judges")
+    if not arguments.print:
         settings = {}
         for length, noise, crowd in product(LENGTHS, NOISES, CROWDS):
             draws = [simulated(length, noise, crowd, seed) for seed in range(SEEDS)]

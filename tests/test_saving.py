@@ -159,7 +159,7 @@ def test_classes_load_in_a_fresh_process_with_keras_and_crowdzoo_imported_in_eit
         ("missing.keras", "missing.keras does not exist"),
         (".", "is a folder. A model that was exported for serving cannot be trained on"),
         ("weights.h5", "the name of a model's file ends in .keras"),
-        ("broken.keras", "broken.keras: is not a sound model file"),
+        ("broken.keras", "broken.keras: is not a valid model file"),
     ],
 )
 def test_what_is_no_model_is_refused(name, message, tmp_path):

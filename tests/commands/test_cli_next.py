@@ -336,7 +336,7 @@ def test_copies_are_asked_as_one(tmp_path, here, capsys, words):
             re.search(rf"{row} +(.+)", printed)[1] for row in ("tasks worth further answers", "to settle them, about")
         )
         assert cli.main(["quality", "a.csv", "--bootstrap", "0"]) == 0
-        promise = f"{tasks.split()[0]} tasks are worth about {answers} further answers"
+        promise = f"About {answers} further answers on {tasks.split()[0]} tasks are worth their cost"
         assert promise in capsys.readouterr().out
     questions = read_csv("b.csv")
     asked = {row["annotator"] for row in questions}

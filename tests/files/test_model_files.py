@@ -120,7 +120,7 @@ def test_sound_names_and_cards_come_back(tmp_path):
     assert read_model_names(tmp_path / "n.json") == names
     assert read_model_card(tmp_path / "n.json") == names
     (tmp_path / "c.json").write_text("3")
-    with pytest.raises(DataError, match="no model card"):
+    with pytest.raises(DataError, match="not a model card"):
         read_model_card(tmp_path / "c.json")
 
 

@@ -220,7 +220,7 @@ def test_columns_under_other_names_are_given_or_found_by_usual_names(inputs):
     assert load_config(inputs / "tiny.yaml").data.layout.columns == {"label": "Choice made"}
     wrong = config.replace("data: {", "data: {columns: {lable: x}, ")
     assert (
-        ", data.columns: unknown column 'lable': choose one of task, left, right, winner, loser, annotator"
+        ", data.columns: unknown column 'lable': choose one of task, left, right, winner, loser, ranking, annotator"
         in refused(inputs, wrong)
     )
 

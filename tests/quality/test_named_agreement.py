@@ -101,7 +101,7 @@ def test_the_page_of_ratings_says_what_each_correlation_was_computed_from(tmp_pa
     page = report_page(annotations, RatingEM().fit(annotations), bootstrap=0)
     correlations = intraclass_correlations(annotations)
     assert page.values["icc_2k"] == pytest.approx(correlations["ICC(2,k)"].value)
-    remarks = {title: remark for title, _, _, remark in page.numbers.facts if title.startswith("ICC")}
+    remarks = {title: remark for title, _, _, remark, _ in page.numbers.facts if title.startswith("ICC")}
     assert remarks["ICC(1,1), one rating"].endswith("of 24 tasks, unbalanced")
     assert remarks["ICC(3,1), consistency"].endswith("of 20 tasks that all rated")
     few = annotations.select_rows(~((annotations.annotator_ids == 0) & (annotations.task_ids > 0)))

@@ -219,7 +219,7 @@ def test_kserve_has_the_model_where_it_copies_it_to():
         ("compose", ["--model", "a=served", "--tensorflow", "2.99.0"], "no release of TensorFlow Serving is known"),
         ("compose", ["--model", "a=served", "--tensorflow", "new"], "is not a version such as 2.16.2"),
         ("kubernetes", ["--model", "a=s3://b/c"], "is not read by kubernetes; it reads folder, pvc://, gs://"),
-        ("kubernetes", ["--model", "a=hdfs://b/c"], "is not a place: use a folder, pvc://"),
+        ("kubernetes", ["--model", "a=hdfs://b/c"], "is not a place. Use a folder, pvc://"),
         ("kubernetes", ["--model", "a=pvc://Claim"], "is not a place"),
         ("kubernetes", ["--model", "a=pvc://claim/../x"], "is not a place"),
         ("kubernetes", ["--model", 'a=gs://b/c"d'], "is not a place"),

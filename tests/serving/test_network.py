@@ -68,8 +68,8 @@ def test_a_certificate_that_cannot_be_used_is_refused_at_the_start(pets, files, 
         ({"tls_key": files["tls_key"]}, "give both, or none"),
         ({**files, "tls_key": tmp_path / "missing"}, "missing does not exist"),
         ({**files, "tls_certificate": tmp_path}, " is a folder"),
-        ({**files, "tls_key": other["tls_key"]}, "no certificate and its key in PEM format .KEY_VALUES_MISMATCH"),
-        ({**files, "tls_certificate": files["tls_key"]}, "no certificate and its key in PEM format"),
+        ({**files, "tls_key": other["tls_key"]}, "not a certificate and its key in PEM format .KEY_VALUES_MISMATCH"),
+        ({**files, "tls_certificate": files["tls_key"]}, "not a certificate and its key in PEM format"),
         (locked, "the key has a password"),
     ):
         with pytest.raises(ServingError, match=says):

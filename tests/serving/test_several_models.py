@@ -125,7 +125,7 @@ def test_an_unknown_model_is_told_the_names_there_are(both, instances):
         ('name: "a" base_path: "x" model_version_policy { specific { versions: -1 } }', "version -1 is not a number"),
         ('name: "a" base_path: "x" version_labels { key: "l" value: -7 }', "version -7 is not a number"),
         ('name: "a" base_path: "x" version_labels { key: "a b" value: 1 }', "version label: 'a b' cannot be"),
-        ('name: "pets" base_path: "x"', "config 2 ('pets'): a model of this name is before it"),
+        ('name: "pets" base_path: "x"', "config 2 ('pets'): an earlier model has this name"),
         ('nam: "a"', 'models.config, line 3, column 12: not a ModelServerConfig in text format: Message type "'),
         (
             'name: "a" base_path: 7',

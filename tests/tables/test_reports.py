@@ -100,7 +100,7 @@ def test_a_row_of_a_wide_table_may_be_an_annotator(report, capsys):
     assert krippendorff_alpha(crowd, "ordinal").value == pytest.approx(1 - (72 / 15) / (7200 / (15 * 14)))
     words = ["quality", str(file), "--wide", "--columns", "annotator=rater", "--metric", "ordinal", "--bootstrap", "0"]
     assert cli.main(words) == 0
-    assert "Krippendorff's alpha, ordinal               0.860" in capsys.readouterr().out
+    assert "Krippendorff's alpha, ordinal                 0.860" in capsys.readouterr().out
     some = Annotations.read(file, wide=True, columns="annotator=rater,task=i1,i4")
     assert some.tasks.tolist() == ["i1", "i4"]
     assert Annotations.read(file, wide=True, columns="annotator=rater,task=i*") == crowd
