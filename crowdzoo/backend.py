@@ -26,7 +26,7 @@ Config: TypeAlias = dict[str, Any]
 def take_rows(weight: Any, codes: Any) -> Any:
     """Rows of a weight: `ops.take(weight, codes, axis=0)`, with a gradient that every optimizer reads correctly.
 
-    On TensorFlow the gradient of a gather is a `tf.IndexedSlices` in which a row stands as often as it was gathered.
+    On TensorFlow the gradient of a gather is a `tf.IndexedSlices` in which a row appears as often as it was gathered.
     Keras' optimizers square it slice by slice, so the second moment of Adam, RMSprop, Adagrad and the like would
     become the sum of the squares where the square of the sum is meant. Here the gradient is dense, unless the
     optimizer can use single rows and says so by `weight.sparse_gradient = True` (`crowdzoo.optimizers.LazyAdam`

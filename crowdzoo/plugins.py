@@ -19,7 +19,7 @@ from crowdzoo.errors import ConfigError, unknown
 
 __all__ = ["register"]
 
-RESERVED = ("all", "gold", "quick")  # which mean something where names of methods stand
+RESERVED = ("all", "gold", "quick")  # which mean something in place of names of methods
 SORTS = ("aggregator", "layer", "platform", "base", "dataset")
 _Thing = TypeVar("_Thing")
 
@@ -84,7 +84,7 @@ def register(sort: str, name: str) -> Callable[[_Thing], _Thing]:
         raise ConfigError(unknown("sort of what is registered", sort, SORTS))
     if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", name) or name in RESERVED:
         raise ConfigError(
-            f"{sort} {name!r}: a name has small letters, digits and - alone, and is none of {', '.join(RESERVED)}."
+            f"{sort} {name!r}: a name has small letters, digits and - alone, and is not one of {', '.join(RESERVED)}."
         )
 
     def add(thing: _Thing) -> _Thing:

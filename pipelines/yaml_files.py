@@ -130,7 +130,7 @@ class _Values:
         if self._left < 0:
             raise _problem("aliases make more than 256 KiB of this document; write it without aliases", node)
         if depth > MAX_DEPTH:
-            raise _problem(f"nested deeper than {MAX_DEPTH} levels, or an alias stands inside of what it names", node)
+            raise _problem(f"nested deeper than {MAX_DEPTH} levels, or an alias is inside what it names", node)
         if isinstance(node, yaml.MappingNode) and node.tag == _TAG + "map":
             return self._mapping(node, depth)
         if isinstance(node, yaml.SequenceNode) and node.tag == _TAG + "seq":

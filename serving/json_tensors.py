@@ -53,7 +53,7 @@ def read_request(body: bytes, signature_of: Callable[[str], Signature]) -> _Read
 
     Raises:
         RequestError: as `parse_object`, without exactly one of `instances` and `inputs`, or with values that do not fit
-            the signature: names the input, and where in it the wrong value stands. And whatever `signature_of` raises.
+            the signature: names the input, and where in it the wrong value is. And whatever `signature_of` raises.
     """
     if (numbers := _read_numbers(body, signature_of)) is not None:
         return numbers
@@ -72,7 +72,7 @@ def read_columns(columns: Mapping[str, object], signature: Signature) -> dict[st
     """An array for each input of a signature, out of its values as JSON has them.
 
     Raises:
-        RequestError: names or values that do not fit the signature; names the input, and where the wrong value stands.
+        RequestError: names or values that do not fit the signature; names the input, and where the wrong value is.
     """
     signature.check_names(columns)
     return {name: _array(name, columns[name], spec) for name, spec in signature.inputs.items()}

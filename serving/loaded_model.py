@@ -72,7 +72,7 @@ class LoadedModel:
         """The signature called `name`; empty means `serving_default`.
 
         Raises:
-            RequestError: there is none, the message lists those there are.
+            RequestError: it does not exist; the message lists those that do.
         """
         name = name or DEFAULT_SIGNATURE
         if name not in self.signatures:

@@ -50,7 +50,7 @@ class ModelSettings:
         policy: which versions are served.
 
     Raises:
-        ConfigError: a name or label that cannot be in a URL, or a version that is none.
+        ConfigError: a name or label that cannot be in a URL, or an invalid version.
     """
 
     name: str

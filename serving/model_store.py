@@ -335,7 +335,7 @@ def store_of(stores: Stores, name: str) -> ModelStore:
     """The model of that name.
 
     Raises:
-        RequestError: there is none; names those there are.
+        RequestError: it does not exist; names those that do.
     """
     if name not in stores:
         names = [repr(one) for one in stores]

@@ -24,7 +24,7 @@ def parsed(kind: Any, message: bytes) -> Any:
     """A message of this class out of its bytes.
 
     Raises:
-        RequestError: it is none.
+        RequestError: it is not one.
     """
     try:
         return kind.FromString(message)

@@ -157,7 +157,7 @@ class ReadResult:
         check_format(self.summary.get("format_version"), self.folder / self.file)
         own = self.summary.get("kind", "sequence" if "scheme" in self.summary else "classification")
         if not isinstance(own, str) or own not in _HELD:
-            raise self._error(self.file, f"has the kind {short_repr(own)}, which is none of {', '.join(_HELD)}")
+            raise self._error(self.file, f"has the kind {short_repr(own)}, which is not one of {', '.join(_HELD)}")
         if own != kind:
             title, reader = _HELD[own]
             wanted = _HELD[kind][0]

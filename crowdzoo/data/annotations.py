@@ -567,7 +567,7 @@ class Annotations:
 
         Raises:
             ConfigError: low or high is not a finite number, or low is not below high.
-            DataError: annotations of another kind, or ratings outside; it names row (from 0, as the annotations stand
+            DataError: annotations of another kind, or ratings outside; it names row (from 0, as the annotations are
                 in the table), task, annotator and value of the first ten, and what to do.
         """
         check_ends(low, high)

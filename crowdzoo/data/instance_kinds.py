@@ -52,7 +52,7 @@ def instance_kind(name: str) -> InstanceKind:
     """The kind of that name.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: it does not exist.
     """
     kinds = {kind.name: kind for kind in INSTANCE_KINDS}
     if name not in kinds:

@@ -141,7 +141,7 @@ def label_kind(name: object, kinds: Mapping[str, LabelKind] = LABEL_KINDS) -> La
         kinds: those there are; `LAYER_KINDS` for layers.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: it does not exist.
     """
     if isinstance(name, str) and name in kinds:
         return kinds[name]
@@ -175,7 +175,7 @@ def require_kind(actual: LabelKind, who: str, *kinds: LabelKind) -> None:
         *kinds: what it takes.
 
     Raises:
-        DataError: the kind is none of these.
+        DataError: the kind is not one of these.
     """
     if actual not in kinds:
         wanted = " or ".join(repr(kind.name) for kind in kinds)

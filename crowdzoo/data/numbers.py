@@ -76,7 +76,7 @@ def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.nd
 
 
 def _not_finite(value: Any) -> str:
-    """Why a rating is none, with a fix where a file may mean that there is no label."""
+    """Why a text is not a rating, with a fix where a file may mean that there is no label."""
     if not isinstance(value, str) or value.lower() != "nan":
         return "is not a finite number."
     return f"is not a finite number. {_no_label(value)}"
@@ -107,7 +107,7 @@ def _no_rating(value: Any) -> str:
 def parse_numbers(
     column: str, texts: pa.Array, missing: np.ndarray, decimal: str = "."
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers written as text, and where the text is none. Python looks only at what Arrow cannot read.
+    """Numbers written as text, and where the text is not one. Python looks only at what Arrow cannot read.
 
     Args:
         column: its name; that of timestamps may hold dates.
@@ -116,7 +116,7 @@ def parse_numbers(
         decimal: decimal mark; with a comma a point is not part of a number.
 
     Returns:
-        float64 [n], 0 where there is no number, and bool [n] where the text is none.
+        float64 [n], 0 where there is no number, and bool [n] where the text is not one.
     """
     if decimal == "," and column not in ("position", "timestamp"):
         texts = pc.replace_substring(pc.replace_substring(texts, ".", "point"), ",", ".")

@@ -46,7 +46,7 @@ def spans_of(tags: Sequence[str], scheme: str = "BIO") -> list[Span]:
         Spans in the order of their tokens.
 
     Raises:
-        DataError: a tag is none of the scheme.
+        DataError: a tag is not one of the scheme.
     """
     check_scheme(scheme)
     parsed = {OUTSIDE: (OUTSIDE, "")}
@@ -115,7 +115,7 @@ def mended(tags: Sequence[str], scheme: str = "BIO") -> list[str]:
         [T]; `spans_of` is the same as before.
 
     Raises:
-        DataError: a tag is none of the scheme.
+        DataError: a tag is not one of the scheme.
     """
     return tags_of(spans_of(tags, scheme), len(tags), scheme)
 

@@ -251,7 +251,7 @@ def is_among(names: np.ndarray | pa.Array, wanted: np.ndarray | list[str]) -> np
 
 
 def as_named(texts: pa.Array, names: np.ndarray | list[str]) -> pa.Array:
-    """Texts, large_string [n]; one that is none of the names and is written as a float is an integer: `1.0` is `1`."""
+    """Texts, large_string [n]; one not among the names and written as a float is an integer: `1.0` is `1`."""
     return pc.if_else(pa.array(is_among(texts, names)), texts, without_zeros(texts))
 
 

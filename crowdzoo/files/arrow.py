@@ -84,7 +84,7 @@ def parquet_batches(path: str | os.PathLike[str], columns: Sequence[str], rows: 
         rows: most rows of a batch.
 
     Raises:
-        DataError: as `open_parquet`; a damaged part, with the row after which it stands.
+        DataError: as `open_parquet`; a damaged part, with the row before it.
     """
     with open_parquet(path) as file:
         start = 0

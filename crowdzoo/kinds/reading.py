@@ -90,7 +90,7 @@ class Reading(Generic[Crowd, Gold]):
 
         Args:
             crowd: what `read` gave.
-            what: stands after the names of what is counted, such as " trained on".
+            what: follows the names of what is counted, such as " trained on".
         """
         table = cast(Annotations, crowd)
         rows = [(f"{self.counted}{what}", f"{len(table):,}")]

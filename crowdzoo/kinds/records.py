@@ -63,7 +63,7 @@ class Records(ABC):
         Args:
             options: settings of AnnotationExampleGen.
             rejects: path of the file of rejected rows.
-            folder: an empty one, where instances stand until their Examples are made.
+            folder: an empty one, where instances are kept until their Examples are made.
 
         Raises:
             DataError: as the readers; or tasks without instances, or nothing to learn from.

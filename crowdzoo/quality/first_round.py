@@ -46,7 +46,7 @@ def first_annotations(
         number: at most so many questions; None sets no limit.
         per_task: answers for each task without gold, from different annotators.
         per_annotator: at most so many questions for an annotator; None sets no limit.
-        gold: tasks whose answer is known, bool `[N]`; None is none.
+        gold: tasks whose answer is known, bool `[N]`; None if unknown.
         costs: what an answer of each annotator costs, `[R]`, above 0; None is 1.
         budget: the questions together cost no more than this; None sets no limit.
         seed: of the order of tasks, and of ties.

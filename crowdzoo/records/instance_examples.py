@@ -26,7 +26,7 @@ def read_labelled_instances(options: GenOptions, rejects: str, folder: str) -> L
     Args:
         options: settings of AnnotationExampleGen.
         rejects: path of the file of rejected rows.
-        folder: an empty one, where instances stand until their Examples are made.
+        folder: an empty one, where instances are kept until their Examples are made.
 
     Raises:
         DataError: as the readers; or tasks without instances, or nothing to learn from.
@@ -72,7 +72,7 @@ def read_instances_of(options: GenOptions, crowd: Annotations, folder: str) -> I
     Args:
         options: settings of AnnotationExampleGen.
         crowd: the annotations.
-        folder: an empty one, where instances stand.
+        folder: an empty one, for the instances.
 
     Raises:
         DataError: as the reader; or tasks without instances.

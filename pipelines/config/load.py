@@ -89,7 +89,7 @@ def _resolve_model(values: dict[str, Any], folder: Path) -> None:
 
 
 def _resolved(path: str, base: Path) -> str:
-    """An absolute path; what is none, such as `gs://bucket`, stays and is refused with its key."""
+    """An absolute path; anything else, such as `gs://bucket`, stays and is refused with its key."""
     if scheme_of(path) is not None:
         return path
     try:

@@ -187,7 +187,7 @@ def _own_settings(instances: InstanceKind, model: Mapping[str, Any]) -> dict[str
 
 
 def backbone_files(section: Any) -> dict[str, str]:
-    """The files that settings of images name, by key; the name of a network of `keras.applications` is none."""
+    """The files that settings of images name, by key; the name of a network of `keras.applications` is not."""
     if not isinstance(section, Mapping):
         return {}
     named = {key: section.get(key) for key in ("backbone", "backbone_weights")}

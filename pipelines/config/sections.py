@@ -72,7 +72,7 @@ class DataConfig(Section):
         header: whether the first line of annotations holds names; if not, `columns` are numbers from 1.
         decimal: decimal mark of numbers in text, "." or ",".
         wide: whether a row of annotations is a task, and a column an annotator.
-        missing: labels that mean that there is none.
+        missing: labels that mean a missing label.
         label_separator: what separates several labels in a cell.
         annotator_separator: what separates several annotators in a cell, and their labels in another.
         rename: labels that are taken for others, such as `{tie (bothbad): tie}`.

@@ -155,8 +155,8 @@ def test_unknown_names_are_answered_with_the_nearest(method, settings, message):
         ("converged", "yes", "'converged' is 'yes'"),
         ("num_iterations", True, "'num_iterations' is True"),
         ("method", None, "'method' is None"),
-        ("kind", [], "has the kind \\[\\], which is none of classification"),
-        ("kind", "votes", "has the kind 'votes', which is none of classification"),
+        ("kind", [], "has the kind \\[\\], which is not one of classification"),
+        ("kind", "votes", "has the kind 'votes', which is not one of classification"),
     ],
 )
 def test_a_summary_that_says_something_else_is_named(key, value, reason, tmp_path):

@@ -89,7 +89,7 @@ def test_an_aggregation_trains_on_its_probabilities(files, tmp_path, monkeypatch
     [
         ([("r1", "x9", "a9", "left")], None, (), 3, "preferences.csv, row 62, column 'right': 'x9' is not one of the"),
         ([("x9", "r1", "a9", "left")], None, (), 3, "preferences.csv, row 62, column 'left': 'x9' is not one of the"),
-        ([], [("r1", "x9", "left")], (), 3, "gold.csv, row 2, column 'right': 'x9' is none of the 60 tasks, which"),
+        ([], [("r1", "x9", "left")], (), 3, "gold.csv, row 2, column 'right': 'x9' is not one of the 60 tasks, which"),
         ([], [("r1", "r1", "left")], (), 3, "gold.csv, row 2, column 'right': 'r1' is in column 'left', too"),
         ([], [("r1", "r2", "left"), ("r2", "r1", "left")], (), 3,
          "gold.csv, row 3, column 'gold': 'left' is another answer than an earlier row's for these two tasks"),

@@ -187,7 +187,7 @@ WRONG = {
         "no task of the eval split has gold or annotations",
     ),
     "only one class": ([("p", "ann", "cat"), ("s", "bob", "cat")], {"gold": [None] * 6}, "only one class, 'cat'"),
-    "a task twice": (ROWS, {"task": ["p", "q", "r", "s", "u", "p"]}, "'p' stands here a second time"),
+    "a task twice": (ROWS, {"task": ["p", "q", "r", "s", "u", "p"]}, "'p' appears here a second time"),
     "a feature that is not a number": (
         ROWS,
         {"features": [[1.0, 2.0], [3.0, float("nan")], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]},

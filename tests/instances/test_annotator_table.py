@@ -39,7 +39,7 @@ def test_one_of_the_columns_is_enough_and_usual_names_are_found(tmp_path):
         ("annotator,price\nann,1\n", r"has neither a column 'source' nor 'cost'; its columns are \['ann"),
         ("who,cost\nann,1\n", "has no column 'annotator'"),
         ("annotator,cost\nann,1\nbob,2\n", "has no row for 1 of 3 annotators, such as 'gpt'"),
-        ("annotator,cost\nann,1\nbob,2\ngpt,1\nann,3\n", r"row 5, column 'annotator': 'ann' stands here"),
+        ("annotator,cost\nann,1\nbob,2\ngpt,1\nann,3\n", r"row 5, column 'annotator': 'ann' appears here"),
         ("annotator,cost\nann,1\nbob,0\ngpt,1\n", r"row 3, column 'cost': '0' is not a number above 0"),
         ("annotator,cost\nann,1\nbob,\ngpt,1\n", r"row 3, column 'cost': '' is not a number above 0"),
         ("annotator,cost\nann,dear\nbob,2\ngpt,1\n", r"row 2, column 'cost': 'dear' is not a number"),

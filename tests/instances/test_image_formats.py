@@ -70,7 +70,7 @@ def test_postscript_by_the_name_of_an_image_starts_no_program(tmp_path, ghostscr
         lambda: instance_views(images, [0], 1000),
     )
     for read in readers:
-        with pytest.raises(CrowdzooError, match=r"not a valid image|not an image that can be read"):
+        with pytest.raises(CrowdzooError, match=r"not a valid image|not a readable image"):
             read()
     assert not ghostscript.exists()
 

@@ -48,7 +48,7 @@ def test_parquet_and_csv_hold_the_same_instances(tmp_path):
         ("tsk,a\n1,2\n", "no column 'task'.*Did you mean 'tsk'"),
         ("task,gold\n1,cat\n", "has no features"),
         ("task,a\n", "holds no instances"),
-        ("task,a\n1,2\n1,3\n", "row 3, column 'task': '1' stands here a second time"),
+        ("task,a\n1,2\n1,3\n", "row 3, column 'task': '1' appears here a second time"),
         ("task,a\n1,2\n,3\n", "row 3, column 'task': '' is empty"),
         ("task,a\n1,2\n2,red\n", "row 3, column 'a': 'red' is not a number"),
         ("task,a\n1,2\n2,nan\n", r"row 3, column 'a': 'nan' is not a finite number"),

@@ -82,7 +82,7 @@ def test_spans_become_tags_of_the_tokens_that_annotators_saw(write):
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"answer": "maybe"}, "column 'answer': 'maybe' is none of accept, reject, ignore"),
+        ({"answer": "maybe"}, "column 'answer': 'maybe' is not one of accept, reject, ignore"),
         ({"accept": [["GLAD"]]}, r"column 'accept': .*is not a label"),
         ({"_input_hash": 1.5}, "column '_input_hash': 1.5 is not an id"),
     ],

@@ -294,7 +294,7 @@ def test_a_mask_comes_as_a_brush_in_the_size_of_the_image(server):
         ("file:///etc/passwd", "this server fetches nothing"),
         ("data:text/html;base64,aaaa", "this server fetches nothing"),
         ("data:image/png;base64,a*", "base64"),
-        ("data:image/png;base64,aaaa", "no image that can be read"),
+        ("data:image/png;base64,aaaa", "not a readable image"),
         ("data:image/png;base64,", "is empty"),
     ],
 )

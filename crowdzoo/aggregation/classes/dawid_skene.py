@@ -179,7 +179,7 @@ class DawidSkene(Incremental, Iterative):
 
         Raises:
             DataError: annotations are not of kind classification, `gold`, `initial` or `prior` does not fit them, or
-                with `confidence` there is none, or one outside of 0 to 1.
+                with `confidence` one is missing or outside of 0 to 1.
 
         Warns:
             ConvergenceWarning: `max_iter` was not enough.

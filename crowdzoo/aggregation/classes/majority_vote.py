@@ -134,8 +134,8 @@ class MajorityVote(Aggregator):
             for them. `history` is empty and `log_likelihood` None.
 
         Raises:
-            DataError: annotations are not of kind classification, `gold` does not fit them, or with `confidence` there
-                is none, or one outside of 0 to 1.
+            DataError: annotations are not of kind classification, `gold` does not fit them, or with `confidence` one
+                is missing or outside of 0 to 1.
         """
         check_classification(annotations, self.title, matrices=False)
         blocks = blocks_of(annotations, gold)

@@ -48,7 +48,7 @@ class SoftAnswers:
         confidence = annotations.confidence
         if confidence is None or not has_confidence(annotations):
             raise DataError(
-                f"{method}: confidence=True needs annotations with a column `confidence`, and there is none. "
+                f"{method}: confidence=True needs annotations with a column `confidence`, which is missing. "
                 "Add the column, or set confidence=False."
             )
         wrong = np.flatnonzero((confidence < 0) | (confidence > 1))

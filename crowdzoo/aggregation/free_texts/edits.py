@@ -7,7 +7,7 @@ from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.free_texts.tokens import Tokens
 
 ERRORS = ("substitutions", "insertions", "deletions")
-_ONE, _INSERTION, _DELETION = 1 << 40, 1 << 20, 1  # an edit, and what kind it is besides: the least sum is the path
+_ONE, _INSERTION, _DELETION = 1 << 40, 1 << 20, 1  # an edit, and what kind it is: the least sum is the path
 
 Codes = NDArray[np.int64]
 

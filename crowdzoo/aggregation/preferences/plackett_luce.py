@@ -146,7 +146,7 @@ def _add(  # type: ignore[no-untyped-def]  # for Numba
             task = tasks[place]
             value = slopes[who] * scores[task]
             by_value = 0.0
-            if ranked[place] and place < end - 1:  # the last choice is none
+            if ranked[place] and place < end - 1:  # the last one is not a choice
                 total += value - left[place - start]
                 by_value = 1.0
                 peak = max(stages, -left[place - start])

@@ -27,7 +27,7 @@ class SpanMajorityVote(Aggregator):
 
     A span is kept if more than `share` of the sentence's annotators marked it; exactly that share is not enough. With a
     share of one half or more, two spans that are kept never overlap, as an annotator would have marked both. Below,
-    they may; then the span with more votes stands, of equal ones that which begins first, then the longer one, then
+    they may; then the span with more votes is kept, and of equal ones the first, then the longer one, then
     the type that comes first by name. Nothing is drawn.
 
     Args:

@@ -1,4 +1,4 @@
-"""Span votes: spans of several annotators that overlap are one, which stands if more than half of them drew it."""
+"""Span votes: spans of several annotators that overlap are one, kept if more than half of them drew it."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class ClassPage(KindPage):
         "settled_high", "expected_accuracy", "expected_accuracy_low", "expected_accuracy_high", "model_agreement",
         "aggregate_accuracy", "aggregate_ece", "model_accuracy", "model_ece",
     )  # fmt: skip
-    calm = "No annotator has to be checked, and no pair of classes stands out."
+    calm = "No annotator has to be checked, and no pair of classes is often confused."
 
     def check(self) -> None:
         """Refuses codes of other tasks or classes."""

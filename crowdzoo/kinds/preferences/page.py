@@ -301,7 +301,7 @@ class PreferencePage(KindPage):
         """See `KindPage.background`."""
         overall = self.overall
         if (share := overall["order_agreement"]) is None:
-            why = "these did not compare the same tasks" if overall["annotators"] > 1 else "there are none"
+            why = "these did not compare the same tasks" if overall["annotators"] > 1 else "there is only one annotator"
             if overall["linked_by_others"]:
                 why = "the judgments of these put no task ahead of another, or all answers are equal"
             text = f"Annotators cannot be judged by the others, because {why}"

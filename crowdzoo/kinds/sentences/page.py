@@ -42,7 +42,7 @@ class SpanPage(KindPage):
     not_metric = "tags of sentences are equal or not; leave it out, or give nominal."
     own_values = ("spans", "span_agreement", "position_agreement", "sure_share")
     task_column = "spans"
-    calm = "No annotator has to be checked, and no type stands out."
+    calm = "No annotator has to be checked, and no type is often confused."
 
     def measure(self) -> None:
         """See `KindPage.measure`."""

@@ -29,7 +29,7 @@ class Expect(beam.DoFn):
     Args:
         form: of the method.
         threads: that count at the same time.
-        given: the folder that has posteriors to begin from; None: there are none.
+        given: the folder that has posteriors to begin from; None without any.
     """
 
     def __init__(self, form: Form, threads: int, given: Folder | None):

@@ -55,7 +55,7 @@ def read_annotator_table(path: str | Path, annotators: np.ndarray, layout: Layou
     names = table.names("annotator")
     place: dict[str, int] = {}
     repeated = [row for row, name in enumerate(names.tolist()) if place.setdefault(name, row) != row]
-    complain(repeated, "annotator", names, "stands here a second time. Keep one row for each annotator.")
+    complain(repeated, "annotator", names, "appears here a second time. Keep one row for each annotator.")
     if missing := [str(name) for name in annotators.tolist() if str(name) not in place]:
         which = f"{len(missing):,} of {len(annotators):,} annotators, such as {short_repr(missing[0])}"
         raise DataError(f"{table.name}: has no row for {which}. Add a row for each.")

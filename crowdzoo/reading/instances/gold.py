@@ -133,7 +133,7 @@ def read_gold_pairs(path: str | Path, tasks: np.ndarray, classes: np.ndarray) ->
         appears there twice, in either order, the first row.
 
     Raises:
-        DataError: no such file or columns, an unknown task, a task next to itself, gold that is none of `classes`, or
+        DataError: no such file or columns, an unknown task, a task next to itself, gold that is not among `classes`, or
             two different answers for a pair; names file, row, column and value.
     """
     table = read_table(path, ("left", "right", "gold"), usual=("gold",))
@@ -141,7 +141,7 @@ def read_gold_pairs(path: str | Path, tasks: np.ndarray, classes: np.ndarray) ->
     sides = {side: table.names(side) for side in ("left", "right")}
     for side, names in sides.items():
         unknown = [row for row, name in enumerate(names.tolist()) if name not in code]
-        reason = f"is none of the {len(tasks):,} tasks, which look like {str(tasks[0])!r}. Remove the row."
+        reason = f"is not one of the {len(tasks):,} tasks, which look like {str(tasks[0])!r}. Remove the row."
         table.complain(unknown, side, names, reason)
     left, right = (np.array([code[name] for name in names.tolist()], np.int64) for names in sides.values())
     table.complain(np.flatnonzero(left == right), "right", sides["right"], "is in column 'left', too.")

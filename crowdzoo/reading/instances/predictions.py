@@ -49,7 +49,7 @@ def read_predictions(
 
     Raises:
         DataError: no such file or columns, no rows, a repeated or empty task, none of the tasks that are wanted, a
-            class that is not among `classes`, or a probability that is none; names file, row, column and value.
+            class that is not among `classes`, or an invalid probability; names file, row, column and value.
     """
     table = read_table(path, NEEDED, layout=layout)
     names = [str(name) for name in task_names(table).tolist()]

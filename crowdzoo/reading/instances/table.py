@@ -50,7 +50,7 @@ class Table:
         trim: white space around a value does not count.
         decimal: decimal mark of numbers in text.
         theirs: our name of a column -> the file's, where it differs.
-        folder: of a table that is too large for memory: where its columns stand, all but those of BESIDE. These columns
+        folder: of a table that is too large for memory: for its columns, all but those of BESIDE. These columns
             are chunked arrays then, mapped from a file.
         outside_images: whether paths of images may lead out of the table's own folder.
     """
@@ -326,7 +326,7 @@ def _stored(parts: Iterable[Part], folder: Path) -> tuple[dict[str, Any], np.nda
 
 
 def _feature_numbers(values: pa.Array, decimal: str) -> tuple[pa.Array, list[tuple[int, str, str]]]:
-    """Numbers written as text, float64, and place, value and reason of those that are none."""
+    """Numbers written as text, float64, and place, value and reason of those that are not."""
     numbers, unreadable, empty = parse_features(pc.utf8_trim_whitespace(values), decimal)
     wrong = []
     for place in np.flatnonzero(unreadable | ~np.isfinite(numbers)).tolist():
@@ -344,7 +344,7 @@ def decoded(column: pa.Array) -> pa.Array:
 
 
 def parse_features(texts: pa.Array, decimal: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Numbers written as text, true and false among them: float64 [N]; where a text is none, and where it is empty."""
+    """Numbers written as text, true and false among them: float64 [N]; where a text is no number or empty."""
     empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
     lower = pc.utf8_lower(texts)
     for word, number in (("true", "1"), ("false", "0")):
@@ -407,7 +407,7 @@ def task_names(table: Table, repeats: bool = False) -> np.ndarray:
         codes = array.dictionary_encode().indices.to_numpy()
         # codes count up where a name is new
         repeated = np.flatnonzero(codes <= np.maximum.accumulate(np.concatenate([[-1], codes[:-1]])))
-        reason = "stands here a second time. Keep one row a task. Are these annotations?"
+        reason = "appears here a second time. Keep one row a task. Are these annotations?"
         table.complain(repeated, "task", names, reason)
     integers = text_as_integers(array)
     return names if integers is None else integers

@@ -87,8 +87,8 @@ def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict
         objects (strings) [N] with "" for what is missing; in the order of the file.
 
     Raises:
-        DataError: `inputs` names a column that is not there; a column of a type that is none of these (dates);
-            numbers that are none or not finite; a column without any value; categories of which most rows have one of
+        DataError: `inputs` names a column that is not there; a column of a type that is not one of these (dates);
+            values that are not finite numbers; a column without any value; categories of which most rows have one of
             their own; two columns that would be served under one name. It names file, row, column and value.
     """
     inputs = inputs or {}
@@ -153,7 +153,7 @@ def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarra
         The served names -> as for `table_columns`, in the order of `types`. A column may be empty.
 
     Raises:
-        DataError: a column is missing, or the model does not take it; or numbers that are none.
+        DataError: a column is missing, or the model does not take it; or values that are not numbers.
     """
     columns = {served_name(name): name for name in _feature_names(table)}
     missing = [name for name in types if name not in columns]
@@ -330,7 +330,7 @@ def _check_decimal(table: Table, name: str) -> None:
 
 
 def _parsed(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers written as text, float64 [N], NaN where missing, and where the text is none, bool [N]."""
+    """Numbers written as text, float64 [N], NaN where missing, and where the text is not one, bool [N]."""
     numbers, unreadable, empty = parse_features(pa.array(table.names(name), pa.large_string()), table.decimal)
     return np.where(empty | unreadable, np.nan, numbers), unreadable
 

@@ -186,9 +186,9 @@ def _beginning(content: bytes) -> str:
     start = content[:64].lstrip().lower()
     for marks, what in (((b"<!doctype", b"<html"), "a web page"), ((b"<svg", b"<?xml"), "SVG")):
         if start.startswith(marks):
-            return f"no image that can be read ({what})"
+            return f"not a readable image ({what})"
     other = next((name for at, mark, name in _OTHERS if content[at:].startswith(mark)), None)
-    return f"a {other} image" if other else f"no image that can be read (it begins with {content[:8]!r})"
+    return f"a {other} image" if other else f"not a readable image (it begins with {content[:8]!r})"
 
 
 _BYTES_A_PIXEL = 8  # four colours of 16 bits: what no format exceeds by more than its header

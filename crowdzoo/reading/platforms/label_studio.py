@@ -151,7 +151,7 @@ def _of_list(key: str, ranker: Any, record: Record, named: str | None) -> Iterat
 def _answers(
     record: Record, entry: Mapping[str, Any], question: str
 ) -> Iterator[tuple[str, list[Any], str | None, Mapping[str, Any]]]:
-    """Where an answer stands, its results, the annotator, and its annotation; the record gets the data."""
+    """Where an answer is, its results, the annotator, and its annotation; the record gets the data."""
     if "annotation_id" in entry:
         record.data = _min_data(entry)
         yield question, _min_values(entry.get(question)), _annotator("annotator", entry.get("annotator")), entry
@@ -195,7 +195,7 @@ class _Page(HTMLParser):
 
 
 def _annotations(record: Record, entry: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], str | None]]:
-    """Where annotations stand, and their annotators, None for gold; the record gets the data, and what is left out."""
+    """Where annotations are, and their annotators, None for gold; the record gets the data, and what is left out."""
     if not isinstance(entry.get("data"), dict):
         raise BadValue("data", entry.get("data"), "is not an object. Choose the export format JSON.")
     record.data = entry["data"]

@@ -39,7 +39,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     record = Record(id_text("_input_hash", task, "is missing. Export with `prodigy db-out`."), data)
     answer = entry.get("answer")
     if answer not in _ANSWERS:
-        raise BadValue("answer", answer, f"is none of {', '.join(_ANSWERS)}.")
+        raise BadValue("answer", answer, f"is not one of {', '.join(_ANSWERS)}.")
     binary = not spans and question not in ("accept", *entry) and isinstance(entry.get("label"), str)
     if binary and entry["label"] != question:
         return record  # a judgement of another label

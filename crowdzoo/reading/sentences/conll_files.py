@@ -63,7 +63,7 @@ def read_conll(
 
     Raises:
         DataError: with file, line, column, value and a fix (ten shown, the rest counted): another number of
-            columns than the first line, a tag that is none, one that breaks the scheme, a sentence that an annotator
+            columns than the first line, an invalid tag, one that breaks the scheme, a sentence that an annotator
             labelled in part, bytes that are no UTF-8; tokens or a number of sentences that differ from the gold
             file's; or for the whole file: missing, empty, cut off.
     """
@@ -386,7 +386,7 @@ def _check_same_sentences(reader: _Conll, known: _Conll) -> None:
     if len(reader.tokens) != len(known.tokens):
         raise DataError(
             f"{gold} has {len(known.tokens):,} sentences, {name} has {len(reader.tokens):,}. Both have the same "
-            f"sentences in the same order; {MISSING} stands at each token of a sentence without tags."
+            f"sentences in the same order; {MISSING} is at each token of a sentence without tags."
         )
 
 

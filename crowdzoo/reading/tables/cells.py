@@ -28,7 +28,7 @@ HEAD = 1000  # rows that show whether a cell holds several annotators
 
 
 def listed(text: str, of: tuple[type, ...] = (str, int, float)) -> list[str] | None:
-    """What a list of JSON or Python holds, as in `["cat", "dog"]`; None where the text is none, or not of labels.
+    """What a list of JSON or Python holds, as in `["cat", "dog"]`; None where the text is not one, or not of labels.
 
     Args:
         text: of a cell.
@@ -304,7 +304,7 @@ class CellSource(Source):
         return [part.strip() for part in text.split(str(self.layout.annotator_separator))] if items is None else items
 
     def _chosen(self, batch: Batch) -> Batch:
-        """One row a label, where each label has a column in which 1 stands if it is given; one row where none is."""
+        """One row a label, where each label has a column which has 1 if it is given; one row where none is."""
         columns = {name: values for name, values in batch.columns.items() if name.startswith(LABEL_OF)}
         cells = {name: pc.utf8_lower(_texts(values)) for name, values in columns.items()}
         yes, no = (pa.array(words, pa.large_string()) for words in (YES, [*NO, *self.layout.missing]))

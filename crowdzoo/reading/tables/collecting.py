@@ -455,7 +455,7 @@ class Collector:
         self.late.append(Late(self._line_numbers(rows), describe, np.arange(len(rows)) if shown is None else shown))
 
     def _check_given(self, column: str) -> None:
-        """Drops rows whose task or annotator is none of the given ones."""
+        """Drops rows whose task or annotator is not among the given ones."""
         vocabulary = self.vocabularies[column]
         if vocabulary.given is None or len(vocabulary) <= vocabulary.num_given:
             return

@@ -113,7 +113,7 @@ def is_no_annotator(name: str) -> bool:
     """Whether a column of a wide table has a usual name of something else than an annotator."""
     plain = re.sub(r"unnamed:\d+$", "", _squeezed(name))  # an index, as pandas names it when it reads its own file
     if re.search(r"[\W_](comments?|notes?|time|timestamp|date|confidence|seconds)$", name, re.IGNORECASE):
-        return True  # what a rater says besides, as in rater1_comment
+        return True  # what else a rater says, as in rater1_comment
     return name == "n" or plain in ALIASES["gold"].union(_NO_ANNOTATORS.split(), [""])
 
 

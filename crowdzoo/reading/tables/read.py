@@ -39,7 +39,7 @@ class PlatformSource(Source):
         platform: see `Export`.
         field: see `Export`.
         image: see `Export`.
-        layout: which labels are none, and which one represents none; None: an answer without a label is left out; and
+        layout: which labels mean no label, and which one represents none; None: answers without one are left out; and
             encoding and separator.
 
     Raises:

@@ -101,7 +101,7 @@ class Source:
         axes: what a row and what a column of a wide table represents: "task" and "annotator", or the other way round
             where `columns` names one column of the annotator, and none or several of the task; known once it is open.
         by_winner: of preferences, whether the columns found for left and right are the better task and the worse one,
-            and there is none of labels; known once it is open.
+            which labels do not have; known once it is open.
         by_ranking: of preferences, whether a row is a list of tasks in order; known once it is open.
         names: column -> names in code order that the source brings itself.
         objects: column -> what its integers represent, where names are neither strings nor integers.
@@ -260,7 +260,7 @@ class Source:
         return DataError(f"{self.name}: {text}")
 
     def _platform_hint(self, header: Sequence[str]) -> str:
-        """Which platform's export a header looks like, as a sentence; "" where it is none."""
+        """Which platform's export a header looks like, as a sentence; "" if it is right."""
         suffix = ".json" if self.path is not None and self.path.suffix == ".json" else ".csv"
         for platform in PLATFORMS.values():
             if suffix in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):

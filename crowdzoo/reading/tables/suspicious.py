@@ -91,7 +91,7 @@ def strange_ids(names: Sequence[object], what: str) -> list[str]:
 
 
 def _number(name: object) -> float | None:
-    """What a class's name says as a number; None where it is none."""
+    """What a class's name says as a number; None if it says none."""
     try:
         number = float(name) if isinstance(name, (str, float, int)) else math.nan
     except ValueError:
