@@ -95,10 +95,10 @@ def test_of_images_some_are_opened_and_all_are_counted(photographs):
     assert check_data(config, whole=True) == "160 annotations, 80 instances"
     (photographs / "photos/1.jpg").write_bytes(b"not in the sample")
     check_data(config)
-    with pytest.raises(DataError, match=r"'1\.jpg' is no image"):
+    with pytest.raises(DataError, match=r"'1\.jpg' is not a readable image"):
         check_data(config, whole=True)
     (photographs / "photos/9.jpg").write_bytes(b"the last by name")
-    with pytest.raises(DataError, match=r"'9\.jpg' is no image"):
+    with pytest.raises(DataError, match=r"'9\.jpg' is not a readable image"):
         check_data(config)
 
 

@@ -70,7 +70,7 @@ REFUSED = {
     ),
     "a billion laughs": (laughs(10), "aliases make more than 256 KiB of this document; write it without aliases."),
     "one long text many times": (f"a: &a '{'x' * 100_000}'\nb: [{'*a, ' * 20}]", "aliases make more than 256 KiB"),
-    "an alias in what it names": ("a: &a [1, *a]", "nested deeper than 50 levels, or an alias stands"),
+    "an alias in what it names": ("a: &a [1, *a]", "nested deeper than 50 levels, or an alias is inside"),
     "an unknown alias": ("a: *b", "found undefined alias 'b'"),
     "lists in lists": ("[" * 10_000, ", line 1, column 51: not valid YAML: nested deeper than 50 levels."),
     "mappings in mappings": ("{a: " * 10_000, "nested deeper than 50 levels."),
