@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_BY_DEFAULT = 500_000  # annotations that are aggregated by the default method
 # Which annotations are compared, and as what: with other ones a report is not like an earlier one
-READ = ("only", "exclude", "since", "classes", "missing", "rename", "label_separator", "annotator_separator")
+READ = ("only", "exclude", "since", "until", "classes", "missing", "rename", "label_separator", "annotator_separator")
 MEASURED = ("multi_label", "metric", "epsilon", "low", "high", "normalize", "unit", "scheme")
 COMPARED = (*READ, "on_duplicate", "on_bad_rows", *MEASURED)
 

@@ -23,7 +23,7 @@ from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.aggregating import Aggregating
 from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
-from crowdzoo.kinds.reading import Reading
+from crowdzoo.kinds.reading import Reading, period_of
 from crowdzoo.kinds.scoring import Rows
 from crowdzoo.kinds.sentences.scoring import DRAWN_F1, SCORING, TAGS_F1, Tags, span_rows
 from crowdzoo.kinds.training import Encoder, Inputs, Targets, TrainedModel, Training, TrainingSet
@@ -57,9 +57,11 @@ class SpanReading(Reading[CrowdSequences, Tags]):
         """See `Reading.read`; options are as `read_sentences` takes them.
 
         Raises:
-            ConfigError: gold of spans in another file.
+            ConfigError: gold of spans in another file, or a time in `exclude`.
             DataError: a file that cannot be used.
         """
+        if dated := next(filter(period_of, options.get("exclude") or ()), None):
+            raise ConfigError(f"{Setting('exclude', dated)}: sentences have no timestamps; name the annotator.")
         return read_sentences(annotations, **options)
 
     def gold_of(self, crowd: CrowdSequences, path: Path | None, layout: Layout | None = None) -> Tags | None:
@@ -258,7 +260,7 @@ SENTENCES = Kind(
             "form": "a form belongs to texts, with --kind classification or --kind regression.",
             "hidden": "a tagger has no such layers; leave it out.",
             "image": "sentences have no images; leave it out.",
-            **dict.fromkeys(("only", "since"), "sentences are chosen by --exclude alone."),
+            **dict.fromkeys(("only", "since", "until"), "sentences are chosen by --exclude alone."),
             "keep": "spans are written with their text alone; leave it out.",
             **FOR_CLASSES,
             "use_gold": "no method for sentences takes known tags; leave it out.",
