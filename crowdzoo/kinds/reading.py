@@ -22,8 +22,9 @@ from crowdzoo.kinds.scoring import Rows
 from crowdzoo.reading.instances.export_instances import write_export_instances
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.tables.annotation_files import write_annotations
-from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.layout import Layout, own_encoding
 from crowdzoo.reading.tables.options import not_excluded
+from crowdzoo.reading.tables.suffixes import column_names
 
 Crowd = TypeVar("Crowd", bound=Annotations | CrowdSequences)  # what the aggregators of a kind fit
 Gold = TypeVar("Gold")  # what is known of the tasks, in a kind's own form
@@ -98,6 +99,20 @@ class Reading(Generic[Crowd, Gold]):
         """
         assert self.read_gold is not None
         return None if path is None else self.read_gold(path, cast(Annotations, crowd).tasks, layout)
+
+    def predictions_of(self, crowd: Crowd, path: Path, column: str, layout: Layout | None = None) -> Any:
+        """A model's answers to the tasks, in the form of gold.
+
+        Args:
+            crowd: what `read` gave.
+            path: file, with the columns task and `column` as `crowdzoo predict` writes it, or one as for `gold_of`.
+            column: of the answers.
+            layout: of that file.
+        """
+        layout = Layout() if layout is None else layout
+        if column in column_names(path, own_encoding(path, layout)):
+            layout = replace(layout, columns={**layout.columns, "gold": column})
+        return self.gold_of(crowd, path, layout)
 
     def size_rows(self, crowd: Crowd, what: str = "") -> Rows:
         """Rows of a table that say how much there is.
@@ -198,7 +213,7 @@ def _select(
         left = "leaves" if len(flags) == 1 else "leave"
         latest = ""
         if dated and np.isfinite(time).any():
-            ends = (datetime.fromtimestamp(end, timezone.utc) for end in (np.nanmin(time), np.nanmax(time)))
+            ends = (datetime.fromtimestamp(float(end), timezone.utc) for end in (np.nanmin(time), np.nanmax(time)))
             latest = " Timestamps are from {:%Y-%m-%d %H:%M} to {:%Y-%m-%d %H:%M}.".format(*ends)
         raise DataError(f"{place}: {' and '.join(flags)} {left} no annotation of {len(rows):,}.{latest}")
     kept = crowd.select_rows(rows)

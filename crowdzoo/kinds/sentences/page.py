@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,10 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.label_kinds import SEQUENCE
+from crowdzoo.data.tags import spans_of
+from crowdzoo.errors import DataError
 from crowdzoo.kinds.confused_pairs import MUCH, confused_pairs, rows_confused
+from crowdzoo.kinds.model_answers import ModelAnswers
 from crowdzoo.kinds.page import MOST_VOTES, KindPage, interval
 from crowdzoo.kinds.page_parts import (
     Columns,
@@ -27,6 +31,7 @@ from crowdzoo.kinds.page_parts import (
     serious_notes,
     warning,
 )
+from crowdzoo.kinds.scoring import Sums
 from crowdzoo.quality import MarkedSpans, marked_spans
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
@@ -53,7 +58,7 @@ class SpanPage(KindPage):
     own_columns = read_columns(__package__)
     not_metric = "tags of sentences are equal or not; leave it out, or give nominal."
     own_values = ("spans", "span_agreement", "sure_share")
-    task_column = "spans"
+    task_column, model_value = "spans", "model_agreement"
     calm = "No annotator has to be checked, and no type stands out."
 
     def measure(self) -> None:
@@ -97,6 +102,32 @@ class SpanPage(KindPage):
             self.annotators["near_agreement"] = plain(ratio(2 * marked.near, marked.compared))
         counts = np.rint(marked.coincidences).astype(int).tolist() if len(marked.types) <= MOST_TYPES else None
         self.extras = {"classes": [*marked.types, NO_SPAN], "coincidences": counts}
+
+    def model_answers(self, predictions: Any) -> ModelAnswers:
+        """See `KindPage.model_answers`; tags of each sentence, None where there are none."""
+        crowd, marked = self.crowd, self.marked
+        model = np.empty(len(crowd), object)
+        for task, (tags, tokens) in enumerate(zip(predictions, crowd.tokens, strict=True)):
+            if tags is not None and len(tags) != len(tokens):
+                raise DataError(f"predictions: sentence {task} has {len(tokens)} tokens. Received: {len(tags)} tags.")
+            model[task] = None if tags is None else {*spans_of(tags, crowd.scheme)}
+        heads = np.flatnonzero(np.asarray(self.table.positions) == 0)
+        tasks, annotators = self.table.task_ids[heads], self.table.annotator_ids[heads]
+        answers: dict[tuple[int, int], set[Any]] = {
+            key: set() for key in zip(tasks.tolist(), annotators.tolist(), strict=True)
+        }
+        labels = [{(marked.types[code], *ends) for code, *ends in spans} for spans in self.tasks["spans"]]
+        firsts, spans = crowd.starts[marked.sentences], marked.spans
+        columns = marked.sentences, marked.annotators, spans.types, spans.starts - firsts, spans.ends - firsts
+        for sentence, annotator, code, *ends in np.stack(columns, axis=1).tolist():
+            answers[sentence, annotator].add((marked.types[code], *ends))
+        sets = [np.array([*each, None], object)[:-1] for each in (labels, answers.values())]
+        known = np.array([spans is not None for spans in model], bool)
+
+        def words(task: int, spans: set[Any]) -> str:
+            return _label(crowd.tokens[task], sorted(spans, key=itemgetter(1)))
+
+        return ModelAnswers("F1 of spans", _same_spans, model, known, sets[0], tasks, sets[1], words)
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators."""
@@ -145,11 +176,12 @@ class SpanPage(KindPage):
         parts = marked.aggregated.types, marked.aggregated.starts - firsts, marked.aggregated.ends - firsts
         for sentence, *span in np.stack([marked.aggregated_sentences, *parts], axis=1).tolist():
             spans[sentence].append(span)
+        named = [[(marked.types[code], *ends) for code, *ends in each] for each in spans]
         self.tasks = as_lists(
             task=self.table.tasks,
             annotations=marked.heads,
             tokens=crowd.lengths,
-            label=[_label(tokens, marks, marked.types) for tokens, marks in zip(crowd.tokens, spans, strict=True)],
+            label=[_label(*each) for each in zip(crowd.tokens, named, strict=True)],
             spans=spans,
             probability=np.minimum.reduceat(probability, crowd.starts[:-1]) if len(probability) else np.zeros(0),
             agreement=marked.agreement_of_tasks,
@@ -309,7 +341,14 @@ def _f1_interval(right: NDArray[Any], both: NDArray[Any]) -> tuple[NDArray[np.fl
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
-def _label(tokens: Sequence[str], spans: list[list[int]], types: list[str]) -> str:
-    """The spans of a sentence as a text for a table."""
-    text = ", ".join(f"{' '.join(tokens[start:end])} ({types[code]})" for code, start, end in spans)
+def _same_spans(first: Iterable[set[Any]], second: Iterable[set[Any]]) -> Sums:
+    """Twice the spans that are in both, and those of both together, of pairs of sets."""
+    counts = [(2 * len(one & other), len(one) + len(other)) for one, other in zip(first, second, strict=True)]
+    totals, weights = np.array(counts, np.float64).reshape(-1, 2).T
+    return totals, weights
+
+
+def _label(tokens: Sequence[str], spans: Iterable[Sequence[Any]]) -> str:
+    """The spans of a sentence (type, start, end) as a text for a table."""
+    text = ", ".join(f"{' '.join(tokens[start:end])} ({type_})" for type_, start, end in spans)
     return text if len(text) <= MOST_LABEL else f"{text[: MOST_LABEL - 1]}…"
