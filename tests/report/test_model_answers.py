@@ -210,9 +210,13 @@ def test_results_of_coco_are_read_by_the_numbers_of_images(tmp_path, monkeypatch
     assert numbers["values"]["model_agreement"] == pytest.approx((2 * 50 / 150 + 0) / 2, abs=1e-4)
     assert numbers["tables"]["model_objects"]["values"]["finding"] == ["missed by the model"]
     (tmp_path / "results.json").write_text(json.dumps([{**results[0], "category_id": 4}]))
+    assert run(*words, "--predictions", "results.json", "--force") == 0
+    objects = json.loads((tmp_path / "r.json").read_text())["tables"]["model_objects"]["values"]
+    assert [*zip(objects["finding"], objects["predicted"], strict=True)][1] == ("other class", "category 4")
+    (tmp_path / "results.json").write_text(json.dumps([{**results[0], "score": "high"}]))
     capsys.readouterr()
     assert run(*words, "--predictions", "results.json", "--force") == 3
-    assert "results.json, entry 1: category_id 4 and score 0.8 cannot be used" in capsys.readouterr().err
+    assert "results.json, entry 1: image_id 7, category_id 3 and score 'high' cannot be used" in capsys.readouterr().err
 
 
 def test_texts_and_ratings_of_a_model_are_read_from_what_predict_writes(tmp_path, monkeypatch):

@@ -99,14 +99,14 @@ class RegionReading(Reading[Annotations, Objects]):
             crowd: what annotators marked.
             path: as for `gold_of`; or a file of results of COCO, a list of objects with image_id, category_id, bbox or
                 segmentation, and score, where an image without an object has no region. Those with a score below
-                `LEAST_SCORE` are left out.
+                `LEAST_SCORE` are left out. A category that annotators never marked is called "category 4".
             column: is not used.
             layout: of a table.
         """
         if path.suffix == ".json":
             with open_regular(path) as file, contextlib.suppress(JsonError):
                 entries = parse_json(file.read())
-                if isinstance(entries, list) and all(isinstance(each, dict) and "image_id" in each for each in entries):
+                if isinstance(entries, list) and any(isinstance(each, dict) and "image_id" in each for each in entries):
                     return _results(path, entries, crowd)
         gold = self.gold_of(crowd, path, layout)
         assert gold is not None
@@ -120,19 +120,19 @@ def _results(path: Path, entries: list[dict[str, Any]], crowd: Annotations) -> O
     images = dict[int | None, list[dict[str, Any]]]({image.image_id: [] for image in answers.values()})
     if None in images or None in names:
         raise DataError(f"{path}: has numbers of images and categories, which only annotations in files of COCO have.")
-    known = [(place, entry) for place, entry in enumerate(entries, start=1) if entry["image_id"] in images]
-    if not known:
+    numbers = [entry.get("image_id") if isinstance(entry, dict) else None for entry in entries]
+    if not any(type(number) is int and number in images for number in numbers):
         raise DataError(f"{path}: none of its images was annotated. Images are known by their image_id.")
-    for place, entry in known:
-        number, score = entry.get("category_id"), entry.get("score")
-        if number not in names or not isinstance(score, (int, float)):
+    for place, (number, entry) in enumerate(zip(numbers, entries, strict=True), start=1):
+        code, score = (entry.get(name) for name in ("category_id", "score")) if number is not None else (None, None)
+        if [type(number), type(code)] != [int, int] or not isinstance(score, (int, float)):
             raise DataError(
-                f"{path}, entry {place}: category_id {number} and score {short_repr(score)} cannot be used. Give a "
-                f"category that annotators marked ({short_repr(sorted(names))}), and a number."
+                f"{path}, entry {place}: image_id {short_repr(number)}, category_id {short_repr(code)} and score "
+                f"{short_repr(score)} cannot be used. Give two integers and a number."
             )
-        if score >= LEAST_SCORE:
-            regions = regions_of(entry, {"name": names[number]})
-            images[entry["image_id"]] += [{**region, "score": score} for region in regions]
+        if number in images and score >= LEAST_SCORE:
+            regions = regions_of(entry, {"name": names.get(code, f"category {code}")})
+            images[number] += [{**region, "score": score} for region in regions]
     values = dict[str, MarkedImage]()
     for task, image in answers.items():
         try:
