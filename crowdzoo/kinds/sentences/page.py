@@ -105,29 +105,24 @@ class SpanPage(KindPage):
 
     def model_answers(self, predictions: Any) -> ModelAnswers:
         """See `KindPage.model_answers`; tags of each sentence, None where there are none."""
-        crowd, marked = self.crowd, self.marked
-        model = np.empty(len(crowd), object)
+        crowd = self.crowd
         for task, (tags, tokens) in enumerate(zip(predictions, crowd.tokens, strict=True)):
             if tags is not None and len(tags) != len(tokens):
                 raise DataError(f"predictions: sentence {task} has {len(tokens)} tokens. Received: {len(tags)} tags.")
-            model[task] = None if tags is None else {*spans_of(tags, crowd.scheme)}
-        heads = np.flatnonzero(np.asarray(self.table.positions) == 0)
-        tasks, annotators = self.table.task_ids[heads], self.table.annotator_ids[heads]
-        answers: dict[tuple[int, int], set[Any]] = {
-            key: set() for key in zip(tasks.tolist(), annotators.tolist(), strict=True)
-        }
-        labels = [{(marked.types[code], *ends) for code, *ends in spans} for spans in self.tasks["spans"]]
-        firsts, spans = crowd.starts[marked.sentences], marked.spans
-        columns = marked.sentences, marked.annotators, spans.types, spans.starts - firsts, spans.ends - firsts
-        for sentence, annotator, code, *ends in np.stack(columns, axis=1).tolist():
-            answers[sentence, annotator].add((marked.types[code], *ends))
-        sets = [np.array([*each, None], object)[:-1] for each in (labels, answers.values())]
-        known = np.array([spans is not None for spans in model], bool)
+
+        def sets(sentences: Iterable[Any]) -> NDArray[np.object_]:
+            spans = [None if tags is None else {*spans_of(tags, crowd.scheme)} for tags in sentences]
+            return np.array([*spans, None], object)[:-1]
 
         def words(task: int, spans: set[Any]) -> str:
             return _label(crowd.tokens[task], sorted(spans, key=itemgetter(1)))
 
-        return ModelAnswers("F1 of spans", _same_spans, model, known, sets[0], tasks, sets[1], words)
+        model = sets(predictions)
+        people = [crowd.answers_of(code) for code in range(self.table.num_annotators)]
+        tasks = np.concatenate([np.empty(0, np.int64), *(of_annotator for of_annotator, _ in people)])
+        answers = sets(tags for _, of_annotator in people for tags in of_annotator)
+        labels, known = sets(self.aggregation.tags()), np.array([spans is not None for spans in model], bool)
+        return ModelAnswers("F1 of spans", _same_spans, model, known, labels, tasks, answers, words)
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators."""
