@@ -283,10 +283,10 @@ def report_page(
             keeps. A text is the key: pages of the same key have the same hashes.
         before: an earlier report on the same crowd, as `crowdzoo.report.page_changes.read_numbers` reads it: the page
             says what changed since.
-        predictions: of a model for the same tasks, [N]: the page compares the aggregated labels, and annotators, with
-            them. For classes see `crowdzoo.instances.read_predictions`; for ratings numbers, NaN where there is none;
-            for sentences lists of tags; for regions `crowdzoo.data.regions.MarkedImage`; for free texts texts. None
-            where there is none. Not for preferences and several labels per task.
+        predictions: a model's, for the same tasks, [N]: the page compares the aggregated labels, and annotators, with
+            them. For classes see `crowdzoo.instances.read_predictions`; for ratings numbers, NaN without a prediction;
+            for sentences lists of tags, for regions `crowdzoo.data.regions.MarkedImage`, for free texts texts, None
+            without a prediction. Not for preferences and several labels per task.
         gold: true classes, codes [N], -1 where unknown, see `crowdzoo.instances.read_gold`: the page says how far the
             probabilities of the aggregated labels, and of the model, can be trusted. Classes only.
         curve: draws a step of the learning curve, see `learning_curve`; 0 for none. It is for classes only.

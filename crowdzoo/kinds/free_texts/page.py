@@ -98,9 +98,9 @@ class TextPage(AnswerPage):
         self.note(differs, **rates)
 
     def model_answers(self, predictions: Any) -> ModelAnswers:
-        """See `KindPage.model_answers`; texts, empty where there is none."""
+        """See `KindPage.model_answers`; texts, empty without a prediction."""
         if not all(text is None or isinstance(text, str) for text in predictions):
-            raise DataError("predictions: give a text for each task, '' where there is none.")
+            raise DataError("predictions: give a text for each task, '' without a prediction.")
         model = np.array([text or "" for text in predictions], object)
         table, result = self.table, self.aggregation
         scoring, answers = TextScoring(result.normalize, result.unit), np.asarray(table.values)[table.labels]

@@ -114,11 +114,11 @@ class RatingPage(KindPage):
         return [{"voters": voters} for voters in self.voters(float)]
 
     def model_answers(self, predictions: Any) -> ModelAnswers:
-        """See `KindPage.model_answers`; ratings, NaN where there is none."""
+        """See `KindPage.model_answers`; ratings, NaN without a prediction."""
         try:
             model = np.asarray(predictions, np.float64).reshape(self.table.num_tasks)
         except (TypeError, ValueError):
-            raise DataError("predictions: give a number for each task, NaN where there is none.") from None
+            raise DataError("predictions: give a number for each task, NaN without a prediction.") from None
         table, known = self.table, np.isfinite(model)
         crowd = self.aggregation.estimates, table.task_ids, table.labels
         return ModelAnswers("absolute difference", SCORING.sums, model, known, *crowd, lambda _, x: f"{x:.4g}", True)

@@ -27,9 +27,9 @@ def differing_objects(labels: MarkedImage, model: MarkedImage, distance: float |
         distance: of two points that are one object, in pixels; None: see `radius_of`.
 
     Returns:
-        Of each object what differs, its class in `labels` and by the model (None: it is not there), the overlap of the
+        For each such object what differs, its class in `labels` and by the model (None: no region), the overlap of the
         two regions, and how certain it is that they differ, from 0 to 1: the score of a region that only one side has
-        (1 where it has none), for another class overlap times the model's score, for another extent 1 - overlap.
+        (1 without a score), for another class overlap times the model's score, for another extent 1 - overlap.
     """
     overlaps = _overlaps(labels, model, distance)
     names = [np.array([region.label for region in image.regions], object) for image in (labels, model)]
@@ -52,7 +52,7 @@ def differing_objects(labels: MarkedImage, model: MarkedImage, distance: float |
 
 
 def _overlaps(labels: MarkedImage, model: MarkedImage, distance: float | None) -> NDArray[np.float64]:
-    """Intersection over union of each region with each of the model's, [n, m]; of points how near they are."""
+    """Intersection over union of each region with each of the model's, [n, m]; for points 1 - distance / `distance`."""
     shape = len(labels.regions), len(model.regions)
     if not min(shape):
         return np.zeros(shape)

@@ -131,9 +131,9 @@ class RegionPage(AnswerPage):
         self.note(differs, np.any(worse, axis=0), extent, misses=misses, invents=invents, shifted=shifted, **sides)
 
     def model_answers(self, predictions: Any) -> ModelAnswers:
-        """See `KindPage.model_answers`; `MarkedImage`, None where there is none."""
+        """See `KindPage.model_answers`; `MarkedImage`, None without a prediction."""
         if not all(image is None or isinstance(image, MarkedImage) for image in predictions):
-            raise DataError("predictions: give a MarkedImage for each task, None where there is none.")
+            raise DataError("predictions: give a MarkedImage for each task, None without a prediction.")
         self.predicted = model = np.array([*predictions, None], object)[:-1]
         metric = "F1 of points" if self.are_points else "Dice coefficient"
         answers, scoring = np.asarray(self.table.values)[self.table.labels], RegionScoring(self.distance)

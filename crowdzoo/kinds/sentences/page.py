@@ -104,7 +104,7 @@ class SpanPage(KindPage):
         self.extras = {"classes": [*marked.types, NO_SPAN], "coincidences": counts}
 
     def model_answers(self, predictions: Any) -> ModelAnswers:
-        """See `KindPage.model_answers`; tags of each sentence, None where there are none."""
+        """See `KindPage.model_answers`; tags of each sentence, None without a prediction."""
         crowd = self.crowd
         for task, (tags, tokens) in enumerate(zip(predictions, crowd.tokens, strict=True)):
             if tags is not None and len(tags) != len(tokens):

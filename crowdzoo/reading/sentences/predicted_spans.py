@@ -22,7 +22,7 @@ def read_predicted_spans(
     Args:
         path: .parquet, .csv or .csv.gz with the columns `task`, `start`, `end` and `type`, a row per span.
         crowd: sentences. Their `edges` say what start and end count: characters of the text, or tokens. A span gets
-            all tokens that it touches; of spans that overlap then, the longest stays.
+            all tokens that it touches; if spans then overlap, the longest stays.
         layout: encoding of the file.
 
     Returns:
