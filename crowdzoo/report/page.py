@@ -285,7 +285,7 @@ def report_page(
             says what changed since.
         predictions: a model's, for the same tasks, [N]: the page compares the aggregated labels, and annotators, with
             them. For classes see `crowdzoo.instances.read_predictions`; for ratings numbers, NaN without a prediction;
-            for sentences lists of tags, for regions `crowdzoo.data.regions.MarkedImage`, for free texts texts, None
+            for sentences lists of tags, for regions `crowdzoo.data.MarkedImage`, for free texts texts, None
             without a prediction. Not for preferences and several labels per task.
         gold: true classes, codes [N], -1 where unknown, see `crowdzoo.instances.read_gold`: the page says how far the
             probabilities of the aggregated labels, and of the model, can be trusted. Classes only.
