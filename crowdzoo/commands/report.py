@@ -2,7 +2,7 @@
 
 import argparse
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from crowdzoo.checks.constraints import SEED
 from crowdzoo.checks.option_types import integer, number, path
@@ -135,8 +135,9 @@ def run(arguments: argparse.Namespace) -> None:
         instances = instances.named_like(annotations.tasks)
     encoded, predictions, gold = Layout.of_second(None, {"encoding": arguments.encoding}), None, None
     if arguments.predictions is not None:
-        column = kind.prediction.header[1]
-        predictions = kind.reading.predictions_of(annotations, arguments.predictions, column, encoded)
+        read: Any = kind.reading.predictions_of
+        how = options.given(arguments, kind.options.gold)
+        predictions = read(annotations, arguments.predictions, kind.prediction.header[1], encoded, **how)
     if arguments.gold is not None:
         gold = options.gold_of(arguments, kind, annotations)
     quick = kind.aggregation.quick if len(annotations) > MOST_BY_DEFAULT and arguments.method is None else ""

@@ -213,6 +213,13 @@ def test_results_of_coco_are_read_by_the_numbers_of_images(tmp_path, monkeypatch
     assert run(*words, "--predictions", "results.json", "--force") == 0
     objects = json.loads((tmp_path / "r.json").read_text())["tables"]["model_objects"]["values"]
     assert [*zip(objects["finding"], objects["predicted"], strict=True)][1] == ("other class", "category 4")
+    export = {**entry, "categories": [{"id": 3, "name": "1"}], "annotations": regions[::2]}  # one answer to each image
+    images[:] = [{key: value for key, value in image.items() if key != "annotators"} for image in images]
+    for region in regions:
+        del region["annotator"]
+    (tmp_path / "model.json").write_text(json.dumps(export))
+    assert run(*words, "--predictions", "model.json", "--force", "--rename", "1=cat") == 0
+    assert json.loads((tmp_path / "r.json").read_text())["values"]["model_agreement"] == 1
     (tmp_path / "results.json").write_text(json.dumps([{**results[0], "score": "high"}]))
     capsys.readouterr()
     assert run(*words, "--predictions", "results.json", "--force") == 3

@@ -92,7 +92,9 @@ class RegionReading(Reading[Annotations, Objects]):
         _check_categories(path, categories(known.values()), categories(np.asarray(crowd.values)))
         return np.array([known.get(str(task)) for task in crowd.tasks.tolist()], object)
 
-    def predictions_of(self, crowd: Annotations, path: Path, column: str, layout: Layout | None = None) -> Objects:
+    def predictions_of(
+        self, crowd: Annotations, path: Path, column: str, layout: Layout | None = None, **options: Any
+    ) -> Objects:
         """See `Reading.predictions_of`.
 
         Args:
@@ -102,13 +104,14 @@ class RegionReading(Reading[Annotations, Objects]):
                 `LEAST_SCORE` are left out. A category that annotators never marked is called "category 4".
             column: is not used.
             layout: of a table.
+            **options: on_bad_rows and rename, as for `gold_of`.
         """
         if path.suffix == ".json":
             with open_regular(path) as file, contextlib.suppress(JsonError):
                 entries = parse_json(file.read())
                 if isinstance(entries, list) and any(isinstance(each, dict) and "image_id" in each for each in entries):
                     return _results(path, entries, crowd)
-        gold = self.gold_of(crowd, path, layout)
+        gold = self.gold_of(crowd, path, layout, **options)
         assert gold is not None
         return gold
 
