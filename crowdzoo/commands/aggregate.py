@@ -268,8 +268,8 @@ def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: 
 
 # Options that lists in order do not go with
 NOT_RANKINGS = (
-    *("multi_label", "classes", "platform", "field", *ROW_OPTIONS, "only", "since", "rename", "missing", "no_label"),
-    *("label_separator", "annotator_separator"),
+    *("multi_label", "classes", "platform", "field", *ROW_OPTIONS, "only", *options.TIMES),
+    *("rename", "missing", "no_label", "label_separator", "annotator_separator"),
 )
 
 

@@ -144,7 +144,7 @@ def _line(best: Any, arguments: argparse.Namespace, command: str) -> str:
     left_out = (*OWN, "outside_images") if command == "aggregate" else OWN
     for name, option in arguments.options.items():
         value = None if name in left_out else getattr(arguments, name, None)
-        if name == "since" and value is not None:
+        if name in options.TIMES and value is not None:
             value = datetime.fromtimestamp(value, timezone.utc).isoformat()
         if value is True:
             words.append(option)

@@ -472,8 +472,8 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
         raise ConfigError("--cost and --annotator-table both say what answers cost; leave one out.")
     if arguments.out is not None and arguments.out.suffix not in ENDINGS:
         raise ConfigError(f"--out {arguments.out}: ends in .csv, or in .json.")
-    if arguments.since is not None:
-        raise ConfigError("--since: earlier answers that are left out would be asked for again; leave the option out.")
+    for name in options.given(arguments, options.TIMES):
+        raise ConfigError(f"--{name}: answers that are left out would be asked for again; leave the option out.")
     if arguments.sure == 0:
         raise ConfigError("--sure 0: every task would be sure; write a probability above 0, such as .95.")
     return kind, kind.questions

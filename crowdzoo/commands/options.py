@@ -2,9 +2,7 @@
 
 import argparse
 import csv
-import math
 import os
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
@@ -33,9 +31,8 @@ ONE_ANSWER = (
     "the answer that none holds; "
 )  # of --multi-label
 MOST = 10**9  # epochs, iterations, lines
+TIMES = ("since", "until")  # options that are dates
 PEOPLE_AND_MODELS = "people-and-models"
-# An annotator and a time of --exclude, such as bob:2026-02-14.. or bob:..2026-02-14T12:00
-PERIOD = re.compile(r"(.+?):(?=\.*\d)(\d{4}-\d\d-\d\d\S*?)?\.\.(\d{4}-\d\d-\d\d\S*)?$")
 REJECTS = Output("rejects", "--rejects", marked(rf"^{','.join(HEADER)}(\r?\n|$)"))
 
 
@@ -111,8 +108,12 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         "--only NAME,…|FILE": "annotators who are kept, in the same form",
     }
     add_options(reading, texts)
-    since = "keep annotations from this time on, such as 2026-03-01 or 2026-03-01T12:00 (UTC), by their timestamps"
-    add_options(reading, {"--since DATE": since}, type=date)
+    times = {
+        "--since DATE": "keep annotations from this time on, such as 2026-03-01 or 2026-03-01T12:00 (UTC), by their "
+        "timestamps",
+        "--until DATE": "keep annotations before this time",
+    }
+    add_options(reading, times, type=date)
     add_text_options(command)
     header = {
         "--no-header": "the annotations have no header; give --columns as numbers, such as task=1,annotator=2,label=3",
@@ -414,14 +415,7 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
     for option in ("exclude", "only"):
         if (text := getattr(arguments, option)) is not None:
             reading[option] = _chosen(text, option)
-    if periods := [match for name in reading.get("exclude", ()) if (match := PERIOD.match(name))]:
-        if "since" in kind.options.refused:
-            named = shorten(periods[0][0])
-            raise ConfigError(f"--exclude {named}: {kind.title} have no timestamps; name the annotator.")
-        whole = [name for name in reading.pop("exclude") if not PERIOD.match(name)]
-        reading |= {"exclude": whole} if whole else {}
-        reading["without"] = [(match[1], _end(match, 2, -math.inf), _end(match, 3, math.inf)) for match in periods]
-    return reading | given(arguments, ["since"])
+    return reading | given(arguments, TIMES)
 
 
 def options_of(command: argparse.ArgumentParser) -> dict[str, str]:
@@ -454,19 +448,11 @@ def as_option(options: Mapping[str, str], name: str, value: object) -> str:
 def source_of(arguments: argparse.Namespace, kind: Kind) -> str:
     """The file of annotations and the options of reading it, as a shell takes them, for commands that are advised."""
     words = [shlex.quote(str(arguments.annotations))]
-    for name, value in given(arguments, (*kind.options.reading, "exclude", "only", "since")).items():
+    for name, value in given(arguments, (*kind.options.reading, "exclude", "only", *TIMES)).items():
         if value != "error" and name != "rejects":  # the default of --on-bad-rows and --on-duplicate
-            value = f"{datetime.fromtimestamp(value, timezone.utc):%Y-%m-%dT%H:%M:%S}" if name == "since" else value
+            value = f"{datetime.fromtimestamp(value, timezone.utc):%Y-%m-%dT%H:%M:%S}" if name in TIMES else value
             words.append(as_option(arguments.options, name, value))
     return " ".join(words)
-
-
-def _end(period: re.Match[str], group: int, otherwise: float) -> float:
-    """An end of a period of --exclude, in seconds since 1970."""
-    try:
-        return date(period[group]) if period[group] else otherwise
-    except argparse.ArgumentTypeError as error:
-        raise ConfigError(f"--exclude {shorten(period[0])}: {error}.") from None
 
 
 def names_of(text: str, option: str) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_BY_DEFAULT = 500_000  # annotations that are aggregated by the default method
 # Which annotations are compared, and as what: with other ones a report is not like an earlier one
-READ = ("only", "exclude", "since", "classes", "missing", "rename", "label_separator", "annotator_separator")
+READ = ("only", "exclude", "since", "until", "classes", "missing", "rename", "label_separator", "annotator_separator")
 MEASURED = ("multi_label", "metric", "epsilon", "low", "high", "normalize", "unit", "scheme")
 COMPARED = (*READ, "on_duplicate", "on_bad_rows", *MEASURED)
 
@@ -59,14 +59,16 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--instances FILE": "what was labelled, to be shown with the tasks: texts, a table, or images; see "
         "crowdzoo train",
     }
-    add_options(group(command, options.INSTANCES), instances, type=path)
+    predictions = {
+        "--predictions FILE": "a model's predictions of the tasks, as crowdzoo predict writes them, or in a form of "
+        "gold: the page compares them with the aggregated labels, and with annotators",
+    }
+    add_options(group(command, options.INSTANCES), instances | predictions, type=path)
     options.add_reading(command, "instance")
     options.add_second_columns(command, "gold")
     options.add_image(command)
     options.add_kinds(command)
     tables = {
-        "--predictions FILE": "classes: a model's predictions of the tasks, as crowdzoo predict writes them (columns "
-        "task, class, probability in .parquet, .csv or .csv.gz): the page compares the aggregated labels with them",
         "--gold FILE": "classes: true classes of some tasks, columns task, gold in .parquet or .csv: the page says how "
         "far the probabilities of the labels, and of the model, can be trusted",
     }
@@ -91,7 +93,6 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the page and says what is in it."""
     from crowdzoo.reading.instances.instances import read_instances
-    from crowdzoo.reading.instances.predictions import read_predictions
     from crowdzoo.reading.instances.readers import recognised
     from crowdzoo.report.page import NEEDED, Condition, report_page
     from crowdzoo.report.page_changes import read_numbers
@@ -134,7 +135,9 @@ def run(arguments: argparse.Namespace) -> None:
         instances = instances.named_like(annotations.tasks)
     encoded, predictions, gold = Layout.of_second(None, {"encoding": arguments.encoding}), None, None
     if arguments.predictions is not None:
-        predictions = read_predictions(arguments.predictions, annotations.tasks, annotations.classes, encoded)
+        read: Any = kind.reading.predictions_of
+        gold_options = options.given(arguments, kind.options.gold)
+        predictions = read(annotations, arguments.predictions, kind.prediction.header[1], encoded, **gold_options)
     if arguments.gold is not None:
         gold = options.gold_of(arguments, kind, annotations)
     quick = kind.aggregation.quick if len(annotations) > MOST_BY_DEFAULT and arguments.method is None else ""
@@ -165,10 +168,8 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"\nwarnings: {len(warned) or 'none'}" + (f", {serious} of which may make the rest void" if serious else ""))
     model = page.numbers.model
     if model is not None:
-        print(
-            f"predictions: {model['tasks']:,} compared; {model['without']:,} labelled tasks have none; "
-            f"{model['others']:,} are of other tasks"
-        )
+        others = f"; {model['others']:,} are of other tasks" if "others" in model else ""
+        print(f"predictions: {model['tasks']:,} compared; {model['without']:,} labelled tasks have none{others}")
     print(f"page: {arguments.out}\nnumbers: {page_data_path(arguments.out)}")
     page.check(conditions)
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # Options that are for classes alone, and why the other kinds refuse them
 FOR_CLASSES = {
     "calibrate": "calibration is for classes; leave it out.",
-    "predictions": "a report compares with predictions of classes only; leave it out.",
 }
 EXPORT_OPTIONS = ("platform", "field")  # which platform's export the annotations are, and which of its questions
 # Options of annotations in tables, and of those whose tasks may be images

@@ -12,8 +12,9 @@ import numpy as np
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind, require_kind
-from crowdzoo.errors import ConfigError, Setting
+from crowdzoo.errors import ConfigError, DataError, Setting
 from crowdzoo.kinds import page_parts as parts
+from crowdzoo.kinds.model_answers import MOST_LISTED, ModelAnswers
 from crowdzoo.kinds.page_parts import Columns, Details, Figures, Numbers, PageTable, PageWarning, as_lists, warning
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality import krippendorff_alpha, redundancy
@@ -23,6 +24,7 @@ from crowdzoo.quality.tasks import check_same
 from crowdzoo.reading.instances.predictions import Predictions
 
 MOST_VOTES = 20  # of a task
+_COLUMNS = parts.read_columns(__package__)  # of tables that all kinds have
 T = TypeVar("T")
 _OF_ALL = "alpha alpha_low alpha_high annotations tasks annotators annotations_per_task tasks_with_one_share"
 _OF_ALL += " rows_left_out noted_annotators noted_share"
@@ -36,7 +38,7 @@ class PageSettings:
     bootstrap: int = 200
     seed: int = 0
     on_sample: Callable[[], None] | None = None
-    predictions: Predictions | None = None
+    predictions: Any = None  # `Predictions` of classes; else see `report_page`
     gold: Codes | None = None
     models: Sequence[object] | None = None
     epsilon: float = 0.2
@@ -62,6 +64,8 @@ class KindPage(ABC):
         metrics: those of Krippendorff's alpha; the first is the default.
         not_metric: why another one is refused.
         own_values: what conditions may compare, beyond what all kinds have: keys of `overall`.
+        model_value: what conditions call the score of a model's answers and the aggregated labels; empty: it is not
+            compared by `model_answers`.
         calm: the verdict's sentence if nothing is conspicuous.
         task_column: a column of the tasks by which an earlier page is compared.
         annotator_column: and one of the annotators, which has an interval.
@@ -93,6 +97,7 @@ class KindPage(ABC):
     metrics: ClassVar[tuple[str, ...]] = ("nominal",)
     not_metric: ClassVar[str] = ""
     own_values: ClassVar[tuple[str, ...]] = ()
+    model_value: ClassVar[str] = ""
     calm: ClassVar[str] = "No annotator has to be checked."
     task_column: ClassVar[str] = "label"
     annotator_column: ClassVar[str] = "reliability"
@@ -114,18 +119,28 @@ class KindPage(ABC):
         self.hidden: set[str] = set()
         self.overrides: dict[str, dict[str, Any]] = {}
         self.extras: dict[str, Any] = {}
+        self.model_tables: dict[str, PageTable] = {}
         self.measure()
+        if self.model_value:
+            self.overall[self.model_value] = None
+            if settings.predictions is not None:
+                self.compare_model(self.model_answers(settings.predictions))
 
     @classmethod
     def values(cls) -> tuple[str, ...]:
         """Names of what conditions may compare."""
-        return (*_OF_ALL.split(), *cls.own_values)
+        return (*_OF_ALL.split(), *cls.own_values, *filter(None, [cls.model_value]))
 
     def check(self) -> None:
         """Raise an error for settings that do not apply to this kind."""
-        for name in ("models", "predictions", "gold"):
+        predictions, number = self.settings.predictions, self.table.num_tasks
+        for name in ("models", "gold"):
             if getattr(self.settings, name) is not None:
                 raise ConfigError(f"{Setting(name)}: a page compares it for classes only, one a task; leave it out.")
+        if predictions is not None and not self.model_value:
+            raise ConfigError(f"{Setting('predictions')}: a page does not compare {self.subject}; leave it out.")
+        if predictions is not None and (isinstance(predictions, Predictions) or len(predictions) != number):
+            raise DataError(f"predictions: give one of the {self.subject} for each of the {number:,} tasks, in order.")
         if self.settings.metric not in (None, *self.metrics):
             raise ConfigError(f"metric {self.settings.metric}: {self.not_metric}")
         check_same(self.table, self.aggregation, ("tasks", "annotators"))
@@ -162,7 +177,37 @@ class KindPage(ABC):
     def task_details(self) -> Details:
         """What opens under the tasks shown."""
 
+    def model_answers(self, predictions: Any) -> ModelAnswers:
+        """What `predictions` are compared with.
+
+        Raises:
+            DataError: predictions of another form.
+        """
+        raise NotImplementedError
+
     # === What kinds have in common ===
+
+    def compare_model(self, answers: ModelAnswers) -> None:
+        """Adds the tables of a model's answers next to those of annotators."""
+        differing, listed, people = answers.compare()
+        listed = {"task": self.table.tasks[differing].tolist(), **listed}
+        also, most = differing[:MOST_LISTED], self.settings.most
+        if len(self.tasks["task"]) > most:
+            shown = self.rows[: most - len(also)]
+            self.rows = shown + [row for row in also if row not in {*shown}]
+        self.overall[self.model_value] = people["score"][0]
+        labelled = self.table.redundancy > 0
+        without = int((labelled & ~answers.known).sum())
+        self.extras["model"] = {"metric": answers.metric, "tasks": people["tasks"][0], "without": without}
+        if answers.is_error:
+            ends = [end for end in people["score_high"] if end is not None]
+            self.overrides["score"] = {"title": "difference", "scale": (0.0, max(ends, default=1.0) or 1.0)}
+            self.overrides["people"] = {"form": "number"}
+        first = [*range(len(also))]
+        self.model_tables = {
+            "model_people": self.table_of("model_people", people),
+            "model_tasks": self.table_of("model_tasks", listed, first),
+        }
 
     def count(self, sizes: Codes, **figures: Any) -> None:
         """Adds counts to `overall`: `sizes` are the annotations of each task."""
@@ -265,7 +310,7 @@ class KindPage(ABC):
 
     def columns(self, name: str) -> list[parts.Column]:
         """Columns of a table, or the facts."""
-        shown = (column for column in self.own_columns[name] if column.key not in self.hidden)
+        shown = (column for column in (_COLUMNS | self.own_columns)[name] if column.key not in self.hidden)
         return [replace(column, **self.overrides.get(column.key, {})) for column in shown]
 
     def summary(self) -> Figures:
@@ -295,7 +340,7 @@ class KindPage(ABC):
             warnings=warnings,
             values={name: figures[name] for name in self.values()},
             facts=facts,
-            tables=self.tables(),
+            tables={**self.tables(), **self.model_tables},
             summary=self.summary(),
             task_column=self.task_column,
             annotator_column=self.annotator_column,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -11,19 +13,25 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crowdzoo.checks.option_types import date
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind
-from crowdzoo.errors import DataError, Setting
+from crowdzoo.errors import ConfigError, DataError, Setting, shorten
 from crowdzoo.kinds.scoring import Rows
 from crowdzoo.reading.instances.export_instances import write_export_instances
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.tables.annotation_files import write_annotations
-from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.layout import Layout, own_encoding
 from crowdzoo.reading.tables.options import not_excluded
+from crowdzoo.reading.tables.suffixes import column_names
 
 Crowd = TypeVar("Crowd", bound=Annotations | CrowdSequences)  # what the aggregators of a kind fit
 Gold = TypeVar("Gold")  # what is known of the tasks, in a kind's own form
+Period = tuple[str, float, float]  # an annotator, and from when to when (not included), seconds since 1970
+# An annotator and a time of `exclude`, such as bob:2026-02-14.. or bob:..2026-02-14T12:00
+_PERIOD = re.compile(r"(.+?):(?=\.*\d)(\d{4}-\d\d-\d\d\S*?)?\.\.(\d{4}-\d\d-\d\d\S*)?$")
+_FIRST, _LAST = "0001-01-01", "9999-12-31"
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,8 @@ class Reading(Generic[Crowd, Gold]):
         tasks: ArrayLike | None = None,
         only: Sequence[str] | None = None,
         since: float | None = None,
-        without: Sequence[tuple[str, float, float]] = (),
+        until: float | None = None,
+        exclude: Sequence[str] | None = None,
         **options: Any,
     ) -> Crowd:
         """Reads annotators' labels.
@@ -58,21 +67,26 @@ class Reading(Generic[Crowd, Gold]):
             only: names of the annotators who are kept; None: all. Tasks that nobody else labelled go, unless `tasks`
                 names them. Not for sentences.
             since: annotations with a timestamp from this one on are kept, seconds since 1970. Not for sentences.
-            without: annotators, and from when to when (not included) annotations with a timestamp are left out, seconds
-                since 1970. Not for sentences.
+            until: annotations with an earlier timestamp are kept, seconds since 1970. Not for sentences.
+            exclude: names of annotators whose annotations are left out; "bob:2026-02-14.." leaves out those from this
+                time on (UTC), "bob:..2026-02-14" those before it. Times are not for sentences.
             **options: any of `KindOptions.reading`.
 
         Returns:
             What the kind's aggregators fit: `Annotations`; for sentences `CrowdSequences`.
 
         Raises:
-            DataError: a file that cannot be used.
+            ConfigError: a time that is not a date, or an annotator without annotations.
+            DataError: a file that cannot be used, has no timestamps, or from which nothing is kept.
         """
+        periods = [period for name in exclude or () if (period := period_of(name))]
+        if whole := [name for name in exclude or () if not _PERIOD.match(name)]:
+            options["exclude"] = whole
         table = Annotations.read(annotations, kind=self.labels.name, tasks=tasks, **options)
         column = Setting("columns", {"timestamp": "COLUMN"})
         fix = "leave it out" if options.get("platform") else f"name their column, {column}"
         keep_tasks = tasks is not None or options.get("all_tasks", False)
-        return cast(Crowd, _select(table, annotations, only, since, without, keep_tasks, fix))
+        return cast(Crowd, _select(table, annotations, only, (since, until), periods, keep_tasks, fix))
 
     def gold_of(self, crowd: Crowd, path: Path | None, layout: Layout | None = None) -> Gold | None:
         """What is known of the tasks; None where nothing is.
@@ -84,6 +98,20 @@ class Reading(Generic[Crowd, Gold]):
         """
         assert self.read_gold is not None
         return None if path is None else self.read_gold(path, cast(Annotations, crowd).tasks, layout)
+
+    def predictions_of(self, crowd: Crowd, path: Path, column: str, layout: Layout | None = None) -> Any:
+        """A model's answers to the tasks, in the form of gold.
+
+        Args:
+            crowd: what `read` gave.
+            path: file, with the columns task and `column` as `crowdzoo predict` writes it, or one as for `gold_of`.
+            column: of the answers.
+            layout: of that file.
+        """
+        layout = Layout() if layout is None else layout
+        if column in column_names(path, own_encoding(path, layout)):
+            layout = replace(layout, columns={**layout.columns, "gold": column})
+        return self.gold_of(crowd, path, layout)
 
     def size_rows(self, crowd: Crowd, what: str = "") -> Rows:
         """Rows of a table that say how much there is.
@@ -119,12 +147,29 @@ class Reading(Generic[Crowd, Gold]):
         return write_export_instances(export, folder / "instances.csv", columns, keep)
 
 
+def period_of(name: str) -> Period | None:
+    """The annotator and the times of an entry of `exclude`; None where it is a name alone.
+
+    Raises:
+        ConfigError: a time that is not a date, or an end that is not after the start.
+    """
+    if (match := _PERIOD.match(name)) is None:
+        return None
+    try:
+        start, end = date(match[2] or _FIRST), date(match[3] or _LAST)
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(f"{Setting('exclude', shorten(name))}: {error}.", setting="exclude", value=name) from None
+    if start >= end:
+        raise ConfigError(f"{Setting('exclude', shorten(name))}: the end is not after the start. Swap the two dates.")
+    return match[1], start, end
+
+
 def _select(
     crowd: Annotations,
     place: str | Path,
     only: Sequence[str] | None,
-    since: float | None,
-    without: Sequence[tuple[str, float, float]],
+    times: tuple[float | None, float | None],
+    without: Sequence[Period],
     keep_tasks: bool,
     fix: str,
 ) -> Annotations:
@@ -134,8 +179,8 @@ def _select(
         crowd: all of them.
         place: their file, for messages.
         only: names of the annotators who are kept; None: all.
-        since: seconds since 1970, from which timestamps are kept; None: all. Annotations without one go.
-        without: annotators, and from when to when their annotations go; see `Reading.read`.
+        times: `since` and `until` of `Reading.read`. Annotations without a timestamp go where one is given.
+        without: annotators, and from when to when their annotations go.
         keep_tasks: whether tasks without annotations stay.
         fix: what to do where there are no timestamps.
 
@@ -149,23 +194,28 @@ def _select(
             raise not_excluded(unmet[0], place, option)
     if only is not None:
         rows &= np.isin(crowd.annotator_ids, [names.index(name) for name in only])
-    if since is not None:
-        if crowd.timestamp is None:
-            raise DataError(f"{place}: has no timestamps, which {Setting('since')} needs: {fix}.")
-        rows &= crowd.timestamp >= since
+    since, until = times
+    if since is not None and until is not None and since >= until:
+        raise ConfigError(f"{Setting('until')} is not after {Setting('since')}. Swap the two dates.")
+    dated = [str(Setting(name)) for name, time in (("since", since), ("until", until)) if time is not None]
+    dated += [f"a time in {Setting('exclude')}"] if without else []
+    if dated and crowd.timestamp is None:
+        raise DataError(f"{place}: has no timestamps, which {dated[0]} needs: {fix}.")
+    time = np.zeros(len(crowd)) if crowd.timestamp is None else crowd.timestamp
+    rows &= time >= since if since is not None else True
+    rows &= time < until if until is not None else True
     for name, start, end in without:
-        if crowd.timestamp is None:
-            raise DataError(f"{place}: has no timestamps, which a time in {Setting('exclude')} needs: {fix}.")
-        rows &= ~((crowd.annotator_ids == names.index(name)) & (crowd.timestamp >= start) & (crowd.timestamp < end))
+        rows &= ~((crowd.annotator_ids == names.index(name)) & (time >= start) & (time < end))
     if rows.all():
         return crowd
     if not rows.any():
-        options = {"only": only, "since": since, "exclude": without or None}
+        options = {"only": only, "since": since, "until": until, "exclude": without or None}
         flags = [str(Setting(name)) for name, value in options.items() if value is not None]
         left = "leaves" if len(flags) == 1 else "leave"
         latest = ""
-        if crowd.timestamp is not None and since is not None and np.isfinite(last := np.nanmax(crowd.timestamp)):
-            latest = f" The last timestamp is {datetime.fromtimestamp(last, timezone.utc):%Y-%m-%d %H:%M}."
+        if dated and np.isfinite(time).any():
+            ends = (datetime.fromtimestamp(float(end), timezone.utc) for end in (np.nanmin(time), np.nanmax(time)))
+            latest = " Timestamps are from {:%Y-%m-%d %H:%M} to {:%Y-%m-%d %H:%M}.".format(*ends)
         raise DataError(f"{place}: {' and '.join(flags)} {left} no annotation of {len(rows):,}.{latest}")
     kept = crowd.select_rows(rows)
     owners, annotator_ids = np.unique(kept.annotator_ids, return_inverse=True)

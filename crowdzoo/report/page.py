@@ -47,7 +47,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {"<": lt, "<=": le, ">": 
 VALUES = {name: kind.page.values() for name, kind in KINDS.items()}
 # What must be given, so that these values are defined
 NEEDED = {
-    "model_agreement": ("predictions",),
+    **dict.fromkeys(("model_agreement", "model_error"), ("predictions",)),
     "aggregate_accuracy": ("gold",),
     "aggregate_ece": ("gold",),
     "model_accuracy": ("predictions", "gold"),
@@ -248,7 +248,7 @@ def report_page(
     seed: int = 0,
     hash_ids: bool | str = False,
     before: Mapping[str, Any] | None = None,
-    predictions: Predictions | None = None,
+    predictions: Predictions | Sequence[Any] | np.ndarray | None = None,
     gold: np.ndarray | None = None,
     curve: int = 5,
     history: Mapping[str, Sequence[float]] | None = None,
@@ -276,8 +276,10 @@ def report_page(
             keeps. A text is the key: pages of the same key have the same hashes.
         before: an earlier report on the same crowd, as `crowdzoo.report.page_changes.read_numbers` reads it: the page
             says what changed since.
-        predictions: of a model for the same tasks, see `crowdzoo.instances.read_predictions`: the page compares the
-            aggregated labels with them. Classes only.
+        predictions: a model's, for the same tasks, [N]: the page compares the aggregated labels, and annotators, with
+            them. For classes see `crowdzoo.instances.read_predictions`; for ratings numbers, NaN without a prediction;
+            for sentences lists of tags, for regions `crowdzoo.data.MarkedImage`, for free texts texts, None
+            without a prediction. Not for preferences and several labels per task.
         gold: true classes, codes [N], -1 where unknown, see `crowdzoo.instances.read_gold`: the page says how far the
             probabilities of the aggregated labels, and of the model, can be trusted. Classes only.
         curve: draws a step of the learning curve, see `learning_curve`; 0 for none. It is for classes only.

@@ -15,6 +15,8 @@ from csv_files import read_csv, write_csv
 from crowdzoo.commands.compare import OWN, TRAINING
 from crowdzoo.commands.main import _parser
 from crowdzoo.commands.options import add_reading
+from crowdzoo.errors import ConfigError
+from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import annotators_first
 
 CLASSES = ("furniture", "tools", "toys", "garden")
@@ -109,6 +111,9 @@ def dated(tmp_path, here):
         (("--only", "c"), 3, 3, 1),
         (("--since", "2026-03-05"), 6, 2, 3),
         (("--since", "2026-03-05T00:00:01+00:00", "--only", "a,b"), 2, 1, 2),
+        (("--until", "2026-03-05"), 9, 4, 3),
+        (("--since", "2026-03-02", "--until", "2026-03-04"), 4, 2, 2),
+        (("--exclude", "b:2026-03-02..2026-03-04,c:2026-03-05..,a:..2026-03-02"), 10, 6, 3),
     ],
 )
 def test_some_annotators_and_days_are_as_if_there_were_no_others(dated, words, annotations, tasks, annotators, capsys):
@@ -118,7 +123,7 @@ def test_some_annotators_and_days_are_as_if_there_were_no_others(dated, words, a
         ("aggregate", "a.csv", "--method", "majority-vote", "--out", "labels", "--force"),
     )
     for command in commands:
-        if command[0] == "next" and "--since" in words:  # see below
+        if command[0] == "next" and {"--since", "--until"} & {*words}:  # see below
             continue
         assert run(*command, *words) == 0
         lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines() if "  " in line)
@@ -140,7 +145,16 @@ def test_tasks_of_a_file_of_instances_stay_and_pairs_are_chosen_too(dated, tmp_p
     ("words", "told"),
     [
         (("--only", "a,x"), "--only: no annotation of a.csv is by 'x'"),
-        (("--since", "2027-01-01"), "a.csv: --since leaves no annotation of 15"),
+        (
+            ("--since", "2027-01-01"),
+            "a.csv: --since leaves no annotation of 15. Timestamps are from 2026-03-01 00:00 to 2026-03-06 00:00.",
+        ),
+        (("--until", "2026-03-01"), "a.csv: --until leaves no annotation of 15"),
+        (("--since", "2026-03-02", "--until", "2026-03-02"), "--until is not after --since. Swap the two dates."),
+        (("--until", "2026-03-05", "--columns", "timestamp="), "has no timestamps, which --until needs"),
+        (("--exclude", "a:2026-03-04..2026-03-02"), "--exclude a:2026-03-04..2026-03-02: the end is not after the"),
+        (("--exclude", "a:2026-03-32.."), "'2026-03-32' is not a date such as 2026-03-01"),
+        (("--exclude", "x:..2026-03-02"), "--exclude: no annotation of a.csv is by 'x'"),
         (("--since", "2026-03-05", "--columns", "timestamp="), "has no timestamps"),
         (("--only", ","), "has an empty name"),
     ],
@@ -150,9 +164,25 @@ def test_what_chooses_nothing_is_refused(dated, words, told, capsys):
     assert told in capsys.readouterr().err
 
 
-def test_next_asks_nobody_again_for_want_of_earlier_answers(dated, capsys):
-    assert run("next", "a.csv", "--method", "one-coin", "--since", "2026-03-05") == 4
-    assert "--since: earlier answers that are left out would be asked for again" in capsys.readouterr().err
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_next_asks_nobody_again_for_want_of_other_answers(dated, option, capsys):
+    assert run("next", "a.csv", "--method", "one-coin", option, "2026-03-05") == 4
+    assert f"{option}: answers that are left out would be asked for again" in capsys.readouterr().err
+
+
+def test_times_are_chosen_in_python_too(dated):
+    read, second = kind_of("classification").reading.read, datetime(2026, 3, 2, tzinfo=timezone.utc).timestamp()
+    crowd = read("a.csv", since=second, until=second + 86400, exclude=["c", "b:2026-03-02..", "a:..2026-03-02"])
+    assert (crowd.tasks.tolist(), crowd.annotators.tolist()) == (["t1"], ["a"])
+    with pytest.raises(ConfigError, match=r"exclude='a:2026-13-01..': '2026-13-01' is not a date"):
+        read("a.csv", exclude=["a:2026-13-01.."])
+
+
+def test_the_numbers_of_a_page_have_the_times_of_reading(dated, tmp_path):
+    times = ("--since", "2026-03-02", "--until", "2026-03-06", "--exclude", "b:2026-03-04..")
+    assert run("report", "a.csv", *times, "--out", "r.html") == 0
+    options = json.loads((tmp_path / "r.json").read_text())["options"]
+    assert [options[name] for name in ("since", "until")] == [1772409600.0, 1772755200.0]  # GNU date
 
 
 def test_the_line_that_compare_prints_reads_the_same_table(tmp_path, here, capsys):

@@ -30,7 +30,7 @@ RATINGS = ("--kind", "regression")
         ("serve", "served", "--log-share", 0.5),
         (*AGGREGATE, "--format", "jsonl"),
         *[(*LISTS, f"--{name}", "w1") for name in ("only", "rename", "annotator-separator", "exclude")],
-        (*LISTS, "--since", "2026-01-01"),
+        *[(*LISTS, name, "2026-01-01") for name in ("--since", "--until")],
         (*SAMPLE, "--method", "dawid-skene"),
         (*SAMPLE, "--set", "prior=1"),
         (*SAMPLE, "--cost", "w1=3"),

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from target import Target
 
 from crowdzoo import Annotations
-from crowdzoo.data.tags import allowed_tags
+from crowdzoo.data.tags import allowed_tags, tags_of
 from crowdzoo.errors import CrowdzooError
+from crowdzoo.reading.sentences.predicted_spans import read_predicted_spans
 from crowdzoo.reading.sentences.word_vectors import read_word_vectors
 from crowdzoo.sequences import CrowdSequences, read_conll, read_gold, read_spans, write_conll, write_spans
 
@@ -131,7 +132,26 @@ def vectors(path):
 VECTORS = st.lists(st.lists(TOKENS | TEXTS | st.sampled_from(["1", "2.5"]), min_size=1, max_size=5).map(" ".join)).map(
     lambda lines: encoded("\n".join(lines))
 )
+
+
+def predicted(path):
+    """Spans of a tagger in two sentences, which are within them and do not overlap."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [f'{{"task": "{task}", "annotator": "a", "text": "Anna met Bob", "spans": []}}' for task in ("a", "1")]
+        file = Path(folder) / "s.jsonl"
+        file.write_text("\n".join(rows) + "\n")
+        crowd = read_spans(file)
+    spans = read_predicted_spans(path, crowd)
+    assert spans.keys() <= {"a", "1"}
+    return [tags_of(of_task, 3) for of_task in spans.values()]
+
+
+CELLS = st.sampled_from(["a", "1", "0", "4", "12", "-1", "1e9", "PER", "B-PER", "", "nan", "x y", "2.5"])
+PREDICTED = st.lists(st.lists(CELLS, min_size=4, max_size=4).map(",".join)).map(
+    lambda lines: encoded("\n".join(["task,start,end,type", *lines]))
+)
 TARGETS = {
+    "predicted-spans": Target(damaged(PREDICTED), reads("p.csv", predicted), 40),
     "conll": Target(damaged(columns()), reads("c.txt", read_conll, read_gold), 40),
     "conll-fixed-tags": Target(
         damaged(columns()), reads("c.txt", lambda path: read_conll(path, on_bad_tags="mend")), 20

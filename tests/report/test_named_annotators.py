@@ -130,6 +130,25 @@ def test_a_short_time_is_told_with_another_reason_and_is_none_by_itself():
     assert not any("s per answer" in each.finding for each in page.numbers.warnings)
 
 
+@pytest.mark.parametrize("kind", ["regression", "free-text", "region"])
+def test_a_short_time_is_told_of_other_labels_too(kind):
+    rng, (tasks, who) = np.random.default_rng(0), np.divmod(np.arange(240), 6)
+    places = np.where(who == 0, rng.integers(0, 40, 240), rng.integers(0, 40, 40)[tasks])
+    answers = {
+        "regression": places + rng.normal(0, 0.5, 240),
+        "free-text": [f"{chr(97 + place // 8)} {chr(110 + place % 8)} {chr(97 + place % 5)}" for place in places],
+        "region": [
+            MarkedImage.of((20, 600), [{"category": "cell", "bbox": [14 * place, 2, 12, 12]}]).text for place in places
+        ],
+    }
+    seconds = np.where(who == 0, 0.9, 12.0)
+    annotations = Annotations.from_arrays(tasks, who, answers[kind], kind=kind, seconds=seconds)
+    page = report_page(annotations, kind_of(kind).aggregation.create(None, seed=0).fit(annotations), bootstrap=0)
+    (warned,) = [each for each in page.numbers.warnings if each.about == "0"]
+    assert warned.key in ("random", "far")
+    assert warned.finding.endswith("; 0: 0.9 s per answer, usually 12 s")
+
+
 # === From a date on ===
 
 

@@ -268,8 +268,17 @@ def test_a_phone_shows_no_table_sideways_and_paper_repeats_heads(tmp_path):
 def test_a_task_with_texts_or_regions_opens(tmp_path, kind, said, shown):
     table = Annotations.from_arrays([0, 0, 0], ["a", "b", "c"], said, kind=kind)
     path = tmp_path / "page.html"
-    page = report_page(table, kind_of(kind).aggregation.create("medoid" if kind == "free-text" else None).fit(table))
+    result = kind_of(kind).aggregation.create("medoid" if kind == "free-text" else None).fit(table)
+    model = ["the hat sat"] if kind == "free-text" else [MarkedImage.of((9, 9), [])]
+    page = report_page(table, result, predictions=model)
     page.write(path)
     dom, log = browse(path, "--dump-dom", link="#task-0")
     assert not console(log)
     assert shown in html.unescape(dom)
+    assert "Compared on 1 tasks; agreement is the" in dom
+    people, tasks = (
+        re.search(f'<section id="model_{name}".*?</section>', dom, re.S)[0] for name in ("people", "tasks")
+    )
+    assert people.count("<tr>") == 1 + 4
+    assert '<a href="#task-0">' in tasks
+    assert 'id="calibration"' not in dom

@@ -185,7 +185,7 @@ def test_since_says_when_the_last_answer_was_given(table, capsys):
     words = ["aggregate", file, "--method", "majority-vote", "--out", "o.csv", "--since", "2024-03-01"]
     assert cli.main(words) == 3
     # 45,353.5 seconds are 12 hours, 35 minutes and 53.5 seconds
-    assert "no annotation of 2. The last timestamp is 1970-01-01 12:35." in capsys.readouterr().err
+    assert "no annotation of 2. Timestamps are from 1970-01-01 12:35 to 1970-01-01 12:35." in capsys.readouterr().err
 
 
 STATUS = {

@@ -20,6 +20,7 @@ from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.kinds.training import Training
 from crowdzoo.reading.instances.gold import read_gold
 from crowdzoo.reading.instances.instances import Instances
+from crowdzoo.reading.instances.predictions import Predictions, read_predictions
 from crowdzoo.reading.tables.layout import Layout
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class ClassReading(Reading[Annotations, Codes]):
     def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> Codes | None:
         """See `Reading.gold_of`."""
         return None if path is None else read_gold(path, crowd.tasks, np.asarray(crowd.classes), layout)
+
+    def predictions_of(self, crowd: Annotations, path: Path, column: str, layout: Layout | None = None) -> Predictions:
+        """See `Reading.predictions_of`; with the probability of the class."""
+        return read_predictions(path, crowd.tasks, np.asarray(crowd.classes), layout)
 
 
 class ClassAggregating(Aggregating[Annotations, "Aggregation", Codes]):

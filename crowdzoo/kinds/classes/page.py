@@ -17,6 +17,7 @@ from crowdzoo.kinds.page_parts import Details, Figures, PageTable, PageWarning, 
 from crowdzoo.kinds.quality_words import MOST_WARNED, camp_warning, camps_by_gold, opening, replaces, tasks_a_person
 from crowdzoo.metrics import lost_classes
 from crowdzoo.quality import coincidence_matrix, drift, quality_report
+from crowdzoo.reading.instances.predictions import Predictions
 
 MOST_CLASSES = 24  # of a picture of who says what
 MOST_CELLS = 60  # of an annotator's confusion matrix
@@ -45,6 +46,10 @@ class ClassPage(KindPage):
     def check(self) -> None:
         """Refuses codes of other tasks or classes."""
         table, settings = self.table, self.settings
+        if not isinstance(settings.predictions, Predictions | None):
+            raise DataError(
+                "predictions: classes need a probability. Read them with crowdzoo.instances.read_predictions."
+            )
         predicted = None if settings.predictions is None else settings.predictions.labels
         for name, codes in (("predictions", predicted), ("gold", settings.gold)):
             if codes is None:

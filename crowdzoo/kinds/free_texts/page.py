@@ -11,7 +11,10 @@ from crowdzoo.aggregation.free_texts.edits import ERRORS, edits, error_rates
 from crowdzoo.aggregation.free_texts.text_table import TextTable
 from crowdzoo.aggregation.free_texts.tokens import UNITS, Tokens
 from crowdzoo.data.label_kinds import FREE_TEXT
+from crowdzoo.errors import DataError
 from crowdzoo.kinds.answer_page import AnswerPage
+from crowdzoo.kinds.free_texts.scoring import TextScoring
+from crowdzoo.kinds.model_answers import ModelAnswers
 from crowdzoo.kinds.page import MOST_VOTES
 from crowdzoo.kinds.page_parts import Details, as_lists, read_columns, rows_of
 from crowdzoo.quality.columns import ratio
@@ -30,7 +33,7 @@ class TextPage(AnswerPage):
     metrics = ("edits",)
     not_metric = "the distance of two texts is their error rate; leave it out."
     own_values = ("error_rate",)
-    task_column = "text"
+    task_column, model_value = "text", "model_error"
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -93,6 +96,16 @@ class TextPage(AnswerPage):
         differs = [f"error rate {rate:.2f}" for rate in np.sum(kinds, axis=0)]
         rates: dict[str, Any] = dict(zip(ERRORS, kinds, strict=True))
         self.note(differs, **rates)
+
+    def model_answers(self, predictions: Any) -> ModelAnswers:
+        """See `KindPage.model_answers`; texts, empty without a prediction."""
+        if not all(text is None or isinstance(text, str) for text in predictions):
+            raise DataError("predictions: give a text for each task, '' without a prediction.")
+        model = np.array([text or "" for text in predictions], object)
+        table, result = self.table, self.aggregation
+        scoring, answers = TextScoring(result.normalize, result.unit), np.asarray(table.values)[table.labels]
+        crowd, metric = (result.texts, table.task_ids, answers), f"error rate of {result.unit}"
+        return ModelAnswers(metric, scoring.sums, model, model != "", *crowd, lambda _, text: text, True)
 
     def aligned(self, task: int, code: int) -> str:
         """A text next to that of its task: [one ← other] where it says one for the other, [+ more], [− less]."""

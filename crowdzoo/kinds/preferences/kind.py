@@ -131,6 +131,7 @@ PREFERENCES = Kind(
         ("classes", *OF_TABLES),
         refused={
             **FOR_CLASSES,
+            "predictions": "a report does not compare scores of preferences; leave it out.",
             "use_gold": "no method for preferences takes known scores; leave it out.",
             "image": "preferences are between two tasks, which --columns names; leave it out.",
             "wide": "a wide table has one task a row, and a preference has two.",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
+from crowdzoo.errors import DataError
+from crowdzoo.kinds.model_answers import ModelAnswers
 from crowdzoo.kinds.page import KindPage, below_and_at_chance, interval, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, Details, as_lists, read_columns, rows_of
+from crowdzoo.kinds.ratings.scoring import SCORING
 from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copy_families, family_names
@@ -28,7 +33,7 @@ class RatingPage(KindPage):
     own_columns = read_columns(__package__)
     metrics = ("interval", "nominal", "ordinal", "ratio")
     own_values = tuple(ICC)
-    task_column, annotator_column = "estimate", "correlation"
+    task_column, annotator_column, model_value = "estimate", "correlation", "model_error"
 
     def measure(self) -> None:
         """See `KindPage.measure`."""
@@ -127,6 +132,16 @@ class RatingPage(KindPage):
     def task_details(self) -> Details:
         """Who said what."""
         return [{"voters": voters} for voters in self.voters(float)]
+
+    def model_answers(self, predictions: Any) -> ModelAnswers:
+        """See `KindPage.model_answers`; ratings, NaN without a prediction."""
+        try:
+            model = np.asarray(predictions, np.float64).reshape(self.table.num_tasks)
+        except (TypeError, ValueError):
+            raise DataError("predictions: give a number for each task, NaN without a prediction.") from None
+        table, known = self.table, np.isfinite(model)
+        crowd = self.aggregation.estimates, table.task_ids, table.labels
+        return ModelAnswers("absolute difference", SCORING.sums, model, known, *crowd, lambda _, x: f"{x:.4g}", True)
 
     def background(self) -> str:
         """See `KindPage.background`."""

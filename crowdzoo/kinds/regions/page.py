@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import io
 from collections import Counter
-from itertools import chain, cycle
+from itertools import cycle
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,13 @@ from crowdzoo.aggregation.regions.objects import Objects
 from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage, mask_tools, radius_of
+from crowdzoo.errors import DataError
 from crowdzoo.kinds.answer_page import AnswerPage, Codes, Flags, Floats
+from crowdzoo.kinds.model_answers import MOST_LISTED, ModelAnswers
 from crowdzoo.kinds.page import MOST_VOTES, interval
-from crowdzoo.kinds.page_parts import Details, PageWarning, as_lists, percent, read_columns, warning
+from crowdzoo.kinds.page_parts import Columns, Details, PageWarning, as_lists, percent, read_columns, warning
+from crowdzoo.kinds.regions.differing_objects import differing_objects
+from crowdzoo.kinds.regions.scoring import RegionScoring
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
 from crowdzoo.quality.wilson import NORMAL_975, wilson
@@ -26,6 +31,7 @@ WIDER, SHIFTED = np.log(1.5), 0.15  # of boxes, from where their extent is noted
 # For points: how many times the distance of one object where annotators are compared, and the part of it that is noted
 APART, POINTS_SHIFTED = 2.0, 0.3
 SIDE, DRAWN = 240, 100  # pixels of a picture, and how many tasks have one
+_OF_OBJECTS = "task", "finding", "label", "predicted", "overlap", "doubt"
 RING = 3  # pixels of a picture, radius of an annotator's point
 COLOURS = {"blue": (40, 90, 200), "red": (200, 40, 40), "orange": (230, 140, 20), "violet": (140, 50, 170)}
 
@@ -37,7 +43,7 @@ class RegionPage(AnswerPage):
     own_columns = read_columns(__package__)
     not_metric = "objects are there or not; leave it out."
     own_values = ("dice", "iou")
-    task_column = "regions"
+    task_column, model_value = "regions", "model_agreement"
     by_alpha = False  # objects may be there for all, and edges do not count in it
 
     def measure(self) -> None:
@@ -48,6 +54,7 @@ class RegionPage(AnswerPage):
         self.are_points = bool(shapes) and all(region.is_point for region in shapes)
         if self.are_points:
             self.overrides, self.hidden = {"dice": {"title": "F1 of two answers"}}, {"iou", "wider"}
+        self.predicted = np.full(len(sizes), None)
         self.distance: float | None = self.aggregation.distance
         objects, self.marked = Objects.of(regions, distance=self.distance), self.aggregation.marked.tolist()
         self.alpha, answers = self.alpha_of(objects.answers), objects.answers
@@ -123,6 +130,16 @@ class RegionPage(AnswerPage):
         sides = {} if self.are_points else interval("wider", *np.expm1([wider, wider - half[0], wider + half[0]]))
         self.note(differs, np.any(worse, axis=0), extent, misses=misses, invents=invents, shifted=shifted, **sides)
 
+    def model_answers(self, predictions: Any) -> ModelAnswers:
+        """See `KindPage.model_answers`; `MarkedImage`, None without a prediction."""
+        if not all(image is None or isinstance(image, MarkedImage) for image in predictions):
+            raise DataError("predictions: give a MarkedImage for each task, None without a prediction.")
+        self.predicted = model = np.array([*predictions, None], object)[:-1]
+        metric = "F1 of points" if self.are_points else "Dice coefficient"
+        answers, scoring = np.asarray(self.table.values)[self.table.labels], RegionScoring(self.distance)
+        crowd = self.aggregation.marked, self.table.task_ids, answers
+        return ModelAnswers(metric, scoring.sums, model, model.astype(bool), *crowd, lambda _, image: _by_class(image))
+
     def task_details(self) -> Details:
         """Who marked what, and a picture: the aggregated regions filled, and the annotators' outlines."""
         rows_of, details = dict(self.regions.images()), Details()
@@ -131,13 +148,30 @@ class RegionPage(AnswerPage):
             marked = [self.regions.marked[row] for row in rows]
             texts = map("{}: {}".format, cycle(COLOURS), map(_by_class, marked))
             voters = [[self.names[self.regions.who[row]], text] for row, text in zip(rows, texts, strict=True)]
-            picture = {"image": _picture(self.marked[task], marked, self.distance)} if rows and place < DRAWN else None
+            picture = None
+            if rows and place < DRAWN:
+                picture = {"image": _picture(self.marked[task], marked, self.distance, self.predicted[task])}
             details.append({"voters": voters, "instance": picture})
         return details
 
     def own_warnings(self) -> list[PageWarning]:
         """See `KindPage.own_warnings`."""
         return super().own_warnings() if self.overall["objects"] else [warning("no-regions", True)]
+
+    def compare_model(self, answers: ModelAnswers) -> None:
+        """See `KindPage.compare_model`; also the objects on which the model and the aggregated regions differ."""
+        super().compare_model(answers)
+        objects = [
+            (task, *row)
+            for task, image, model in zip(self.table.tasks.tolist(), self.marked, answers.model, strict=True)
+            if image and model
+            for row in differing_objects(image, model, self.distance)
+        ]
+        objects.sort(key=lambda row: -row[-1])
+        columns: Columns = {name: [row[place] for row in objects] for place, name in enumerate(_OF_OBJECTS)}
+        columns |= as_lists(**{name: np.array(columns[name], np.float64) for name in _OF_OBJECTS[-2:]})
+        first = [*range(min(len(objects), MOST_LISTED))]
+        self.model_tables["model_objects"] = self.table_of("model_objects", columns, first)
 
     def headline(self) -> str:
         """See `KindPage.headline`."""
@@ -157,7 +191,7 @@ def _by_class(image: MarkedImage) -> str:
     return ", ".join(f"{count} {label}" for label, count in counts.items()) or "nothing"
 
 
-def _picture(result: MarkedImage, marked: list[MarkedImage], distance: float | None) -> str:
+def _picture(result: MarkedImage, marked: list[MarkedImage], distance: float | None, model: MarkedImage | None) -> str:
     """A PNG file as a data URL; a point is a ring, and that of the result a disc whose radius is the distance."""
     from PIL import Image
     from scipy.ndimage import binary_erosion
@@ -165,7 +199,8 @@ def _picture(result: MarkedImage, marked: list[MarkedImage], distance: float | N
     step, file = 1 + max(result.height, result.width) // SIDE, io.BytesIO()
     pixels = np.full((result.height, result.width, 3), 255, np.uint8)[::step, ::step]
     y, x = np.ogrid[: result.height : step, : result.width : step]
-    for colour, image in zip(chain([(205, 225, 205)], cycle(COLOURS.values())), [result, *marked], strict=False):
+    colours, black = cycle(COLOURS.values()), [] if model is None else [((0, 0, 0), model)]
+    for colour, image in [((205, 225, 205), result), *zip(colours, marked, strict=False), *black]:
         radius = radius_of(result, distance) if image is result else RING * step
         for region, mask, (left, top, *_) in zip(image.regions, image.masks, image.boxes.tolist(), strict=True):
             inside = mask_tools().decode(mask)[::step, ::step] > 0

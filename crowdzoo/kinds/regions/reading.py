@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Mapping
 from difflib import SequenceMatcher
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import DataError, DataWarning, Setting, short_repr
+from crowdzoo.files.json import JsonError, parse_json
+from crowdzoo.files.regular import open_regular
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.regions.masks import categories
 from crowdzoo.kinds.scoring import Objects
 from crowdzoo.reading.instances.gold import check_shared, gold_by_task
+from crowdzoo.reading.platforms.coco import regions_of
 from crowdzoo.reading.platforms.export import platform_of, task_of_picture
 from crowdzoo.reading.platforms.export_file import ExportFile, export_files
 from crowdzoo.reading.platforms.png_masks import read_mask
 from crowdzoo.reading.tables.layout import Layout
 
 GOLD_OPTIONS = ("on_bad_rows", "rename")
+LEAST_SCORE = 0.5  # of a model's region, so that it counts
 
 
 class RegionReading(Reading[Annotations, Objects]):
@@ -85,6 +91,58 @@ class RegionReading(Reading[Annotations, Objects]):
             warnings.warn(text, DataWarning, stacklevel=3)
         _check_categories(path, categories(known.values()), categories(np.asarray(crowd.values)))
         return np.array([known.get(str(task)) for task in crowd.tasks.tolist()], object)
+
+    def predictions_of(
+        self, crowd: Annotations, path: Path, column: str, layout: Layout | None = None, **options: Any
+    ) -> Objects:
+        """See `Reading.predictions_of`.
+
+        Args:
+            crowd: what annotators marked.
+            path: as for `gold_of`; or a file of results of COCO, a list of objects with image_id, category_id, bbox or
+                segmentation, and score, where an image without an object has no region. Those with a score below
+                `LEAST_SCORE` are left out. A category that annotators never marked is called "category 4".
+            column: is not used.
+            layout: of a table.
+            **options: on_bad_rows and rename, as for `gold_of`.
+        """
+        if path.suffix == ".json":
+            with open_regular(path) as file, contextlib.suppress(JsonError):
+                entries = parse_json(file.read())
+                if isinstance(entries, list) and any(isinstance(each, dict) and "image_id" in each for each in entries):
+                    return _results(path, entries, crowd)
+        gold = self.gold_of(crowd, path, layout, **options)
+        assert gold is not None
+        return gold
+
+
+def _results(path: Path, entries: list[dict[str, Any]], crowd: Annotations) -> Objects:
+    """Regions by image of results of COCO; images and categories are known by the numbers that the crowd's have."""
+    answers = _by_task(crowd)
+    names = {region.category_id: region.label for image in np.asarray(crowd.values) for region in image.regions}
+    images = dict[int | None, list[dict[str, Any]]]({image.image_id: [] for image in answers.values()})
+    if None in images or None in names:
+        raise DataError(f"{path}: has numbers of images and categories, which only annotations in files of COCO have.")
+    numbers = [entry.get("image_id") if isinstance(entry, dict) else None for entry in entries]
+    if not any(type(number) is int and number in images for number in numbers):
+        raise DataError(f"{path}: none of its images was annotated. Images are known by their image_id.")
+    for place, (number, entry) in enumerate(zip(numbers, entries, strict=True), start=1):
+        code, score = (entry.get(name) for name in ("category_id", "score")) if number is not None else (None, None)
+        if [type(number), type(code)] != [int, int] or not isinstance(score, (int, float)):
+            raise DataError(
+                f"{path}, entry {place}: image_id {short_repr(number)}, category_id {short_repr(code)} and score "
+                f"{short_repr(score)} cannot be used. Give two integers and a number."
+            )
+        if number in images and score >= LEAST_SCORE:
+            regions = regions_of(entry, {"name": names.get(code, f"category {code}")})
+            images[number] += [{**region, "score": score} for region in regions]
+    values = dict[str, MarkedImage]()
+    for task, image in answers.items():
+        try:
+            values[task] = MarkedImage.of(image.size, images[image.image_id])
+        except DataError as error:
+            raise DataError(f"{path}, image {task!r}: {error}") from None
+    return np.array([values.get(str(task)) for task in crowd.tasks.tolist()], object)
 
 
 def _by_task(crowd: Annotations) -> dict[str, MarkedImage]:

@@ -18,18 +18,20 @@ from crowdzoo.data.instance_kinds import SENTENCES as SENTENCE_INSTANCES
 from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.data.label_kinds import SEQUENCE
 from crowdzoo.data.retokenized import retokenized
-from crowdzoo.data.tags import READ_AS, spans_of
-from crowdzoo.errors import ConfigError, Setting
+from crowdzoo.data.tags import READ_AS, spans_of, tags_of
+from crowdzoo.errors import ConfigError, DataError, Setting
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds.aggregating import Aggregating, DrawnText
 from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction, loaded, made
-from crowdzoo.kinds.reading import Reading
+from crowdzoo.kinds.reading import Reading, period_of
 from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.kinds.sentences.scoring import DRAWN_F1, SCORING, TAGS_F1, Tags, span_rows
 from crowdzoo.kinds.training import Encoder, Inputs, Targets, TrainedModel, Training, TrainingSet
 from crowdzoo.quality.span_scores import drawn_scores, span_scores
+from crowdzoo.reading.instances.gold import check_shared
 from crowdzoo.reading.instances.instances import Instances
 from crowdzoo.reading.platforms.export import Export
+from crowdzoo.reading.sentences.predicted_spans import read_predicted_spans
 from crowdzoo.reading.sentences.sentence_files import read_sentences
 from crowdzoo.reading.sentences.span_writing import write_spans
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
@@ -54,14 +56,42 @@ class SpanReading(Reading[CrowdSequences, Tags]):
         """See `Reading.read`; options are as `read_sentences` takes them.
 
         Raises:
-            ConfigError: gold of spans in another file.
+            ConfigError: gold of spans in another file, or a time in `exclude`.
             DataError: a file that cannot be used.
         """
+        if dated := next(filter(period_of, options.get("exclude") or ()), None):
+            raise ConfigError(f"{Setting('exclude', dated)}: sentences have no timestamps; name the annotator.")
         return read_sentences(annotations, **options)
 
     def gold_of(self, crowd: CrowdSequences, path: Path | None, layout: Layout | None = None) -> Tags | None:
         """Tags of each sentence, which `read` has read."""
         return None if crowd.gold is None else crowd.gold_tags()
+
+    def predictions_of(self, crowd: CrowdSequences, path: Path, column: str, layout: Layout | None = None) -> Tags:
+        """See `Reading.predictions_of`.
+
+        Args:
+            crowd: what `read` gave.
+            path: spans in the columns task, start, end and type, as `crowdzoo predict` writes them, where a sentence
+                without a row has no span; or sentences as for `read`, by one annotator or gold.
+            column: is not used.
+            layout: of a table.
+        """
+        names = list(map(str, crowd.annotations.tasks.tolist()))
+        if path.suffix == ".parquet" or Path(path.name.removesuffix(".gz")).suffix == ".csv":
+            spans = read_predicted_spans(path, crowd, layout)
+            sizes = zip(names, crowd.lengths.tolist(), strict=True)
+            return [tags_of(spans.get(name, ()), size, crowd.scheme) for name, size in sizes]
+        model = read_sentences(path, scheme=crowd.scheme)
+        if (number := model.annotations.num_annotators) > 1 or (not number and model.gold is None):
+            raise DataError(f"{path}: has {number:,} annotators. Give the sentences of one model.")
+        tasks, tags = model.answers_of(0) if number else (np.arange(len(model)), model.gold_tags())
+        known = dict(zip(map(str, model.annotations.tasks[tasks].tolist()), zip(tasks, tags, strict=True), strict=True))
+        check_shared(path, known, crowd.annotations.tasks)
+        for name, tokens in zip(names, crowd.tokens, strict=True):
+            if name in known and model.tokens[known[name][0]] != tokens:
+                raise DataError(f"{path}: sentence {name!r} has other tokens than the annotators'. Give the same ones.")
+        return [known[name][1] if name in known else None for name in names]
 
     def size_rows(self, crowd: CrowdSequences, what: str = "") -> Rows:
         """See `Reading.size_rows`."""
@@ -253,7 +283,7 @@ SENTENCES = Kind(
             "form": "a form belongs to texts, with --kind classification or --kind regression.",
             "hidden": "a tagger has no such layers; leave it out.",
             "image": "sentences have no images; leave it out.",
-            **dict.fromkeys(("only", "since"), "sentences are chosen by --exclude alone."),
+            **dict.fromkeys(("only", "since", "until"), "sentences are chosen by --exclude alone."),
             "keep": "spans are written with their text alone; leave it out.",
             **FOR_CLASSES,
             "use_gold": "no method for sentences takes known tags; leave it out.",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,13 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.data.label_kinds import SEQUENCE
+from crowdzoo.data.tags import spans_of
+from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
+from crowdzoo.kinds.model_answers import ModelAnswers
 from crowdzoo.kinds.page import MOST_VOTES, KindPage, interval
 from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, as_lists, percent, warning
-from crowdzoo.kinds.scoring import Floats
+from crowdzoo.kinds.scoring import Floats, Sums
 from crowdzoo.quality import MarkedSpans, marked_spans
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.columns import ratio
@@ -41,7 +45,7 @@ class SpanPage(KindPage):
     own_columns = parts.read_columns(__package__)
     not_metric = "tags of sentences are equal or not; leave it out, or give nominal."
     own_values = ("spans", "span_agreement", "position_agreement", "sure_share")
-    task_column = "spans"
+    task_column, model_value = "spans", "model_agreement"
     calm = "No annotator has to be checked, and no type is often confused."
 
     def measure(self) -> None:
@@ -86,6 +90,27 @@ class SpanPage(KindPage):
             self.annotators["near_agreement"] = parts.plain(ratio(2 * marked.near, marked.compared))
         counts = np.rint(marked.coincidences).astype(int).tolist() if len(marked.types) <= MOST_TYPES else None
         self.extras = {"classes": [*marked.types, NO_SPAN], "coincidences": counts}
+
+    def model_answers(self, predictions: Any) -> ModelAnswers:
+        """See `KindPage.model_answers`; tags of each sentence, None without a prediction."""
+        crowd = self.crowd
+        for task, (tags, tokens) in enumerate(zip(predictions, crowd.tokens, strict=True)):
+            if tags is not None and len(tags) != len(tokens):
+                raise DataError(f"predictions: sentence {task} has {len(tokens)} tokens. Received: {len(tags)} tags.")
+
+        def sets(sentences: Iterable[Any]) -> NDArray[np.object_]:
+            spans = [None if tags is None else {*spans_of(tags, crowd.scheme)} for tags in sentences]
+            return np.array([*spans, None], object)[:-1]
+
+        def words(task: int, spans: set[Any]) -> str:
+            return _label(crowd.tokens[task], sorted(spans, key=itemgetter(1)))
+
+        model = sets(predictions)
+        people = [crowd.answers_of(code) for code in range(self.table.num_annotators)]
+        tasks = np.concatenate([np.empty(0, np.int64), *(of_annotator for of_annotator, _ in people)])
+        answers = sets(tags for _, of_annotator in people for tags in of_annotator)
+        labels, known = sets(self.aggregation.tags()), np.array([spans is not None for spans in model], bool)
+        return ModelAnswers("F1 of spans", _same_spans, model, known, labels, tasks, answers, words)
 
     def measure_annotators(self) -> None:
         """Sets the table of annotators."""
@@ -133,11 +158,12 @@ class SpanPage(KindPage):
         columns = marked.aggregated.types, marked.aggregated.starts - firsts, marked.aggregated.ends - firsts
         for sentence, *span in np.stack([marked.aggregated_sentences, *columns], axis=1).tolist():
             spans[sentence].append(span)
+        named = [[(marked.types[code], *ends) for code, *ends in each] for each in spans]
         self.tasks = as_lists(
             task=self.table.tasks,
             annotations=marked.heads,
             tokens=crowd.lengths,
-            label=[_label(tokens, marks, marked.types) for tokens, marks in zip(crowd.tokens, spans, strict=True)],
+            label=[_label(*each) for each in zip(crowd.tokens, named, strict=True)],
             spans=spans,
             probability=np.minimum.reduceat(probability, crowd.starts[:-1]) if len(probability) else np.zeros(0),
             agreement=marked.agreement_of_tasks,
@@ -294,7 +320,14 @@ def _f1_interval(right: NDArray[Any], both: NDArray[Any]) -> tuple[Floats, Float
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
-def _label(tokens: Sequence[str], spans: list[list[int]], types: list[str]) -> str:
-    """The spans of a sentence as a text for a table."""
-    text = ", ".join(f"{' '.join(tokens[start:end])} ({types[code]})" for code, start, end in spans)
+def _same_spans(first: Iterable[set[Any]], second: Iterable[set[Any]]) -> Sums:
+    """Twice the spans that are in both, and those of both together, of pairs of sets."""
+    counts = [(2 * len(one & other), len(one) + len(other)) for one, other in zip(first, second, strict=True)]
+    totals, weights = np.array(counts, np.float64).reshape(-1, 2).T
+    return totals, weights
+
+
+def _label(tokens: Sequence[str], spans: Iterable[Sequence[Any]]) -> str:
+    """The spans of a sentence (type, start, end) as a text for a table."""
+    text = ", ".join(f"{' '.join(tokens[start:end])} ({type_})" for type_, start, end in spans)
     return text if len(text) <= MOST_LABEL else f"{text[: MOST_LABEL - 1]}…"

@@ -59,7 +59,7 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
                 "label": names[where["category_id"]]["name"],
                 "attributes": attributes if isinstance(attributes, dict) else {},
             }
-            image, regions = images_by_id[where["image_id"]], _regions(where, names[where["category_id"]])
+            image, regions = images_by_id[where["image_id"]], regions_of(where, names[where["category_id"]])
             image["tags"].append(tag)
             image["marked"].setdefault(who, []).extend(regions)
             points, box = sum("point" in region for region in regions), where.get("bbox")
@@ -79,7 +79,7 @@ def _by_id(file: ExportFile, part: str, values: list[Any], name: str) -> dict[in
     return {value["id"]: value for value in values}
 
 
-def _regions(annotation: dict[str, Any], category: dict[str, Any]) -> list[dict[str, Any]]:
+def regions_of(annotation: dict[str, Any], category: dict[str, Any]) -> list[dict[str, Any]]:
     """The regions of an annotation: its keypoints, and its mask or polygons; or its box.
 
     A keypoint that was marked is a point of the class "category.name"; "category" where it is called so itself.

@@ -1,0 +1,104 @@
+"""A model's answers next to those of annotators, for the pages of kinds that score two answers to a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.kinds.page_parts import Columns, as_lists
+from crowdzoo.kinds.scoring import Codes, Flags, Floats, Sums, linearised
+from crowdzoo.quality.columns import ratio
+from crowdzoo.quality.wilson import NORMAL_975
+
+MOST_LISTED = 100  # tasks on which aggregate and model differ, on the page
+
+
+@dataclass(frozen=True, eq=False)
+class ModelAnswers:
+    """What is compared: answers of a model, aggregated labels, and answers of annotators, each an array of one form.
+
+    Attributes:
+        metric: what is measured, such as "Dice coefficient".
+        sums: scores of n pairs of answers; see `Scoring.sums`.
+        model: the model's answers to the tasks, [N].
+        known: which tasks have one, bool [N].
+        labels: aggregated, [N].
+        tasks: of the annotators' answers, [A].
+        answers: of the annotators, [A].
+        words: writes an answer to a task (its code), for a table.
+        is_error: whether scores are negative errors.
+    """
+
+    metric: str
+    sums: Callable[[Any, Any], Sums]
+    model: NDArray[Any]
+    known: Flags
+    labels: NDArray[Any]
+    tasks: Codes
+    answers: NDArray[Any]
+    words: Callable[[int, Any], object]
+    is_error: bool = False
+
+    def compare(self) -> tuple[list[int], Columns, Columns]:
+        """Scores of the tasks that have a prediction and annotations.
+
+        Returns:
+            Codes of the tasks on which model and aggregated label differ, the worst first; their table; and the table
+            of scores of model, labels and annotators, each with its interval of 95 %.
+        """
+        size = len(self.labels)
+        counts = np.bincount(self.tasks, minlength=size)
+        rows = np.flatnonzero(self.known[self.tasks])
+        rows = rows[np.argsort(self.tasks[rows], kind="stable")]
+        tasks = self.tasks[rows]
+        # each answer is compared with the next one to the same task, the last one with the first
+        first, last = (np.searchsorted(tasks, tasks, side) for side in ("left", "right"))
+        after = np.arange(len(rows)) + 1
+        following, several = np.where(after < last, after, first), last - first > 1
+        own, others = self.answers[rows], self.answers[rows[following]]
+        both = np.flatnonzero(self.known & (counts > 0))
+        parts = {
+            "model and aggregated labels": self._means(both, self.labels[both], self.model[both]),
+            "annotators and aggregated labels": self._means(tasks, self.labels[tasks], own),
+            "model and annotators": self._means(tasks, own, self.model[tasks]),
+            "two annotators": self._means(tasks[several], own[several], others[several]),
+        }
+        (totals, weights), people = parts["model and aggregated labels"], ratio(*parts["two annotators"])
+        differ = np.flatnonzero(totals < (0 if self.is_error else weights) - 1e-9)
+        scores = ratio(totals, weights)
+        worst = differ[np.argsort(scores[differ], kind="stable")]
+        listed = as_lists(
+            annotations=counts[worst],
+            label=[self.words(task, self.labels[task]) for task in worst.tolist()],
+            predicted=[self.words(task, self.model[task]) for task in worst.tolist()],
+            score=np.abs(scores[worst]),
+            people=np.abs(people[worst]),
+        )
+        ends = np.array([self._interval(*sums) for sums in parts.values()])
+        numbers = [int(np.isfinite(sums[1]).sum()) for sums in parts.values()]
+        score, low, high = ends.T
+        table = as_lists(compared=[*parts], tasks=numbers, score=score, score_low=low, score_high=high)
+        return worst.tolist(), listed, table
+
+    def _means(self, tasks: Codes, gold: NDArray[Any], answers: NDArray[Any]) -> Sums:
+        """Means of the sums of each task's pairs, [N] each; NaN for tasks without pairs."""
+        size, sums = len(self.labels), self.sums(gold, answers) if len(tasks) else (np.zeros(0), np.zeros(0))
+        counts = np.bincount(tasks, minlength=size)
+        totals, weights = (ratio(np.bincount(tasks, part, size), counts) for part in sums)
+        return totals, weights
+
+    def _interval(self, totals: Floats, weights: Floats) -> list[float]:
+        """The score of all tasks, as a ratio of sums, and the ends of its interval; tasks are a random sample."""
+        totals, weights = (part[np.isfinite(part)] for part in (totals, weights))
+        if not weights.sum():
+            return [np.nan] * 3
+        value, number = float(totals.sum() / weights.sum()), len(totals)
+        spread = np.std(linearised(totals, weights), ddof=1) if number > 1 else np.nan
+        half = NORMAL_975 * float(spread) / np.sqrt(number)
+        most = np.inf if self.is_error else 1.0
+        value = abs(value)
+        return [value, max(value - half, 0.0), min(value + half, most)]

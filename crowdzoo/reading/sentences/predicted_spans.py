@@ -1,0 +1,57 @@
+"""read_predicted_spans: a tagger's spans of sentences, from a table as `crowdzoo predict` writes it."""
+
+from pathlib import Path
+
+import numpy as np
+
+from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.drawn_spans import outermost, side_by_side
+from crowdzoo.data.tags import type_problem
+from crowdzoo.reading.instances.gold import check_shared
+from crowdzoo.reading.instances.table import read_table, task_names
+from crowdzoo.reading.tables.layout import Layout
+
+_NEEDED = ("task", "start", "end", "type")
+
+
+def read_predicted_spans(
+    path: str | Path, crowd: CrowdSequences, layout: Layout | None = None
+) -> dict[str, list[tuple[str, int, int]]]:
+    """Reads a tagger's spans.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the columns `task`, `start`, `end` and `type`, a row per span.
+        crowd: sentences. Their `edges` say what start and end count: characters of the text, or tokens. A span gets
+            all tokens that it touches; if spans then overlap, the longest stays.
+        layout: encoding of the file.
+
+    Returns:
+        Name of a sentence -> type, first token and the one after the last of its spans. Sentences that are not in
+        `crowd` are left out.
+
+    Raises:
+        DataError: no such file or columns, none of the sentences, a start or end that is not a number, a type that no
+            tag can hold, or a span outside of its sentence; names file, row, column and value.
+    """
+    table = read_table(path, _NEEDED, layout=layout)
+    tasks = list(map(str, task_names(table, repeats=True).tolist()))
+    check_shared(path, {*tasks}, crowd.annotations.tasks)
+    types, starts = table.names("type"), table.names("start")
+    problems = [type_problem(str(name)) for name in types.tolist()]
+    table.complain(np.flatnonzero(problems), "type", types, lambda name: type_problem(str(name)), "predictions")
+    ends = np.array([table.numbers(name, table.names(name), "predictions") for name in ("start", "end")])
+    codes = {str(name): code for code, name in enumerate(crowd.annotations.tasks.tolist())}
+    spans, outside = dict[str, list[tuple[str, int, int]]](), list[int]()
+    for row, (task, (start, end)) in enumerate(zip(tasks, ends.T.tolist(), strict=True)):
+        if task in codes:
+            edges = np.array(crowd.edges(codes[task]))
+            touched = np.flatnonzero((edges[:, 0] < end) & (edges[:, 1] > start))
+            if len(touched):
+                spans.setdefault(task, []).append((str(types[row]), int(touched[0]), int(touched[-1]) + 1))
+            else:
+                outside.append(row)
+    table.complain(outside, "start", starts, "begins a span without a token of the sentence.", "predictions")
+    return {
+        task: [(span.label, span.start, span.end) for span in outermost(side_by_side(of_task))]
+        for task, of_task in spans.items()
+    }
