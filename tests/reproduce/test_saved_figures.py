@@ -21,14 +21,15 @@ def line_of(page, begin):
     return [float(number) for number in re.findall(r"-?\d*\.?\d+", row)]
 
 
-@pytest.mark.parametrize("kind", saved("next_by_kind")["kinds"])
-def test_next_against_random_choice(kind):
-    runs = saved("next_by_kind")["kinds"][kind]["runs"]
-    mean = {name: statistics.mean(run[name] for run in runs) for name in ("score at first", "random", "next", "saved")}
-    figures = line_of("quality.md", f"{kind}, ")
-    assert figures[:3] == [round(mean[name], 3) for name in ("score at first", "random", "next")]
-    assert figures[3] == pytest.approx(mean["next"] - mean["random"], abs=6e-4)
-    assert figures[5] == pytest.approx(100 * mean["saved"], abs=0.51)
+def test_next_against_random_choice():
+    kinds = saved("next_by_kind")["kinds"]
+    savings = [100 * statistics.mean(run["saved"] for run in each["runs"]) for each in kinds.values()]
+    assert len(kinds) == 7
+    text = " ".join((ROOT / "docs" / "quality.md").read_text("utf-8").split())
+    assert f"all seven kinds, `next` needs {min(savings):.0f} to {max(savings):.0f} % fewer answers" in text
+    for each in kinds.values():
+        better = [run["next"] - run["random"] for run in each["runs"]]
+        assert statistics.mean(better) > 0
 
 
 @pytest.mark.parametrize("method", ["robust", "hierarchical-dawid-skene", "ibcc", "dawid-skene"])
