@@ -1,24 +1,14 @@
 """Tables of the docs that are copied from saved results."""
 
 import json
-import re
 import statistics
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 
 
 def saved(name):
     return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text("utf-8"))
-
-
-def line_of(page, begin):
-    """Numbers of the row of a table that begins so."""
-    text = (ROOT / "docs" / page).read_text("utf-8")
-    (row,) = re.findall(rf"^\| {re.escape(begin)}[^|]*\|( [-.\d].*)\|$", text, re.M)
-    return [float(number) for number in re.findall(r"-?\d*\.?\d+", row)]
 
 
 def test_next_against_random_choice():
@@ -32,8 +22,7 @@ def test_next_against_random_choice():
         assert statistics.mean(better) > 0
 
 
-@pytest.mark.parametrize("method", ["robust", "hierarchical-dawid-skene", "ibcc", "dawid-skene"])
-def test_batches_against_one_fit(method, monkeypatch):
+def test_batches_against_one_fit(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     from real_crowds import family_mean
 
@@ -41,13 +30,11 @@ def test_batches_against_one_fit(method, monkeypatch):
 
     def mean(figure):
         return family_mean({
-            name: statistics.mean(run[figure] for run in runs if run["method"] == method)
+            name: statistics.mean(run[figure] for run in runs if run["method"] == "robust")
             for name, runs in crowds.items()
         })  # fmt: skip
 
-    whole = mean("accuracy, one fit")
-    expected = [
-        *(mean(f"same, {way}") for way in ("prior", "last", "alone")), whole,
-        *(mean(f"accuracy, {way}") - whole for way in ("prior", "alone")),
-    ]  # fmt: skip
-    assert line_of("aggregation.md", f"`{method}`") == pytest.approx(expected, abs=6e-4)
+    same = f"{mean('same, prior'):.3f}".lstrip("0")
+    difference = f"{abs(mean('accuracy, prior') - mean('accuracy, one fit')):.3f}".lstrip("0")
+    text = " ".join((ROOT / "docs" / "aggregation.md").read_text("utf-8").split())
+    assert f"annotations for {same} of the tasks, with the same accuracy to {difference} " in text
