@@ -28,7 +28,7 @@ def expected_accuracy(
     of real crowds of known truth that look alike. With p, the mean probability of the labels by `Robust`, and s, the
     share of the labels that `DawidSkene` gives too, the value is p + p (1 - p) (a + b s + c logit p). The ends are
     sqrt(v (HALF^2 labels per task^(2 POWER) + 1.645^2 / tasks)) from it, v = max(p (1 - p), .03). With families of
-    crowds left out, the interval held the accuracy in nine of ten (docs/quality.md has the figures).
+    crowds left out, the interval held the accuracy in nine of ten (benchmarks/expected_accuracy.py has the figures).
 
     Args:
         annotations: kind classification, N tasks.
