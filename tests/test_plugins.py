@@ -370,7 +370,7 @@ def test_answers_that_are_no_log_probabilities_are_noticed():
         def call(self, inputs, annotators=None, training=None):
             return 2 * super().call(inputs, annotators)
 
-    with pytest.raises(AssertionError, match="for logits declare `gives_logits = True`"):
+    with pytest.raises(AssertionError, match=r"for logits declare\s+`traits = LayerTraits\(returns_logits=True\)`"):
         check_layer(
             Twice,
             {"num_annotators": 2},

@@ -14,6 +14,7 @@ import pytest
 import crowdzoo
 from crowdzoo import losses, saving
 from crowdzoo.errors import DataError
+from crowdzoo.layers import LayerTraits
 from crowdzoo.models import METHODS, RATING_METHODS
 from crowdzoo.training.methods import create_crowd_layer
 
@@ -86,7 +87,7 @@ def models():
 
     for method in METHODS:
         layer = create_crowd_layer(method, R, K, {"hidden": [2]} if method == "lia" else {})
-        heads = None if getattr(layer, "stands_on_hidden_layer", False) else K
+        heads = None if getattr(layer, "traits", LayerTraits()).needs_hidden_layer else K
         yield method, compiled(CrowdModel(FeatureClassifier(D, heads, hidden=(2,)), layer), metrics=["accuracy"]), x
     for method in RATING_METHODS:
         layer = create_crowd_layer(method, R, 1, kind="regression", center=3.0, unit=2.0)

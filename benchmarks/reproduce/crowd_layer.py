@@ -90,7 +90,7 @@ def of_five(row: Row) -> Iterator[dict[str, Any]]:
         data = five_annotators(seed)
         curve, model = trained(row, data, seed)
         run: dict[str, Any] = {"seed": seed, "last": curve["test"][-1]}
-        if model.crowd is not None and model.crowd.no_confusions is None:
+        if model.crowd is not None and model.crowd.traits.why_no_confusions is None:
             learnt = np.diagonal(model.annotator_confusions(), axis1=1, axis2=2)  # specificity, sensitivity
             for name, estimates, true in (
                 ("sensitivity", learnt[:, 1], SENSITIVITIES),

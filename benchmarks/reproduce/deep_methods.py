@@ -325,7 +325,7 @@ def training_labels(row: Row, annotations: Annotations, gold: np.ndarray, seed: 
 
 def task_posteriors(model: Any, data: Data) -> np.ndarray | None:
     """What the method says of its own training tasks [N, K]; None where it has no model of annotators."""
-    if model.crowd is None or model.crowd.stands_on_hidden_layer:
+    if model.crowd is None or model.crowd.traits.needs_hidden_layer:
         return None
     known = getattr(model.crowd, "task_posteriors", None)
     return model.posteriors(data.x, data.annotations, tasks=data.annotations.tasks) if known is None else known

@@ -150,7 +150,7 @@ def trained(row: str, seed: int) -> Any:
     if not isinstance(what, str):
         crowd = create_crowd_layer(what[0], y.num_annotators, 0, what[1], kind="regression", center=center, unit=unit)
     size = {"hidden": (BAG["hidden"],), "dropout": BAG["dropout"], "batch_normalization": False}
-    if crowd is None or not crowd.stands_on_hidden_layer:
+    if crowd is None or not crowd.traits.needs_hidden_layer:
         base = FeatureRegressor(x.shape[1], center=center, unit=unit, **size)
     else:
         base = FeatureClassifier(x.shape[1], None, **size)

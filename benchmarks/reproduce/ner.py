@@ -151,7 +151,7 @@ def measured(row_name: str, seeds: list[int]) -> dict[str, Any]:
         if row.layer in ("DoctorNet", "CRFMA"):
             arguments["num_classes"] = len(crowd.classes)
         layer = getattr(crf_ma if row.layer == "CRFMA" else layers, row.layer)(**arguments) if row.layer else None
-        head = None if layer is not None and layer.stands_on_hidden_layer else len(crowd.classes)
+        head = None if layer is not None and layer.traits.needs_hidden_layer else len(crowd.classes)
         base = SequenceTagger(**encoder.sizes, num_classes=head, **base_arguments)
         model = CrowdModel(crf_ma.masked(base) if row.layer == "CRFMA" else base, layer)
         model.compile(keras.optimizers.Adam(1e-3))
@@ -209,7 +209,7 @@ def distributions(row: Row, data: Any, seed: int) -> np.ndarray:
 
 def tagged(model: Any, x: dict[str, np.ndarray]) -> list[np.ndarray]:
     """The model's tags of sentences; with a layer that makes the prediction itself, through the whole model."""
-    if model.crowd is None or not model.crowd.stands_on_hidden_layer:
+    if model.crowd is None or not model.crowd.traits.needs_hidden_layer:
         return model.base.tag(x)
     lengths = (x["words"] != 0).sum(axis=1)
     order, tags = np.argsort(lengths, kind="stable"), [np.zeros(0, int)] * len(lengths)
@@ -222,7 +222,7 @@ def tagged(model: Any, x: dict[str, np.ndarray]) -> list[np.ndarray]:
 
 def own_tags(model: Any, x: dict[str, np.ndarray], crowd: Any) -> list[np.ndarray]:
     """Tags of the training sentences: the posterior's where the layer has one."""
-    if model.crowd is None or model.crowd.stands_on_hidden_layer:
+    if model.crowd is None or model.crowd.traits.needs_hidden_layer:
         return tagged(model, x)
     posteriors = model.posteriors(x, crowd.annotations, tasks=crowd.annotations.tasks)
     return [p[:length].argmax(axis=-1) for p, length in zip(posteriors, crowd.lengths, strict=True)]

@@ -145,7 +145,7 @@ def trained(seed: int, redundancy: int, row: str, **more: Any) -> dict[str, floa
     else:
         name, arguments = LAYERS[row]
         layer = getattr(layers, name)(len(ANNOTATORS), **{**arguments, **more})
-        model, y = CrowdModel(base, layer, features="features" if layer.uses_features else None), masks
+        model, y = CrowdModel(base, layer, features="features" if layer.traits.uses_features else None), masks
     model.compile(keras.optimizers.Adam(0.002))
     model.fit(x[:TRAIN], y, epochs=EPOCHS, batch_size=16, seed=seed, verbose=0)
     answers = model.predict(x[TRAIN:], verbose=0)

@@ -111,7 +111,9 @@ def _resolved(layer: Any, config: dict[str, Any]) -> dict[str, Any]:
     if config.get("diagonal") is not None:
         return {**values, "scale": None}
     free = [name for name in ("scale", "diagonal") if name in config]
-    return {**values, "safe_start": layer.safe_start} if free and not any(config[name] for name in free) else values
+    if not free or any(config[name] for name in free):
+        return values
+    return {**values, "safe_start": layer.traits.initial_accuracy}
 
 
 def _value(value: Any) -> Any:

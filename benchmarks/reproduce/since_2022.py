@@ -46,7 +46,7 @@ from stack import stack
 
 import crowdzoo
 from crowdzoo.comparison.intervals import bootstrap
-from crowdzoo.layers import CrowdLayer
+from crowdzoo.layers import CrowdLayer, LayerTraits
 from crowdzoo.models import TrainingSettings
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.expectation import Labels, annotation_columns
@@ -138,7 +138,7 @@ class GeneralisedCrossEntropy(OnVotes):
 class MaDL(CrowdLayer):
     """Confusion matrices from the features and an embedding of the annotator, begun with P(right) = .8."""
 
-    uses_features = True
+    traits = LayerTraits(uses_features=True)
 
     def build(self, inputs_shape: Any, features_shape: Any = None) -> None:
         """Makes the embeddings and the network."""

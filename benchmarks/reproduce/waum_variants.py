@@ -46,6 +46,7 @@ from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.quality import task_table
 from crowdzoo.quality.aum import Waum, label_trust, trusted_votes, weighted_margins
 from crowdzoo.training.data import ArrayData
+from crowdzoo.training.phases import allow_training
 from crowdzoo.training.recipes.waum import dawid_skene_confusions, record_margins
 from crowdzoo.training.training_state import restore_variables, variables_of
 
@@ -100,7 +101,7 @@ class Crowd:
         for rows in (rows for rows in groups if len(rows)):
             theirs = annotations.select_rows(rows)
             restore_variables(model, start)
-            with crowd.being_fitted():
+            with allow_training(crowd):
                 recorded = record_margins(
                     model, ArrayData(self.x, theirs, theirs.tasks), theirs, crowd.margin, order,
                     epochs=self.settings["margin_epochs"], verbose=0,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes import dawid_skene, majority_vote, one_coin, robust
 from crowdzoo.aggregation.classes.initial import initial_posteriors
+from crowdzoo.aggregation.classes.iterative import warn_unless_converged
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
@@ -388,8 +389,7 @@ def job_of(aggregator: Any, data: Any, gold: Any = None, initial: Any = None) ->
     known = checked_gold(gold, data.num_tasks, data.num_classes)
 
     def result(run: Run[Any], found: BlockPosteriors) -> Any:
-        if not run.converged:
-            aggregator.warn_unless_converged(run, len(data))
+        warn_unless_converged(aggregator, run, len(data))
         return form.result(data, run, found)
 
     def blocks(most: int) -> Sequence[Block]:

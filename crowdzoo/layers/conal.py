@@ -13,6 +13,7 @@ from scipy.special import softmax
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
+from crowdzoo.layers.layer_traits import LayerTraits
 from crowdzoo.layers.ranges import SCALE, STRENGTH, UNITS, feature_table
 
 MIXINGS = ("logits", "probabilities")
@@ -90,10 +91,7 @@ class CoNAL(CrowdLayer):
         Instances with features of unit size, by which annotators err alike.
     """
 
-    uses_features = True
-    votes_first = True
-    gives_logits = True
-    safe_start = 0.65
+    traits = LayerTraits(uses_features=True, returns_logits=True, starts_from_votes=True, initial_accuracy=0.65)
 
     @checked(
         embedding_size=UNITS,

@@ -1,7 +1,7 @@
 """One confusion matrix an annotator, as probabilities: the likelihood that most methods share."""
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import numpy as np
@@ -10,6 +10,7 @@ from keras import ops
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
+from crowdzoo.layers.layer_traits import LayerTraits
 from crowdzoo.layers.ranges import DIAGONAL, SCALE
 from crowdzoo.losses import MaskedCrowdEvidence
 
@@ -71,9 +72,9 @@ class ConfusionMatrices(CrowdLayer):
         Instances and annotators with several labels each.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence", "segmentation")
-    votes_first: ClassVar[bool] = True
-    takes_confidence: ClassVar[bool] = True  # whether its training counts annotations by their confidence
+    traits = LayerTraits(
+        kinds=("classification", "sequence", "segmentation"), starts_from_votes=True, accepts_confidence=True
+    )
 
     @checked(diagonal=replace(DIAGONAL, optional=True), confidence=FLAG, scale=replace(SCALE, optional=True))
     def __init__(
@@ -87,10 +88,14 @@ class ConfusionMatrices(CrowdLayer):
     ):
         super().__init__(num_annotators, kind, **kwargs)
         self.scale = scale
-        subject = ("" if self.takes_confidence else "this layer") if self.label_kind.one_class else f"kind {kind!r}"
+        refused = "" if self.traits.accepts_confidence else "this layer"
+        subject = refused if self.label_kind.one_class else f"kind {kind!r}"
         if confidence and subject:
             raise ValueError(f"{type(self).__name__}: confidence=True is not for {subject}; set confidence=False")
         self.confidence = confidence
+        if confidence and self.traits.extra_training is None:
+            clause = "annotations count by their confidence (confidence=True)"
+            self.traits = replace(self.traits, extra_training=clause)
         self.diagonal = diagonal
         self.kernel: Any = None
 
@@ -107,11 +112,6 @@ class ConfusionMatrices(CrowdLayer):
     def _start(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
         """Logits of matrices with `diagonal` on the diagonal and the rest spread evenly."""
         return self._identities(shape, dtype, self.scale, self.diagonal)
-
-    @property
-    def beyond_descent(self) -> str | None:  # type: ignore[override]  # a constant in the base, here of each layer
-        """See `CrowdLayer`."""
-        return "annotations count by their confidence (confidence=True)" if self.confidence else None
 
     def default_loss(self) -> keras.losses.Loss:
         """See `CrowdLayer.default_loss`."""

@@ -1,6 +1,7 @@
 """Deep EM whose E-step hears only networks that have not seen the task."""
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import keras
 import numpy as np
@@ -75,7 +76,7 @@ class CrossFittedEM(DeepEM):
         Instances; time for several copies of the base model.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("classification",)
+    traits = replace(DeepEM.traits, kinds=("classification",))
 
     @checked(folds=FOLDS)
     def __init__(

@@ -1,9 +1,7 @@
 """What all crowd layers share: who is asked, and what a label says about the truth."""
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,6 +12,7 @@ from crowdzoo.backend import Config, Tensor, activation_of, concrete, fail_if, t
 from crowdzoo.checks.constraints import Choice, checked
 from crowdzoo.data.label_kinds import LAYER_KINDS, label_kind
 from crowdzoo.errors import ConfigError
+from crowdzoo.layers.layer_traits import LayerTraits
 from crowdzoo.layers.ranges import ANNOTATORS, MORE_EPOCHS
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.plugins import package_of
@@ -33,20 +32,22 @@ class CrowdLayer(keras.layers.Layer):
     A layer says how likely each label is (`call`), and may say more: how likely for each possible truth
     (`log_confusions`), from which follow the posterior of the truth (`log_joint`) and the annotators' confusion
     matrices. How a model with this layer is trained is its recipe (`crowdzoo.training.recipes`): gradient descent on
-    the layer's loss, unless the method does more, which `beyond_descent` says.
+    the layer's loss, unless the method does more, which `traits.extra_training` says.
 
     Weights start with an axis of annotators, `[R, ...]`. Computation is in float32 (or wider) under mixed
     precision too.
 
     Args:
         num_annotators: R, number of annotators.
-        kind: kind of label, one of the class's `kinds`; None is the first of them.
-        majority_epochs: for layers with `votes_first`: epochs that `CrowdModel.fit` trains the base alone for, on the
-            shares of the votes (of sequences on the majority's labels), before the annotators' weights come in. They
-            tell the classes apart, which is what the annotators' weights can mix up. None is 0, for sequences 5.
+        kind: kind of label, one of `traits.kinds`; None is the first of them.
+        majority_epochs: for layers whose `traits.starts_from_votes`: epochs that `CrowdModel.fit` trains the base alone
+            for, on the shares of the votes (of sequences on the majority's labels), before the annotators' weights come
+            in. They tell the classes apart, which is what the annotators' weights can mix up. None is 0, for sequences
+            5.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Attributes:
+        traits: what is true of all layers of the class, `LayerTraits`; a layer of your own may set others.
         label_kind: what labels of that kind look like, `crowdzoo.data.label_kinds.LabelKind`.
         is_fitted_now: whether a recipe is training the layer.
 
@@ -65,33 +66,7 @@ class CrowdLayer(keras.layers.Layer):
         (4, 5, 3)
     """
 
-    # whether `call` and `log_confusions` take the instances' features in addition to the bottleneck
-    uses_features: ClassVar[bool] = False
-    # whether the layer takes the last hidden layer's output `[B, D]` in place of class probabilities
-    stands_on_hidden_layer: ClassVar[bool] = False
-
-    # whether an annotator without training labels answers like the average: weights other than the common ones are zero
-    unseen_as_made: ClassVar[bool] = False
-
-    # what the recipe does beyond gradient descent on the layer's answers, as a clause; None: nothing that matters
-    beyond_descent: ClassVar[str | None] = None
-
-    # whether answers are logits, whose probabilities need not sum to one; those of others are log-probabilities
-    gives_logits: ClassVar[bool] = False
-
-    # whether its recipe can weigh tasks, `CrowdModel.fit(..., sample_weight=...)`
-    weighs_tasks: ClassVar[bool] = True
-
-    # P(right label) with which annotators start where nothing else is asked for (benchmarks/reproduce/starts.py)
-    safe_start: ClassVar[float] = 0.5
-
-    # whether its recipe may train the base on the votes first
-    votes_first: ClassVar[bool] = False
-
-    # kinds of labels that the layer is for; the first is the default
-    kinds: ClassVar[tuple[str, ...]] = ("classification",)
-    # why there are no confusion matrices, and what to use instead, for messages; None: there are
-    no_confusions: str | None = None
+    traits: LayerTraits = LayerTraits()
 
     @checked(num_annotators=ANNOTATORS, majority_epochs=MORE_EPOCHS)
     def __init__(self, num_annotators: int, kind: str | None = None, majority_epochs: int | None = None, **kwargs: Any):
@@ -99,11 +74,12 @@ class CrowdLayer(keras.layers.Layer):
         # Answers go through a logarithm: the layer casts by itself, never below float32.
         super().__init__(autocast=False, **kwargs)
         self.num_annotators = num_annotators
-        self.kind = Choice(self.kinds).checked(type(self).__name__, "kind", self.kinds[0] if kind is None else kind)
+        kinds = self.traits.kinds
+        self.kind = Choice(kinds).checked(type(self).__name__, "kind", kinds[0] if kind is None else kind)
         self.label_kind = label_kind(self.kind, LAYER_KINDS)
         self.majority_epochs = majority_epochs
         has_majority = self.label_kind.has_classes
-        if majority_epochs and not (self.votes_first and has_majority):
+        if majority_epochs and not (self.traits.starts_from_votes and has_majority):
             why = "it begins otherwise" if has_majority else "ratings have no majority"
             raise ConfigError(f"{type(self).__name__}: takes no majority_epochs, as {why}. Leave it out.")
         # of labels, without the annotators', for einsum
@@ -131,7 +107,7 @@ class CrowdLayer(keras.layers.Layer):
         Args:
             inputs: class probabilities `[B, K]` (sequences `[B, T, K]`, masks `[B, H, W, K]`).
             annotators: int `[B, M]`, -1 for padding; None: all annotators.
-            features: `[B, D]`, for layers with `uses_features`.
+            features: `[B, D]`, for layers whose `traits.uses_features`.
             training: whether the layer is called in training.
 
         Returns:
@@ -139,7 +115,8 @@ class CrowdLayer(keras.layers.Layer):
         """
         self._check_call(inputs, training)
         annotators = self._everybody(inputs) if annotators is None else annotators
-        logs = self.log_confusions(annotators, features) if self.uses_features else self.log_confusions(annotators)
+        extra = (features,) if self.traits.uses_features else ()
+        logs = self.log_confusions(annotators, *extra)
         return ops.logsumexp(self._log_prior(inputs)[..., None, :, None] + self._over_places(logs), axis=-2)
 
     call: Any = _answers  # layers with a `call` of their own take what they need
@@ -154,7 +131,7 @@ class CrowdLayer(keras.layers.Layer):
 
         Args:
             annotators: int `[B, M]`, annotator codes, -1 for padding.
-            features: `[B, D]`, for layers with `uses_features`.
+            features: `[B, D]`, for layers whose `traits.uses_features`.
 
         Returns:
             `[B, M, K, K]`, `[i, m, k, l]` = log P(annotator m of task i says l | truth k).
@@ -163,8 +140,8 @@ class CrowdLayer(keras.layers.Layer):
             NotImplementedError: the method does not say how labels depend on the truth.
             ValueError: the method has no confusion matrices.
         """
-        if self.no_confusions is not None:
-            raise ValueError(f"{type(self).__name__}: {self.no_confusions}")
+        if self.traits.why_no_confusions is not None:
+            raise ValueError(f"{type(self).__name__}: {self.traits.why_no_confusions}")
         raise NotImplementedError(f"{type(self).__name__} does not say how labels depend on the truth")
 
     def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
@@ -176,7 +153,7 @@ class CrowdLayer(keras.layers.Layer):
             inputs: bottleneck `[B, K]` (sequences `[B, T, K]`).
             annotators: int `[B, M]`, -1 for padding.
             labels: int `[B, M]` (sequences `[B, T, M]`), -1 where missing.
-            features: `[B, D]`, for layers with `uses_features`.
+            features: `[B, D]`, for layers whose `traits.uses_features`.
 
         Returns:
             `[B, K]` (sequences `[B, T, K]`).
@@ -213,7 +190,7 @@ class CrowdLayer(keras.layers.Layer):
         Raises:
             ValueError: the layer has no weights yet, or no confusion matrices.
         """
-        if self.no_confusions is not None:
+        if self.traits.why_no_confusions is not None:
             return self.log_confusions(None)
         self._check_built()
         confusions = np.empty((self.num_annotators, self._num_classes or 1, self._num_classes or 1))
@@ -230,15 +207,6 @@ class CrowdLayer(keras.layers.Layer):
         """The loss that a model with this layer is trained on."""
         return MaskedCrowdCrossentropy()
 
-    @contextmanager
-    def being_fitted(self) -> Iterator[None]:
-        """While a recipe runs; outside of it, layers that need more than gradient descent refuse to be trained."""
-        self.is_fitted_now = True
-        try:
-            yield
-        finally:
-            self.is_fitted_now = False
-
     def check_training(self, training: bool | None = True) -> None:
         """Refuses training outside of a recipe where that would leave out what the method does.
 
@@ -248,7 +216,7 @@ class CrowdLayer(keras.layers.Layer):
         Raises:
             ValueError: the layer would be trained by gradient descent alone.
         """
-        beyond = self.beyond_descent
+        beyond = self.traits.extra_training
         if beyond is None and self.num_majority_epochs:
             beyond = (
                 f"the base is first trained on the votes for {self.num_majority_epochs} epochs (majority_epochs=0 "
@@ -262,9 +230,9 @@ class CrowdLayer(keras.layers.Layer):
             )
 
     @property
-    def takes_probabilities(self) -> bool:
+    def _takes_probabilities(self) -> bool:
         """Whether what goes in are probabilities of the classes."""
-        return self.label_kind.has_classes and not self.stands_on_hidden_layer
+        return self.label_kind.has_classes and not self.traits.needs_hidden_layer
 
     def check_probabilities(self, inputs: Tensor) -> None:
         """Refuses an input that is not probabilities of the classes, such as logits; rows of zeros are padding.
@@ -283,7 +251,7 @@ class CrowdLayer(keras.layers.Layer):
             f"{type(self).__name__}: the model below this layer gives {{}}, which are not probabilities of the "
             "classes. End that model in keras.layers.Dense(num_classes, activation='softmax')"
         )
-        if not self.takes_probabilities:
+        if not self._takes_probabilities:
             return
         if keras.backend.is_keras_tensor(inputs):
             activation = activation_of(inputs)
@@ -306,15 +274,9 @@ class CrowdLayer(keras.layers.Layer):
     @property
     def num_majority_epochs(self) -> int:
         """Epochs of the base alone, on the votes."""
-        if self.majority_epochs is None and self.votes_first and self.label_kind.has_tokens:
+        if self.majority_epochs is None and self.traits.starts_from_votes and self.label_kind.has_tokens:
             return SEQUENCE_MAJORITY_EPOCHS
         return self.majority_epochs or 0
-
-    def is_at_start(self) -> bool:
-        """Whether the annotators' weights are what they were made as: the same for all of them."""
-        values = (getattr(self, name, None) for name in ("kernel", "bias", "right"))
-        weights = [weight for weight in values if weight is not None]
-        return all(bool(ops.convert_to_numpy(ops.all(weight == weight[:1]))) for weight in weights)
 
     # === For the layers themselves ===
 
@@ -382,13 +344,15 @@ class CrowdLayer(keras.layers.Layer):
         return ops.tile(scale * ops.eye(shape[-1], dtype=dtype), (*shape[:-2], 1, 1))
 
     def _safe_scale(self, classes: int) -> float:
-        """Factor of the identity under a softmax with which P(right) is `safe_start`; 1 at least, as few classes need.
+        """Factor of the identity under a softmax with which P(right) is `traits.initial_accuracy`.
+
+        It is at least 1, which matters for few classes.
 
         At the papers' 1 P(right) falls to e / (e + K - 1). Annotators who say so little of the truth let the base mix
         classes up in the first epochs, and whole classes are lost (benchmarks/reproduce/starts.py). For tokens most are
         O, which no start changes.
         """
-        return 1.0 if self.label_kind.has_tokens else max(1.0, self._advantage(self.safe_start, classes))
+        return 1.0 if self.label_kind.has_tokens else max(1.0, self._advantage(self.traits.initial_accuracy, classes))
 
     def _advantage(self, diagonal: float, classes: int) -> float:
         """Logit of the right class over each other one where it has the probability `diagonal`."""
@@ -439,7 +403,7 @@ class CrowdLayer(keras.layers.Layer):
         """Refuses an input of the wrong shape, what `check_training` refuses, and what are not probabilities."""
         self.check_training(training)
         self._check_shape(inputs.shape)
-        if training and self.takes_probabilities and not self._has_seen_probabilities:
+        if training and self._takes_probabilities and not self._has_seen_probabilities:
             if self._refusal is not None:
                 raise ConfigError(self._refusal)
             self.check_probabilities(inputs)

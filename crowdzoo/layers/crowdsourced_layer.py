@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,6 +14,7 @@ from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, Choice, checked
 from crowdzoo.errors import ConfigError
 from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.layer_traits import LayerTraits
 from crowdzoo.layers.ranges import SCALE
 from crowdzoo.losses import MaskedCrowdMeanSquaredError, RatingSquaredError
 
@@ -93,10 +94,12 @@ class CrowdsourcedLayer(CrowdLayer):
         Instances and annotators with several labels each.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence", "regression")
-    votes_first: ClassVar[bool] = True
-    gives_logits: ClassVar[bool] = True
-    safe_start: ClassVar[float] = 0.65
+    traits = LayerTraits(
+        kinds=("classification", "sequence", "regression"),
+        returns_logits=True,
+        starts_from_votes=True,
+        initial_accuracy=0.65,
+    )
 
     @checked(scale=replace(SCALE, optional=True), center=CENTER, unit=UNIT, anchor=FLAG)
     def __init__(
@@ -119,7 +122,9 @@ class CrowdsourcedLayer(CrowdLayer):
         self.center, self.unit = float(center), float(unit)
         self.anchor = anchor
         if is_rating:
-            self.no_confusions = "a regression has no confusion matrices; use annotator_scales() and annotator_biases()"
+            clause = "the annotators' biases are anchored when fit ends (anchor=True)" if anchor else None
+            why = "a regression has no confusion matrices; use annotator_scales() and annotator_biases()"
+            self.traits = replace(self.traits, extra_training=clause, why_no_confusions=why)
         if anchor and not (is_rating and connection == "B"):
             raise ConfigError(
                 "CrowdsourcedLayer: anchor belongs to connection 'B' of a regression, got "
@@ -194,7 +199,7 @@ class CrowdsourcedLayer(CrowdLayer):
 
     def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
         """See `CrowdLayer.log_confusions`: the answer to each certain truth."""
-        if self.no_confusions is not None:
+        if self.traits.why_no_confusions is not None:
             return super().log_confusions(annotators)
         self._check_built()
         if self.connection == "MW":
@@ -219,7 +224,7 @@ class CrowdsourcedLayer(CrowdLayer):
         Raises:
             ValueError: the layer is for regression, or has no weights yet.
         """
-        if self.no_confusions is not None:
+        if self.traits.why_no_confusions is not None:
             return self.log_confusions(None)
         self._check_built()
         truths = np.eye(self._num_classes or 1, dtype="float32")
@@ -267,11 +272,6 @@ class CrowdsourcedLayer(CrowdLayer):
         common = np.average(bias[annotators], weights=weights)
         self.bias.assign(bias - common)
         self.shift.assign(float(ops.convert_to_numpy(self.shift)) + common)
-
-    @property
-    def beyond_descent(self) -> str | None:  # type: ignore[override]
-        """See `CrowdLayer`."""
-        return "the annotators' biases are anchored when fit ends (anchor=True)" if self.anchor else None
 
     def _identity(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
         """`scale` times the identity for every annotator: matrices for MW, factors otherwise."""

@@ -1,6 +1,7 @@
 """EM with a network inside (DL-EM, AggNet): soft targets for the base, confusion matrices in closed form."""
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import keras
 import numpy as np
@@ -69,8 +70,11 @@ class DeepEM(ConfusionMatrices):
         Instances and annotators with several labels each.
     """
 
-    votes_first: ClassVar[bool] = False
-    beyond_descent: ClassVar[str | None] = "EM estimates the truth and the confusion matrices between the epochs"
+    traits = replace(
+        ConfusionMatrices.traits,
+        starts_from_votes=False,
+        extra_training="EM estimates the truth and the confusion matrices between the epochs",
+    )
 
     @checked(diagonal=DIAGONAL, prior=PSEUDO_COUNT, epochs_per_round=EPOCHS)
     def __init__(

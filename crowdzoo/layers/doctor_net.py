@@ -1,7 +1,7 @@
 """Doctor Net: one softmax head an annotator, and the mean of all heads as the truth."""
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import numpy as np
@@ -10,6 +10,7 @@ from keras import ops
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.layer_traits import LayerTraits
 from crowdzoo.layers.ranges import BATCH, CLASSES, PHASE
 
 # Far below every logit and every logarithm of a weight, and finite, so that no gradient becomes NaN.
@@ -113,18 +114,17 @@ class DoctorNet(CrowdLayer):
         Instances, and a base without a softmax; annotators with many labels each.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence")
-    stands_on_hidden_layer: ClassVar[bool] = True
-    gives_logits: ClassVar[bool] = True
+    traits = LayerTraits(
+        kinds=("classification", "sequence"),
+        needs_hidden_layer=True,
+        returns_logits=True,
+        extra_training="fit notes who gave labels, whose heads are the truth, and trains the weights in a second phase",
+        why_no_confusions=(
+            "the heads look at the instance and know no truth, so there are no confusion matrices and no posteriors; "
+            "confusions_on(model.base.predict(x)) tells what the heads answer on given instances"
+        ),
+    )
     log_weight: Any = None  # [R] where weights are learnt
-
-    no_confusions = (
-        "the heads look at the instance and know no truth, so there are no confusion matrices and no posteriors; "
-        "confusions_on(model.base.predict(x)) tells what the heads answer on given instances"
-    )
-    beyond_descent: ClassVar[str | None] = (
-        "fit notes who gave labels, whose heads are the truth, and trains the weights in a second phase"
-    )
 
     @checked(
         num_classes=CLASSES,

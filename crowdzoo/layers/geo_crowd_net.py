@@ -1,6 +1,7 @@
 """GeoCrowdNet: confusion matrices, held apart by the volume that predictions or annotators span."""
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import keras
 from keras import ops
@@ -74,7 +75,7 @@ class GeoCrowdNet(ConfusionMatrices):
         Instances and annotators with several labels each.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("classification",)
+    traits = replace(ConfusionMatrices.traits, kinds=("classification",))
 
     @checked(regularization=Choice(("F", "W"), optional=True), strength=STRENGTH, floor=FLOOR)
     def __init__(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import numpy as np
@@ -13,6 +13,7 @@ from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.errors import bad_setting
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
+from crowdzoo.layers.layer_traits import LayerTraits
 from crowdzoo.layers.ranges import EPOCHS, HIDDEN, PHASE, STRENGTH, UNITS, feature_table
 from crowdzoo.losses import MaskedCrowdEvidence
 
@@ -109,9 +110,7 @@ class LIA(CrowdLayer):
         Instances with features of unit size, and many labels per task.
     """
 
-    uses_features: ClassVar[bool] = True
-
-    beyond_descent: ClassVar[str | None] = "EM estimates the truth between the epochs"
+    traits = LayerTraits(uses_features=True, extra_training="EM estimates the truth between the epochs")
 
     @checked(
         hidden=HIDDEN,

@@ -1,6 +1,7 @@
 """Max-MIG: the base and the crowd as two views of the truth, trained to say as much as they can of each other."""
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import keras
 import numpy as np
@@ -107,13 +108,13 @@ class MaxMIG(ConfusionMatrices):
         Instances, and batches of some tens of tasks.
     """
 
-    takes_confidence: ClassVar[bool] = False
-    kinds: ClassVar[tuple[str, ...]] = ("classification",)
-
-    weighs_tasks: ClassVar[bool] = False  # the other tasks of a batch estimate agreement by chance
-    votes_first: ClassVar[bool] = False
-    beyond_descent: ClassVar[str | None] = (
-        "the matrices start from the votes, and the loss compares two views of the truth"
+    traits = replace(
+        ConfusionMatrices.traits,
+        kinds=("classification",),
+        starts_from_votes=False,
+        accepts_sample_weight=False,  # the other tasks of a batch estimate agreement by chance
+        accepts_confidence=False,
+        extra_training="the matrices start from the votes, and the loss compares two views of the truth",
     )
 
     @checked(diagonal=DIAGONAL, smoothing=PSEUDO_COUNT)

@@ -1,6 +1,6 @@
 """Annotators who compare two tasks: how well they discriminate, a position bias, and a taste for "equal"."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import numpy as np
@@ -9,6 +9,7 @@ from keras import ops
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.layer_traits import LayerTraits
 
 VARIANCE = Number(1e-9, 1e12)
 
@@ -58,11 +59,12 @@ class PairAnnotators(CrowdLayer):
         Instances of both sides of a comparison, and annotators with several comparisons each.
     """
 
-    no_confusions: str | None = (
-        "an answer depends on how far apart the tasks are, so there are no confusion matrices; `slopes` and `biases` "
-        "say what annotators are like"
+    traits = LayerTraits(
+        why_no_confusions=(
+            "an answer depends on how far apart the tasks are, so there are no confusion matrices; `slopes` and "
+            "`biases` say what annotators are like"
+        )
     )
-    kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
     @checked(
         num_annotations=Number(1, whole=True),

@@ -11,6 +11,7 @@ from keras import ops
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
+from crowdzoo.layers.layer_traits import LayerTraits
 from crowdzoo.layers.ranges import DIAGONAL, STRENGTH, UNITS
 
 FORMS = ("full", "diagonal", "low-rank")
@@ -83,8 +84,7 @@ class PooledConfusions(CrowdLayer):
         Instances; a label or two of an annotator are enough.
     """
 
-    unseen_as_made = True
-    votes_first = True
+    traits = LayerTraits(starts_from_votes=True, unseen_are_average=True)
 
     @checked(form=Choice(FORMS), ridge=STRENGTH, rank=UNITS, per_class=FLAG, diagonal=replace(DIAGONAL, optional=True))
     def __init__(

@@ -1,6 +1,6 @@
 """Deep EM for ratings: the network learns from posterior means, biases and precisions have a closed form."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -10,6 +10,7 @@ from scipy.special import gammaln
 from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import CENTER, FLAG, LEVEL, UNIT, Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.layer_traits import LayerTraits
 from crowdzoo.layers.ranges import EPOCHS, PHASE, PSEUDO_COUNT
 from crowdzoo.losses import RatingSquaredError
 
@@ -105,10 +106,11 @@ class RatingEM(CrowdLayer):
         Instances and annotators with several ratings each.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("regression",)
-    no_confusions = "ratings have no confusion matrices; use annotator_biases() and annotator_precisions()"
-
-    beyond_descent: ClassVar[str | None] = "EM estimates the truth, biases and precisions between the epochs"
+    traits = LayerTraits(
+        kinds=("regression",),
+        extra_training="EM estimates the truth, biases and precisions between the epochs",
+        why_no_confusions="ratings have no confusion matrices; use annotator_biases() and annotator_precisions()",
+    )
 
     @checked(
         bias=FLAG,

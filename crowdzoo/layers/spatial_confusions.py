@@ -1,7 +1,8 @@
 """Masks: a confusion matrix for every annotator at every pixel, by a small network (Zhang et al.)."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import keras
 from keras import ops
@@ -73,11 +74,14 @@ class SpatialConfusions(ConfusionMatrices):
         Images, and annotators who are right at most pixels.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("segmentation",)
-    uses_features: ClassVar[bool] = True
-    no_confusions = (
-        "confusion matrices differ from pixel to pixel. Means over images are calibrated_confusions(x, labels) of the "
-        "CrowdModel; those of given images log_confusions(x, annotators)"
+    traits = replace(
+        ConfusionMatrices.traits,
+        kinds=("segmentation",),
+        uses_features=True,
+        why_no_confusions=(
+            "confusion matrices differ from pixel to pixel. Means over images are calibrated_confusions(x, labels) of "
+            "the CrowdModel; those of given images log_confusions(x, annotators)"
+        ),
     )
 
     @checked(strength=STRENGTH, diagonal=DIAGONAL, filters=HIDDEN)
@@ -89,7 +93,7 @@ class SpatialConfusions(ConfusionMatrices):
         filters: Sequence[int] = (),
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, diagonal, **{"kind": self.kinds[0], **kwargs})
+        super().__init__(num_annotators, diagonal, **{"kind": self.traits.kinds[0], **kwargs})
         self.strength = strength
         self.filters = list(filters)
 
@@ -117,7 +121,7 @@ class SpatialConfusions(ConfusionMatrices):
         """See `CrowdLayer.log_confusions`; `[B, H, W, M, K, K]`."""
         self._check_built()
         if features is None:
-            raise ValueError(f"SpatialConfusions: {self.no_confusions}")
+            raise ValueError(f"SpatialConfusions: {self.traits.why_no_confusions}")
         hidden = self._cast(features)
         for convolution in self._convolutions:
             hidden = convolution(hidden)

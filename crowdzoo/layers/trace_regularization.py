@@ -1,6 +1,7 @@
 """Confusion matrices that are held as unreliable as the labels allow (Tanno et al.)."""
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import keras
 from keras import ops
@@ -77,7 +78,7 @@ class TraceRegularization(ConfusionMatrices):
         Instances, and annotators who are right more often than wrong on the whole.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("classification", "segmentation")
+    traits = replace(ConfusionMatrices.traits, kinds=("classification", "segmentation"))
 
     @checked(strength=STRENGTH, traces=Choice(TRACES))
     def __init__(

@@ -1,6 +1,7 @@
 """UnionNet: all annotators as one source that says who labels, and what."""
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import keras
 from keras import ops
@@ -83,9 +84,12 @@ class UnionNet(ConfusionMatrices):
         Instances and annotators with several labels each.
     """
 
-    takes_confidence: ClassVar[bool] = False
-    gives_logits: ClassVar[bool] = True  # over all annotators and labels
-    kinds: ClassVar[tuple[str, ...]] = ("classification",)
+    traits = replace(
+        ConfusionMatrices.traits,
+        kinds=("classification",),
+        returns_logits=True,  # over all annotators and labels
+        accepts_confidence=False,
+    )
 
     def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of annotators and labels; see the class for shapes."""

@@ -1,6 +1,7 @@
 """WAUM: find the tasks that a network cannot agree with its crowd about, leave them out, train on the rest."""
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import keras
 from keras import ops
@@ -97,12 +98,14 @@ class WAUM(ConfusionMatrices):
         Instances; tasks of which some are too ambiguous to learn from.
     """
 
-    takes_confidence: ClassVar[bool] = False
-    kinds: ClassVar[tuple[str, ...]] = ("classification",)
-
-    weighs_tasks: ClassVar[bool] = False  # tasks are ranked, and Dawid-Skene counts each once
-    votes_first: ClassVar[bool] = False
-    beyond_descent: ClassVar[str | None] = "the base is trained twice, without ambiguous tasks the second time"
+    traits = replace(
+        ConfusionMatrices.traits,
+        kinds=("classification",),
+        starts_from_votes=False,
+        accepts_sample_weight=False,  # tasks are ranked, and Dawid-Skene counts each once
+        accepts_confidence=False,
+        extra_training="the base is trained twice, without ambiguous tasks the second time",
+    )
 
     @checked(
         diagonal=DIAGONAL,

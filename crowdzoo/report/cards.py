@@ -127,7 +127,7 @@ def _deep(kind: Kind, name: str, methods: Any) -> MethodCard:
         return MethodCard(name, "deep", kind.name, None, "", *texts, (), (), kind.training.fit_aggregated, command, ())
     layer, settings = crowd_layer_class(name, kind.name), hyperparameters_of(name, kind.name)
     texts = _describe(layer)
-    extras = ("features",) * layer.uses_features + ("confidence",) * ("confidence" in settings)
+    extras = ("features",) * layer.traits.uses_features + ("confidence",) * ("confidence" in settings)
     answers = "masks" if kind.labels.learned.has_pixels else "annotations, tasks=ids"
     base = "RewardModel(base)" if kind.labels.has_pairs else "base"
     python = f"CrowdModel({base}, {layer.__name__}({_arguments(layer, kind)})).fit(x, {answers})"

@@ -175,10 +175,11 @@ def _symbolic_output_agrees_with_the_real_one(case: LayerCase) -> None:
 def _probabilities_of_labels_sum_to_one(case: LayerCase) -> None:
     """The answers of a `CrowdLayer` for classes, as it is made, are log-probabilities over the last axis.
 
-    End in `ops.log_softmax(..., axis=-1)`, or sum over the truths; for logits declare `gives_logits = True`.
+    End in `ops.log_softmax(..., axis=-1)`, or sum over the truths; for logits declare
+    `traits = LayerTraits(returns_logits=True)`.
     """
     layer = case.layer(**case.arguments)
-    if isinstance(layer, CrowdLayer) and layer.label_kind.has_classes and not layer.gives_logits:
+    if isinstance(layer, CrowdLayer) and layer.label_kind.has_classes and not layer.traits.returns_logits:
         np.testing.assert_allclose(np.exp(_output(case, layer)).sum(axis=-1), 1, rtol=1e-4)
 
 

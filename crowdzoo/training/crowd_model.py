@@ -38,6 +38,7 @@ from crowdzoo.training.fit_arguments import (
 from crowdzoo.training.gold_metric import CrowdAccuracy, GoldMetric
 from crowdzoo.training.mask_data import MaskData
 from crowdzoo.training.pair_rows import Examples, Labels, instances_of
+from crowdzoo.training.phases import allow_training
 from crowdzoo.training.recipes import recipe_of
 from crowdzoo.training.sparse_batch import check_columns, has_annotators, sparse_batch
 from crowdzoo.training.training_state import epoch_callbacks
@@ -132,7 +133,7 @@ class CrowdModel(keras.Model):
         if self.crowd is not None:
             self.crowd.check_probabilities(bottleneck)
             shapes = [bottleneck.shape]
-            if self.crowd.uses_features:
+            if self.crowd.traits.uses_features:
                 self._base_and_features = self._with_features()
                 shapes.append(self._base_and_features(tensors)[1].shape)
             if not self.crowd.built:
@@ -434,7 +435,7 @@ class CrowdModel(keras.Model):
         Raises:
             DataError: nothing says which row is which task, labelled tasks without a row, labels of another kind, or
                 another number of annotators or classes than the model has.
-            ConfigError: weights for a method that cannot weigh tasks (`CrowdLayer.weighs_tasks`), weights or
+            ConfigError: weights for a method that cannot weigh tasks (`LayerTraits.accepts_sample_weight`), weights or
                 `validation_split` for data that are not arrays; or a checkpoint of another training.
 
         Warns:
@@ -478,7 +479,7 @@ class CrowdModel(keras.Model):
             if not self.built:  # a method looks at sizes before the first step
                 self(first)
             self.crowd.check_probabilities(self.base(first["instances"]))
-            with self.crowd.being_fitted(), keep_checkpoint(self, checkpoint, data, **kept, **order):
+            with allow_training(self.crowd), keep_checkpoint(self, checkpoint, data, **kept, **order):
                 history = recipe_of(self.crowd)(self, data, order | weights, **kwargs)
             if is_judged(self):
                 look_for_lost_classes(self, data, batch_size, **weights)
@@ -701,7 +702,7 @@ class CrowdModel(keras.Model):
             NotImplementedError: a crowd layer of your own that does not say how labels depend on the truth.
         """
         crowd, codes = self._crowd(), ops.convert_to_tensor(np.asarray(annotators, dtype="int32"))
-        if not crowd.uses_features:
+        if not crowd.traits.uses_features:
             return ops.convert_to_numpy(crowd.log_confusions(codes))
         return ops.convert_to_numpy(crowd.log_confusions(codes, self.features_of(x)))
 

@@ -69,7 +69,7 @@ def e_step(model: keras.Model, data: TrainingData, batch_size: int = 256) -> tup
     """Posteriors of the annotated tasks, and how likely their labels are; see `CrowdModel.e_step`."""
     counts_confidence = getattr(model.crowd, "confidence", False)
     soft = counts_confidence and has_confidence(getattr(data, "annotations", None))
-    if soft and not model.crowd.uses_features:  # one matrix an annotator says all
+    if soft and not model.crowd.traits.uses_features:  # one matrix an annotator says all
         return _e_step_of_soft_answers(model, data, batch_size)
     posteriors, likelihood = np.zeros((*answer_shape(data), model.crowd.num_classes or 1), "float32"), 0.0
     inputs, answers = ("annotators", "labels", "tasks"), answer_inputs(model, data) if soft else {}

@@ -159,7 +159,7 @@ def warn_if_classes_are_lost(
 
 def _votes_first(layer: CrowdLayer) -> str:
     """How to train the base on the votes first, or for longer; empty where the layer's recipe does not."""
-    if not layer.votes_first:
+    if not layer.traits.starts_from_votes:
         return ""
     epochs = max(JUDGED, 4 * layer.num_majority_epochs)
     return (

@@ -200,7 +200,7 @@ def _check_sizes(crowd: CrowdLayer, annotations: Annotations, are_codes: bool) -
             f"annotations have codes {annotations.labels.min()} to {annotations.labels.max()}"
         )
     way_out = "End the base with as many outputs, Dense(annotations.num_classes, activation='softmax')"
-    if crowd.stands_on_hidden_layer:
+    if crowd.traits.needs_hidden_layer:
         way_out = f"Write {type(crowd).__name__}(annotations.num_annotators, annotations.num_classes, ...)"
     raise DataError(
         f"the model has {num_classes} classes, the annotations have {annotations.num_classes}, "
@@ -301,7 +301,7 @@ def task_weights(crowd: CrowdLayer | None, data: object, sample_weight: ArrayLik
     """
     if not isinstance(data, (ArrayData, MaskData)):
         raise ConfigError("fit: sample_weight is for arrays. Batches of your own hold the weights: (x, y, weights).")
-    if crowd is not None and not crowd.weighs_tasks:
+    if crowd is not None and not crowd.traits.accepts_sample_weight:
         raise ConfigError(
             f"fit: sample_weight is not for {type(crowd).__name__}, which compares tasks with each other. Leave tasks "
             "out, fit(x, annotations.select_tasks(kept), tasks=ids), or use another layer, such as ConfusionMatrices."

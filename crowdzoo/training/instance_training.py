@@ -67,7 +67,7 @@ def build_model(
         raise ConfigError(f"method {settings.method} needs the number of annotators")
     scale = {"center": sizes.center, "unit": sizes.unit, "num_annotations": sizes.num_annotations}
     crowd = crowd_of(settings, sizes.num_annotators or 0, sizes.num_classes, **scale)
-    if crowd is not None and crowd.stands_on_hidden_layer:
+    if crowd is not None and crowd.traits.needs_hidden_layer:
         sizes = replace(sizes, head=False)
     base = base or BASES[settings.base]
     model = base.build(settings, sizes, encoder)

@@ -118,7 +118,7 @@ def _for_kind(kind: str, layer: Any) -> Any:
             f"saved models would not find {layer.__name__} again. Write above the class: "
             f"@keras.saving.register_keras_serializable(package={package!r})"
         )
-    return layer if label_kind(kind).learned.name in layer.kinds else None
+    return layer if label_kind(kind).learned.name in layer.traits.kinds else None
 
 
 def crowd_layer_class(method: str, kind: str = "classification") -> Any:
@@ -163,7 +163,8 @@ def hyperparameters_of(method: str, kind: str = "classification") -> tuple[str, 
         return ()
     left_out = (*_FROM_DATA, *_KERAS, *(_NOT_FOR_RATINGS if label_kind(kind).has_numbers else ()))
     # of the constructor: a class that inherits it has Keras' own signature
-    names = dict.fromkeys((*inspect.signature(layer.__init__).parameters, *["majority_epochs"] * layer.votes_first))
+    epochs = ["majority_epochs"] * layer.traits.starts_from_votes
+    names = dict.fromkeys((*inspect.signature(layer.__init__).parameters, *epochs))
     return tuple(name for name in names if name not in left_out)
 
 

@@ -8,6 +8,17 @@ import keras
 import numpy as np
 
 from crowdzoo.backend import Tensor, flattened_layers
+from crowdzoo.layers import CrowdLayer
+
+
+@contextmanager
+def allow_training(layer: CrowdLayer) -> Iterator[None]:
+    """While a recipe runs; outside of it, layers that need more than gradient descent refuse to be trained."""
+    layer.is_fitted_now = True
+    try:
+        yield
+    finally:
+        layer.is_fitted_now = False
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def train_tagger(
     network = fields_of(settings, "embedding", "filters", "units", "dropout", "bidirectional", "crf")
     base = SequenceTagger(
         **encoder.sizes,
-        num_classes=None if crowd is not None and crowd.stands_on_hidden_layer else num_classes,
+        num_classes=None if crowd is not None and crowd.traits.needs_hidden_layer else num_classes,
         **network,
         allowed=allowed,
         name="base",
@@ -108,7 +108,7 @@ def train_tagger(
 
 def _warn_if_one_tag(model: CrowdModel, x: dict[str, np.ndarray], annotations: Annotations) -> None:
     """Warns where the tagger gives one tag to all tokens of these sentences."""
-    if model.crowd is None or not model.crowd.stands_on_hidden_layer:
+    if model.crowd is None or not model.crowd.traits.needs_hidden_layer:
         tags = model.base.tag(x)
     else:
         is_token = x["words"] != 0

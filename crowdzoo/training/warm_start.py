@@ -16,7 +16,8 @@ def warm_start(
 
     Annotators are matched by their names. One whom the earlier model has never seen begins with the common answers: the
     mean of the known annotators' weights, or what the layer itself starts with where that is the common part alone
-    (`CrowdLayer.unseen_as_made`). Methods that count their annotators in each round (EM) use the base's weights only.
+    (`LayerTraits.unseen_are_average`). Methods that count their annotators in each round (EM) use the base's weights
+    only.
 
     Args:
         model: a built `CrowdModel`; changed in place.
@@ -41,7 +42,7 @@ def warm_start(
             value = before_value = np.array(ops.convert_to_numpy(old))
             if is_per_annotator and before_value.shape[1:] == tuple(weight.shape[1:]):
                 value = np.array(ops.convert_to_numpy(weight))
-                if not model.crowd.unseen_as_made:
+                if not model.crowd.traits.unseen_are_average:
                     value[:] = before_value.mean(axis=0)
                 value[rows >= 0] = before_value[rows[rows >= 0]]
             if value.shape != tuple(weight.shape):

@@ -64,7 +64,7 @@ def test_half_way_between_shares_and_equal_frequencies():
 
 @pytest.mark.parametrize("num_classes", [1, 2, 3, 40])
 def test_the_prior_of_ibcc_expects_four_right_answers_of_five(num_classes):
-    priors = IBCC().priors(num_classes)
+    priors = IBCC()._priors(num_classes)
     row = np.full(num_classes, priors.cell)
     row[0] += priors.diagonal
     assert row[0] == pytest.approx(4.0)

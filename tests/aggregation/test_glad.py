@@ -111,7 +111,7 @@ def test_gold_makes_a_task_hard_that_all_get_wrong():
 def test_other_tasks_begin_with_what_is_known_of_the_annotators():
     annotations, _ = simulated_crowd(200, redundancy=3)
     first = GLAD(tol=1e-6).fit(annotations)
-    run, b = GLAD().begin(annotations.select_tasks(np.arange(10)), first)
+    run, b = GLAD()._begin(annotations.select_tasks(np.arange(10)), first)
     np.testing.assert_array_equal(run.params.alpha, first.skills)
     np.testing.assert_array_equal(b, 1.0)
 

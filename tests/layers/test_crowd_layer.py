@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.layers import CrowdLayer
+from crowdzoo.layers import CrowdLayer, LayerTraits
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.models import ArrayData, CrowdModel
 from crowdzoo.training import recipes
@@ -35,7 +35,7 @@ def made(matrices):
 class ByFeature(CrowdLayer):
     """A layer that looks at instances: everybody is right with the probability that the first feature says."""
 
-    uses_features = True
+    traits = LayerTraits(uses_features=True)
 
     def build(self, inputs_shape, features_shape):
         self._num_classes = inputs_shape[-1]

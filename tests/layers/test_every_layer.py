@@ -103,7 +103,7 @@ def named(names, quick=LAYERS):
 def case_of(name, sparse):
     layer, inputs, arguments = LAYERS[name]
     calls = {"annotators": IDS} if sparse else {}
-    calls |= {"features": X} if layer.uses_features else {}
+    calls |= {"features": X} if layer.traits.uses_features else {}
     axes = inputs.shape[:2] if inputs.ndim == 3 else (B,)
     classes = () if inputs is ESTIMATES else (K,)
     arguments = {"num_annotators": R, **arguments}

@@ -9,6 +9,7 @@ from small_layers import softmax
 from crowdzoo.layers import ConfusionMatrices, DeepEM, DoctorNet, SpatialConfusions, TraceRegularization
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+from crowdzoo.training.recipes.descent import is_at_start
 
 B, H, W, K, R, D = 3, 4, 5, 3, 4, 2
 # annotator 3 labels nothing; image 2 nobody labelled
@@ -38,7 +39,7 @@ def made(name, seed=3, **more):
     """A layer with random weights, what it takes beside the bottleneck, and A `[B, H, W, R, K, K]` by hand."""
     layer_class, arguments = LAYERS[name]
     layer = layer_class(R, **{**arguments, **more})
-    extra = {"features": features()} if layer.uses_features else {}
+    extra = {"features": features()} if layer.traits.uses_features else {}
     layer(probabilities(), **extra)
     rng = np.random.default_rng(seed)
     weights = [rng.normal(size=weight.shape).astype("float32") for weight in layer.get_weights()]
@@ -68,7 +69,7 @@ def made(name, seed=3, **more):
 def test_the_battery_passes_on_masks(name, sparse, more, check):
     layer_class, arguments = LAYERS[name]
     calls = {"annotators": IDS} if sparse else {}
-    calls |= {"features": features()} if layer_class.uses_features else {}
+    calls |= {"features": features()} if layer_class.traits.uses_features else {}
     shape = (B, H, W, IDS.shape[1] if sparse else R, K)
     check(LayerCase(layer_class, {"num_annotators": R, **arguments, **more}, probabilities(), shape, calls))
 
@@ -135,10 +136,10 @@ def test_the_trace_is_a_price_on_annotators_of_the_batch_who_are_right(name):
 def test_annotators_start_mostly_right_and_alike_at_every_pixel(name):
     layer_class, arguments = LAYERS[name]
     layer = layer_class(R, **arguments)
-    extra = {"features": features()} if layer.uses_features else {}
+    extra = {"features": features()} if layer.traits.uses_features else {}
     truth = np.eye(K, dtype="float32")[np.random.default_rng(0).integers(K, size=(B, H, W))]
     said = np.exp(ops.convert_to_numpy(layer(truth, **extra)))
-    assert layer.is_at_start()
+    assert is_at_start(layer)
     right = (said * truth[..., None, :]).sum(axis=-1)
     np.testing.assert_allclose(right, right[0, 0, 0, 0], rtol=1e-5)
     assert (said.argmax(axis=-1) == truth.argmax(axis=-1)[..., None]).all()

@@ -131,7 +131,7 @@ def test_a_frozen_part_of_the_base_stays_as_it_is_until_it_is_unfrozen(layer):
     trained.trainable = False
     top = keras.layers.Dense(K, "softmax")
     crowd = layer(R)
-    if crowd.stands_on_hidden_layer:
+    if crowd.traits.needs_hidden_layer:
         top = keras.layers.Dense(8, "relu")
     base = keras.Sequential([keras.Input((D,)), trained, top])
     model = CrowdModel(base, crowd)

@@ -7,7 +7,7 @@ from slow_cases import quick
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.layers import CoNAL, CrowdLayer, CrowdsourcedLayer
+from crowdzoo.layers import CoNAL, CrowdLayer, CrowdsourcedLayer, LayerTraits
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.models import CrowdModel, FeatureClassifier
 
@@ -192,7 +192,7 @@ def test_data_that_do_not_fit_are_refused():
 class Watcher(CrowdLayer):
     """Adds to the bottleneck what it sees of the features, so that a test can read it."""
 
-    uses_features = True
+    traits = LayerTraits(uses_features=True)
 
     def build(self, inputs_shape, features_shape):
         self._num_classes = inputs_shape[-1]

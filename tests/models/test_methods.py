@@ -71,7 +71,7 @@ def test_the_truth_is_learnt_and_annotators_are_told_apart(method):
 @each_method
 def test_confusions_and_posteriors_are_distributions_where_a_method_has_them(method):
     model = trained(method)
-    if model.crowd.stands_on_hidden_layer:
+    if model.crowd.traits.needs_hidden_layer:
         with pytest.raises(ValueError, match="DoctorNet"):
             model.annotator_confusions()
         return
@@ -102,7 +102,7 @@ def test_two_runs_with_one_seed_agree_exactly_and_a_saved_model_is_the_same_and_
             np.testing.assert_array_equal(left, right)
     np.testing.assert_array_equal(loaded.predict(X, verbose=0), one.predict(X, verbose=0))
     np.testing.assert_array_equal(answers(loaded), answers(one))
-    if not one.crowd.stands_on_hidden_layer:
+    if not one.crowd.traits.needs_hidden_layer:
         np.testing.assert_array_equal(loaded.annotator_confusions(), one.annotator_confusions())
         np.testing.assert_array_equal(loaded.posteriors(X, ANNOTATIONS), one.posteriors(X, ANNOTATIONS))
     assert [weight.trainable for weight in loaded.weights] == [weight.trainable for weight in one.weights]
@@ -125,7 +125,7 @@ def test_a_tie_a_class_never_said_and_few_labels_or_none_give_finite_numbers(met
     annotations = Annotations.from_dense(dense, classes=np.arange(K))
     model, _ = train(replace(settings(method), epochs=3, dropout=0.0), X[:9], annotations=annotations)
     found = [model.predict(X, verbose=0), *model.get_weights(), model.history.history["loss"]]
-    if not model.crowd.stands_on_hidden_layer:
+    if not model.crowd.traits.needs_hidden_layer:
         found += [model.posteriors(X[:9], annotations), model.annotator_confusions()]
     assert all(np.isfinite(each).all() for each in found)
 

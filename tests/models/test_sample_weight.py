@@ -56,7 +56,7 @@ OTHERS = {
 def trained(make, x, y, outputs=K, epochs=3, **arguments):
     keras.utils.set_random_seed(0)
     crowd = make()
-    activation = None if outputs == 1 or crowd.stands_on_hidden_layer else "softmax"
+    activation = None if outputs == 1 or crowd.traits.needs_hidden_layer else "softmax"
     model = CrowdModel(
         keras.Sequential(
             [keras.Input(x.shape[1:] if hasattr(x, "shape") else (D,)), keras.layers.Dense(outputs, activation)]

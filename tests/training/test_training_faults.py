@@ -9,7 +9,7 @@ from crowdzoo.commands import main as cli
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets import generated_ner
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.layers import ConfusionMatrices, CrowdsourcedLayer, DeepEM
+from crowdzoo.layers import ConfusionMatrices, CrowdsourcedLayer, DeepEM, LayerTraits
 from crowdzoo.metrics import lost_classes, span_scores
 from crowdzoo.models import CrowdModel, SequenceTagger, TaggerSettings, TrainingSettings, train
 from crowdzoo.training.faults import NotLearnedWarning, check_weights, warn_if_classes_are_lost
@@ -85,7 +85,7 @@ def test_a_model_that_never_gives_a_class_says_so_and_what_to_write(layer, advic
 
 def test_the_advice_of_a_lost_class_is_a_setting_of_every_method_that_it_names():
     for method in METHODS:
-        advised = getattr(crowd_layer_class(method), "votes_first", False)
+        advised = getattr(crowd_layer_class(method), "traits", LayerTraits()).starts_from_votes
         assert ("majority_epochs" in hyperparameters_of(method)) == advised
         if advised:
             assert create_crowd_layer(method, 2, 3, {"majority_epochs": 5}).num_majority_epochs == 5

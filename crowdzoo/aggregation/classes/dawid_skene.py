@@ -22,7 +22,7 @@ from crowdzoo.aggregation.classes.initial import (
     first_counts,
     initial_posteriors,
 )
-from crowdzoo.aggregation.classes.iterative import Iterative
+from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import blocks_of
@@ -203,7 +203,7 @@ class DawidSkene(Incremental, Iterative):
             runs.append(run)
         best = best_of(runs)
         best = replace(best, log_likelihood=best.log_likelihood - history.evidence(best.params))
-        self.warn_unless_converged(best, len(annotations))
+        warn_unless_converged(self, best, len(annotations))
         if soft:
             posteriors, labels = soft.answers(best.params, self.seed)
         else:
@@ -221,7 +221,7 @@ class DawidSkene(Incremental, Iterative):
 
     def step(self, run: Run[Params], counts: Counts) -> Run[Params]:
         """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is."""
-        return self.advance(
+        return self._advance(
             run,
             objective(counts, run.params, self.prior, self.diagonal),
             counts,

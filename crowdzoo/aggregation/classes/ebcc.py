@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
-from crowdzoo.aggregation.classes.iterative import Iterative
+from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
@@ -153,7 +153,7 @@ class EBCC(Iterative):
             return best_of([model.ascend(shares[:, :, None] * self._draws(start, colours)) for start in starts])
 
         best = best_of(in_threads(work, range(self.num_starts), num_threads()))
-        self.warn_unless_converged(best, len(annotations))
+        warn_unless_converged(self, best, len(annotations))
         posteriors, means, log_likelihood = model.result(best.params)
         return Aggregation.of(
             "ebcc",

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors, same_crowd
-from crowdzoo.aggregation.classes.iterative import Iterative
+from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.params import TINY, Additive
@@ -355,7 +355,7 @@ class GLAD(Iterative):
         """
         check_classification(annotations, self.title)
         blocks = blocks_of(annotations, gold)
-        run, b = self.begin(annotations, initial)
+        run, b = self._begin(annotations, initial)
         values = [b[block.tasks] for block in blocks]
         first = None if same_crowd(initial, "glad", annotations) else initial_posteriors(initial, annotations)
         if first is not None:
@@ -366,11 +366,11 @@ class GLAD(Iterative):
             items = [(block, value, NOTHING) for block, value in zip(blocks, values, strict=True)]
             done = in_threads(partial(expect, params=run.params, settings=self), items, num_threads())
             counts, before = reduce(add, (counts for counts, _ in done)), run.params
-            run = self.advance(run, objective(counts, before, self), counts, partial(update, counts, before, self))
+            run = self._advance(run, objective(counts, before, self), counts, partial(update, counts, before, self))
             if run.done:  # `values` stay the b that `run.params` were judged with
                 break
             values = [new for _, results in done for new in results]
-        self.warn_unless_converged(run, len(annotations))
+        warn_unless_converged(self, run, len(annotations))
 
         def write(place: int, out: NDArray[np.float64]) -> None:
             expect([items[place]], run.params, self, out)
@@ -385,7 +385,7 @@ class GLAD(Iterative):
             **run.facts,
         )
 
-    def begin(self, annotations: Annotations, initial: Initial = None) -> tuple[Run[Abilities], NDArray[np.float64]]:
+    def _begin(self, annotations: Annotations, initial: Initial = None) -> tuple[Run[Abilities], NDArray[np.float64]]:
         """A run and the tasks' b [N] to begin with: the priors' means, or an earlier result's."""
         num_tasks, num_classes = annotations.num_tasks, annotations.num_classes
         alpha = np.full(annotations.num_annotators, float(self.alpha_mean))

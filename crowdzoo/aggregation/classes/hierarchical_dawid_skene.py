@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.classes.history import Prior, with_prior
 from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, taken
-from crowdzoo.aggregation.classes.iterative import Iterative
+from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.class_frequencies import guarded_prior
 from crowdzoo.aggregation.engine.counts import Counts
@@ -201,7 +201,7 @@ class HierarchicalDawidSkene(Incremental, Iterative):
         while not run.done:
             params = run.params.params
             run = self.step(run, history.added(Counts.expected(blocks, params), params), num_idle)
-        self.warn_unless_converged(run, len(annotations))
+        warn_unless_converged(self, run, len(annotations))
         posteriors, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
         log_likelihood = Counts.expected(blocks, run.params.means).log_likelihood
         return history.noted(self.result(annotations, run, posteriors, labels, log_likelihood))
@@ -209,7 +209,7 @@ class HierarchicalDawidSkene(Incremental, Iterative):
     def step(self, run: Run[Crowd], counts: Counts, num_idle: int) -> Run[Crowd]:
         """One iteration, given the counts of all blocks under `run.params`, and tasks without information."""
         lower_bound = bound(counts, run.params, self.annotators, num_idle)
-        return self.advance(run, lower_bound, counts, partial(update, counts, run.params, self.annotators))
+        return self._advance(run, lower_bound, counts, partial(update, counts, run.params, self.annotators))
 
     def result(
         self, annotations: Annotations, run: Run[Crowd], posteriors: Any, labels: Any, log_likelihood: float

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from crowdzoo.aggregation.classes.history import Prior, with_prior
 from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, taken
-from crowdzoo.aggregation.classes.iterative import Iterative
+from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
@@ -164,7 +164,7 @@ class IBCC(Incremental, Iterative):
     class_prior: float = setting(1.0, Number(LEAST_PRIOR, 1e9))
     seed: int = setting(0, SEED)
 
-    def priors(self, num_classes: int) -> Priors:
+    def _priors(self, num_classes: int) -> Priors:
         """The settings that `update` takes."""
         return Priors(*_cells(self.prior, self.diagonal, num_classes), self.class_prior)
 
@@ -201,11 +201,11 @@ class IBCC(Incremental, Iterative):
         blocks, first_posteriors = taken(annotations, self.title, gold, initial)
         num_idle = sum(int((~block.informed).sum()) for block in blocks)
         first = first_counts(blocks, annotations.num_annotators, annotations.num_classes, first_posteriors)
-        run = Run(update(history.added(first), self.priors(annotations.num_classes)))
+        run = Run(update(history.added(first), self._priors(annotations.num_classes)))
         while not run.done:
             params = run.params.params
             run = self.step(run, history.added(Counts.expected(blocks, params), params), num_idle)
-        self.warn_unless_converged(run, len(annotations))
+        warn_unless_converged(self, run, len(annotations))
         posteriors, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
         means = run.params.means
         for block in blocks:
@@ -215,8 +215,8 @@ class IBCC(Incremental, Iterative):
 
     def step(self, run: Run[Beliefs], counts: Counts, num_idle: int) -> Run[Beliefs]:
         """One iteration, given the counts of all blocks under `run.params`, and tasks without information."""
-        m_step = partial(update, counts, self.priors(len(counts.classes)))
-        return self.advance(run, bound(counts, run.params, num_idle), counts, m_step)
+        m_step = partial(update, counts, self._priors(len(counts.classes)))
+        return self._advance(run, bound(counts, run.params, num_idle), counts, m_step)
 
     def result(
         self, annotations: Annotations, run: Run[Beliefs], posteriors: Any, labels: Any, log_likelihood: float

@@ -26,7 +26,7 @@ class Iterative(Aggregator):
     tol: float
     title: ClassVar[str]
 
-    def advance(self, run: Run[P], objective: float, counts: Additive, m_step: Callable[[], P]) -> Run[P]:
+    def _advance(self, run: Run[P], objective: float, counts: Additive, m_step: Callable[[], P]) -> Run[P]:
         """One iteration with this method's settings; see `crowdzoo.aggregation.engine.run.advance`.
 
         Args:
@@ -39,13 +39,15 @@ class Iterative(Aggregator):
         later = advance(run, objective, likelihood, number, self.max_iter, self.tol, m_step)
         return replace(later, counts=counts) if later.done and isinstance(counts, Counts) else later
 
-    def warn_unless_converged(self, run: Run[Any], number: int) -> None:
-        """Says what to do about a run that is done without having converged.
 
-        Args:
-            run: the one that is kept.
-            number: of annotations.
-        """
-        if not run.converged:
-            change = run.last_rise(number)
-            warn_not_converged(self.title, self.max_iter, self.tol, change, "nats per annotation")
+def warn_unless_converged(method: Iterative, run: Run[Any], number: int) -> None:
+    """Says what to do about a run that is done without having converged.
+
+    Args:
+        method: whose run it is.
+        run: the one that is kept.
+        number: of annotations.
+    """
+    if not run.converged:
+        change = run.last_rise(number)
+        warn_not_converged(method.title, method.max_iter, method.tol, change, "nats per annotation")

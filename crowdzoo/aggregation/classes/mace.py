@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.classes.initial import Initial, first_answers, taken
-from crowdzoo.aggregation.classes.iterative import Iterative
+from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.classes.one_coin import MAX_CELLS
 from crowdzoo.aggregation.engine.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
@@ -225,10 +225,10 @@ class MACE(Iterative):
                 )
             while not run.done:
                 counts, params = all_answers(blocks, run.params.cells), run.params
-                run = self.advance(run, objective(counts, params, self), counts, partial(update, counts, params, self))
+                run = self._advance(run, objective(counts, params, self), counts, partial(update, counts, params, self))
             runs.append(run)
         best = best_of(runs)
-        self.warn_unless_converged(best, len(annotations))
+        warn_unless_converged(self, best, len(annotations))
         num_classes, params = sizes[1], best.params
         confusions = None
         if sizes[0] * num_classes**2 <= MAX_CELLS:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_answers, initial_posteriors, same_crowd
-from crowdzoo.aggregation.classes.iterative import Iterative
+from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
 from crowdzoo.aggregation.engine.params import TINY
@@ -169,12 +169,12 @@ class OneCoinDawidSkene(Incremental, Iterative):
             run = Run(update(first_answers(blocks, *sizes, first_posteriors, by_label=False), self))
         while not run.done:
             run = self.step(run, all_answers(blocks, run.params))
-        self.warn_unless_converged(run, len(annotations))
+        warn_unless_converged(self, run, len(annotations))
         return self.result(annotations, run, *found_answers(annotations, blocks, run.params, self.seed))
 
     def step(self, run: Run[Cells], counts: Answers) -> Run[Cells]:
         """One iteration, given the counts of all blocks under `run.params`."""
-        return self.advance(run, objective(counts, run.params, self), counts, partial(update, counts, self))
+        return self._advance(run, objective(counts, run.params, self), counts, partial(update, counts, self))
 
     def warm_start(self, annotations: Annotations, initial: Initial) -> Run[Cells] | None:
         """A run that begins with skills and class prior of an earlier result of this class, see `fit`; else None."""

@@ -62,7 +62,7 @@ class AnnotatorBradleyTerry(PreferenceMethod):
 
     title: ClassVar[str] = "Annotator Bradley-Terry"
     name: ClassVar[str] = "annotator-bradley-terry"
-    fitted: ClassVar[tuple[str, ...]] = ("slopes", "biases", "tie_biases")
+    _fitted: ClassVar[tuple[str, ...]] = ("slopes", "biases", "tie_biases")
 
     slope_variance: float = setting(0.25, VARIANCE)
     bias_variance: float = setting(0.25, VARIANCE)

@@ -49,9 +49,9 @@ class CrowdBT(PreferenceMethod):
 
     title: ClassVar[str] = "CrowdBT"
     name: ClassVar[str] = "crowd-bt"
-    fitted: ClassVar[tuple[str, ...]] = ("shares",)
-    alternative: ClassVar[str] = "reversed"
-    first_odds: ClassVar[float] = 4.0
+    _fitted: ClassVar[tuple[str, ...]] = ("shares",)
+    _alternative: ClassVar[str] = "reversed"
+    _first_odds: ClassVar[float] = 4.0
 
     right: float = setting(4.0, PRIOR)
     wrong: float = setting(1.0, PRIOR)

@@ -53,9 +53,9 @@ class NoisyBradleyTerry(PreferenceMethod):
 
     title: ClassVar[str] = "Noisy Bradley-Terry"
     name: ClassVar[str] = "noisy-bradley-terry"
-    fitted: ClassVar[tuple[str, ...]] = ("shares", "guesses")
-    alternative: ClassVar[str] = "guess"
-    first_odds: ClassVar[float] = 2.0
+    _fitted: ClassVar[tuple[str, ...]] = ("shares", "guesses")
+    _alternative: ClassVar[str] = "guess"
+    _first_odds: ClassVar[float] = 2.0
 
     right: float = setting(2.0, PRIOR)
     wrong: float = setting(1.0, PRIOR)

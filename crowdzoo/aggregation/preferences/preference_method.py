@@ -36,17 +36,17 @@ class PreferenceMethod(Aggregator):
     Attributes:
         title: the method's name in messages.
         name: the method's name in `PREFERENCE_METHODS`.
-        fitted: names of the parameters of annotators that are fitted.
-        alternative: what an annotator answers who does not follow the scores; see `comparisons.ALTERNATIVES`.
-        first_odds: odds that an annotator follows the scores, where the search begins.
+        _fitted: names of the parameters of annotators that are fitted.
+        _alternative: what an annotator answers who does not follow the scores; see `comparisons.ALTERNATIVES`.
+        _first_odds: odds that an annotator follows the scores, where the search begins.
     """
 
     kind: ClassVar[str] = "preference"
     title: ClassVar[str]
     name: ClassVar[str]
-    fitted: ClassVar[tuple[str, ...]] = ()
-    alternative: ClassVar[str] = "none"
-    first_odds: ClassVar[float] = 1.0
+    _fitted: ClassVar[tuple[str, ...]] = ()
+    _alternative: ClassVar[str] = "none"
+    _first_odds: ClassVar[float] = 1.0
 
     max_iter: int = setting(1000, MAX_ITER)
     tol: float = setting(1e-4, TOL)
@@ -96,8 +96,8 @@ class PreferenceMethod(Aggregator):
         start = self._start(PairParams.neutral(*sizes), pairs)
         shared = np.array([self._has_bias, form != "none"], float)
         if initial is not None:
-            start = _continued(start, initial, annotations, self.fitted, shared)
-        free = ("scores", *self.fitted, "common", "effects")
+            start = _continued(start, initial, annotations, self._fitted, shared)
+        free = ("scores", *self._fitted, "common", "effects")
 
         def unpacked(point: NDArray[np.float64]) -> PairParams:
             sizes = [getattr(start, name).size for name in free]
@@ -112,7 +112,7 @@ class PreferenceMethod(Aggregator):
 
         def objective(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             params = unpacked(point)
-            value, gradient = likelihood(pairs, params, form, self.alternative)
+            value, gradient = likelihood(pairs, params, form, self._alternative)
             value += self._prior(params, gradient)
             gradient.common[:] *= shared
             return value, packed(gradient)
@@ -122,7 +122,7 @@ class PreferenceMethod(Aggregator):
         if not optimum.converged:
             warn_not_converged(self.title, self.max_iter, self.tol, optimum.slope, "nats per unit of a parameter")
         params = unpacked(optimum.point)
-        log_likelihood, _ = likelihood(pairs, params, form, self.alternative)
+        log_likelihood, _ = likelihood(pairs, params, form, self._alternative)
         errors = standard_errors(lambda point: objective(point)[1], optimum.point, scale, len(units))
         ends = zip(covariates, params.effects / units, errors / units, strict=True)
         return PreferenceAggregation.of(
@@ -130,7 +130,7 @@ class PreferenceMethod(Aggregator):
             annotations,
             params,
             form,
-            (*self.fitted, *(["common"] if self._has_bias else [])),
+            (*self._fitted, *(["common"] if self._has_bias else [])),
             log_likelihood=log_likelihood,
             effects={name: (float(effect), float(error)) for name, effect, error in ends},
             **optimum.facts,
@@ -169,7 +169,7 @@ class PreferenceMethod(Aggregator):
     @property
     def _has_bias(self) -> bool:
         """Whether all annotators share a position bias that is fitted."""
-        return "biases" in self.fitted
+        return "biases" in self._fitted
 
     def _pairs(self, annotations: Annotations) -> tuple[Pairs, str]:
         """The comparisons as the kernel takes them, and the form of their answers."""
@@ -191,7 +191,7 @@ class PreferenceMethod(Aggregator):
         for mine, answer in ((pairs.left, 0), (pairs.right, 1)):
             for total, share in ((won, pairs.answers == answer), (lost, pairs.answers == 1 - answer)):
                 total += np.bincount(mine, pairs.weights * share, number)
-        shares = np.full(len(params.shares), np.log(self.first_odds))
+        shares = np.full(len(params.shares), np.log(self._first_odds))
         return replace(params, scores=np.log(won / lost), shares=shares)
 
     def _scale(self, params: PairParams, pairs: Pairs) -> PairParams:

@@ -44,7 +44,7 @@ class PixelVote(Aggregator):
     kind: ClassVar[str] = "region"
     title: ClassVar[str] = "Pixel vote"
     name: ClassVar[str] = "majority-vote"
-    learns: ClassVar[tuple[str, ...]] = ()
+    _learns: ClassVar[tuple[str, ...]] = ()
 
     def fit(self, annotations: Annotations) -> RegionAggregation:
         """Finds one region a class for each image.
@@ -76,7 +76,7 @@ class PixelVote(Aggregator):
                     mask = mask_of_runs([0] * int(chosen[0]) + runs.tolist(), *table.marked[rows[0]].size)
                     score = float(np.average(share[chosen], weights=lengths[chosen]))
                     regions[task].append(Region(label, mask, score))
-        learnt = dict(zip(self.learns, rates, strict=False))
+        learnt = dict(zip(self._learns, rates, strict=False))
         return RegionAggregation.of(self, table, regions, sums, num_iterations=steps, converged=converged, **learnt)
 
     def _probabilities(self, parts: list[Part], number: int) -> tuple[list[Array], Any, int, bool]:

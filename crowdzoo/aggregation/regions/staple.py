@@ -47,7 +47,7 @@ class STAPLE(PixelVote):
 
     title: ClassVar[str] = "STAPLE"
     name: ClassVar[str] = "staple"
-    learns: ClassVar[tuple[str, ...]] = ("sensitivity", "specificity")
+    _learns: ClassVar[tuple[str, ...]] = ("sensitivity", "specificity")
 
     max_iter: int = setting(1000, MAX_ITER)
     tol: float = setting(1e-7, TOL)

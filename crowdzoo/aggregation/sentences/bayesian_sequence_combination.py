@@ -63,7 +63,7 @@ class BayesianSequenceCombination(ChainMethod):
 
     prior: float = setting(1.0, Number(LEAST_PRIOR / RARE, 1e9))
 
-    def says(self, tag_set: TagSet) -> NDArray[np.float64]:
+    def _says(self, tag_set: TagSet) -> NDArray[np.float64]:
         """Pseudo-counts `[before, true, said]`, [K + 1, K, K]; the last `before` is the beginning."""
         first, after, _ = tag_set.follows()
         allowed = np.concatenate([after, first[None]])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from crowdzoo.aggregation.classes.iterative import Iterative
+from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.engine.agreement import sum_rows
 from crowdzoo.aggregation.engine.class_frequencies import shares_of
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
@@ -68,7 +68,7 @@ class ChainModel:
 
     def __init__(self, settings: ChainMethod, table: SequenceTable):
         self.settings, self.table = settings, table
-        self.prior = settings.says(table.tag_set)
+        self.prior = settings._says(table.tag_set)
         self.allowed = table.tag_set.follows()
         num_contexts, count = self.prior.shape[:2]
         contexts = table.annotators * num_contexts + (table.previous if num_contexts > 1 else 0)
@@ -225,7 +225,7 @@ class ChainMethod(Iterative):
     scheme: str = setting("BIO", Choice(tuple(SCHEMES)))
     seed: int = setting(0, SEED)
 
-    def says(self, tag_set: TagSet) -> NDArray[np.float64]:
+    def _says(self, tag_set: TagSet) -> NDArray[np.float64]:
         """Pseudo-counts of what an annotator says, in each of C contexts, `[context, true, said]`, [C, K, K].
 
         Of more than one context, that of an annotation is what the annotator said of the token before; the last is that
@@ -264,7 +264,7 @@ class ChainMethod(Iterative):
             paths = model.paths(logs)
             bound, update = paths.log_normaliser - divergence, partial(model.counted, paths)
             run = advance(run, bound, 0.0, len(table.labels), self.max_iter, self.tol, update)
-        self.warn_unless_converged(run, len(table.labels))
+        warn_unless_converged(self, run, len(table.labels))
         posteriors, labels = model.answers(logs)
         first, after, confusions, log_means = model.means(run.params)
         inside = posteriors[model.chosen].sum(axis=0)

@@ -65,6 +65,6 @@ class HMMCrowd(ChainMethod):
     title: ClassVar[str] = "HMM-crowd"
     name: ClassVar[str] = "hmm-crowd"
 
-    def says(self, tag_set: TagSet) -> NDArray[np.float64]:
+    def _says(self, tag_set: TagSet) -> NDArray[np.float64]:
         """Pseudo-counts of a confusion matrix, in one context: [1, K, K]."""
         return (self.prior + self.diagonal * np.eye(len(tag_set.classes)))[None]

@@ -218,7 +218,7 @@ class SpanTraining(Training[CrowdSequences, "SequenceAggregation", Tags]):
             said = [spans for (_, who), spans in crowd.drawn.items() if who != GOLD]
             total, kept = (sum(map(len, each)) for each in (said, map(outermost, said)))
             rows.append(("spans that are not learnt, as tags lack them", f"{total - kept:,} of {total:,}"))
-        if data.gold is None or (model.crowd is not None and model.crowd.stands_on_hidden_layer):
+        if data.gold is None or (model.crowd is not None and model.crowd.traits.needs_hidden_layer):
             return rows
         tags = [crowd.tag_set.tags(codes) for codes in model.base.tag(cast("TokenEncoder", encoder)(data.x))]
         found = [side_by_side(spans_of(each, crowd.scheme)) for each in tags]

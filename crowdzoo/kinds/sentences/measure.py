@@ -119,7 +119,7 @@ class SpanMeasure(Measure[CrowdSequences, SequenceAggregation]):
         """Tags of a tagger; for a method that has none, the most probable classes."""
         tokens: Any = cast(Objects, x)[tasks]
         inputs = cast("TokenEncoder", encoder)(tokens)
-        if model.crowd is None or not model.crowd.stands_on_hidden_layer:
+        if model.crowd is None or not model.crowd.traits.needs_hidden_layer:
             tags = model.base.tag(inputs)
         else:
             codes = model.predict(inputs, verbose=0).argmax(axis=-1)[inputs["words"] != 0]

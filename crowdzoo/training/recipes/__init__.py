@@ -52,7 +52,7 @@ def register_recipe(layer: type[CrowdLayer], recipe: Recipe) -> None:
         recipe: called with the compiled model, the data (`crowdzoo.models.TrainingData`), a dictionary of
             `batch_size`, `seed` and `shuffle`, and the other arguments of `keras.Model.fit` by name; returns Keras'
             `History`. Where tasks have weights, the dictionary has `sample_weight` `[N]` as well, and batches of
-            `data.batches(**order)` hold them; what else the recipe counts, it weighs itself, or the layer declares
-            `weighs_tasks = False`.
+            `data.batches(**order)` hold them; what else the recipe counts, it weighs itself, or the layer sets
+            `accepts_sample_weight=False` in its `traits`.
     """
     _OWN[layer] = recipe

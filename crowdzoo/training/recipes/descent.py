@@ -4,7 +4,9 @@ from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
+from crowdzoo.layers import CrowdLayer
 from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.training.data import BatchOrder, TrainingData, answer_shape
 from crowdzoo.training.expectation import Labels, annotation_columns, padded_answers, soft_answers_of
@@ -32,7 +34,7 @@ def votes_first(model: keras.Model, data: TrainingData, order: BatchOrder, verbo
     """
     layer = model.crowd
     epochs = layer.num_majority_epochs
-    if not epochs or not layer.is_at_start():
+    if not epochs or not is_at_start(layer):
         return
     optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
     # no metrics, not None: that would keep those there are
@@ -41,6 +43,13 @@ def votes_first(model: keras.Model, data: TrainingData, order: BatchOrder, verbo
     # no loss reaches the layer's own weights, but a weight decay would
     with compile_temporarily(model, frozen=layer.trainable_variables, **changes):
         model.fit_batches(votes, epochs=epochs, verbose=verbose)
+
+
+def is_at_start(layer: CrowdLayer) -> bool:
+    """Whether the annotators' weights are what they were made as: the same for all of them."""
+    values = (getattr(layer, name, None) for name in ("kernel", "bias", "right"))
+    weights = [weight for weight in values if weight is not None]
+    return all(bool(ops.convert_to_numpy(ops.all(weight == weight[:1]))) for weight in weights)
 
 
 def _votes(data: TrainingData, num_classes: int) -> np.ndarray:

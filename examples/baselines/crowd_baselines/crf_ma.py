@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from crowdzoo import register
-from crowdzoo.layers import CRF, CrowdLayer
+from crowdzoo.layers import CRF, CrowdLayer, LayerTraits
 from crowdzoo.training import register_recipe
 
 SMALLEST = 1e-30
@@ -49,10 +49,12 @@ class CRFMA(CrowdLayer):
         Sentences whose annotators tagged every token.
     """
 
-    kinds = ("sequence",)
-    stands_on_hidden_layer = True
-    no_confusions = "an annotator is responsible for a sentence or not; see `reliability`"
-    beyond_descent = "EM estimates who is responsible for a sentence between the epochs"
+    traits = LayerTraits(
+        kinds=("sequence",),
+        needs_hidden_layer=True,
+        extra_training="EM estimates who is responsible for a sentence between the epochs",
+        why_no_confusions="an annotator is responsible for a sentence or not; see `reliability`",
+    )
 
     def __init__(self, num_annotators, num_classes, first_epochs=5, **kwargs):
         super().__init__(num_annotators, **kwargs)

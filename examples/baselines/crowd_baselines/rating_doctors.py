@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from crowdzoo import register
 from crowdzoo.backend import take_rows
-from crowdzoo.layers import CrowdLayer
+from crowdzoo.layers import CrowdLayer, LayerTraits
 from crowdzoo.losses import RatingSquaredError
 from crowdzoo.training import descend, register_recipe
 
@@ -37,10 +37,12 @@ class RatingDoctors(CrowdLayer):
         Instances, and a base without an output layer; annotators with many ratings each.
     """
 
-    kinds = ("regression",)
-    stands_on_hidden_layer = True
-    no_confusions = "ratings have no confusion matrices; see `weight`"
-    beyond_descent = "fit notes who gave ratings, and learns the weights after the last epoch"
+    traits = LayerTraits(
+        kinds=("regression",),
+        needs_hidden_layer=True,
+        extra_training="fit notes who gave ratings, and learns the weights after the last epoch",
+        why_no_confusions="ratings have no confusion matrices; see `weight`",
+    )
 
     def __init__(self, num_annotators, weighted=False, center=0.0, unit=1.0, **kwargs):
         super().__init__(num_annotators, **kwargs)

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from crowdzoo.layers import CrowdLayer
+from crowdzoo.layers import CrowdLayer, LayerTraits
 
 
 @keras.saving.register_keras_serializable(package="own_method")  # the name of this package: so saved models load
@@ -24,7 +24,7 @@ class InstanceConfusions(CrowdLayer):
         Features of about unit size, by which annotators err alike.
     """
 
-    uses_features = True
+    traits = LayerTraits(uses_features=True)
 
     def __init__(self, num_annotators, start=2.0, **kwargs):
         super().__init__(num_annotators, **kwargs)
