@@ -175,7 +175,7 @@ def other_trainer(patch):
 # imports once what takes seconds, and forks for each kill: prints how each run ended
 DRIVER = """
 import os, signal, sys
-from crowdzoo.components import annotation_example_gen, crowd_aggregator, drift_validator, evaluator, pusher
+from crowdzoo.components import annotation_example_gen, crowd_aggregator, drift_validator, pusher, tfx_internals
 from crowdzoo.export import saved_model
 from crowdzoo.pipelines import local_runner, pipeline
 from crowdzoo.pipelines.config.load import load_config
@@ -198,7 +198,7 @@ POINTS = {
     "DriftValidator": (drift_validator, "crowd_statistics"),
     "CrowdAggregator": (crowd_aggregator, "_write_report"),
     "Trainer": (saved_model, "export_model"),
-    "Evaluator": (evaluator, "mark_blessing"),
+    "Evaluator": (tfx_internals, "mark_blessing"),
     "Pusher": (pusher.PusherExecutor, "_MarkPushed"),
 }
 for owner, name in map(POINTS.get, sys.argv[2:]):

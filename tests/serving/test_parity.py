@@ -144,7 +144,8 @@ def differences(kind, folder):
         assert sorted(rest.metadata()["signatures"]) == sorted(requests)
         assert rest.metadata() == other.metadata()
         for signature, inputs in requests.items():
-            answers = [one._connection.predict(signature, inputs, one._outputs(signature)) for one in (rest, other)]
+            dtypes = {name: spec["dtype"] for name, spec in rest.metadata()["signatures"][signature]["outputs"].items()}
+            answers = [one._connection.predict(signature, inputs, dtypes) for one in (rest, other)]
             assert sorted(answers[0]) == sorted(answers[1])
             found[signature] = 0.0
             for name, array in answers[0].items():
