@@ -82,3 +82,7 @@ def test_links_between_pages_lead_somewhere(page):
         target = page.parent / file if file else page
         assert target.exists(), file
         assert not anchor or target.suffix != ".md" or anchor in anchors_of(target), f"{file}#{anchor}"
+
+
+def test_no_page_has_marks_of_a_merge():
+    assert [page.name for page in PAGES if re.search(r"^(<{7}|={7}|>{7})( |$)", page.read_text("utf-8"), re.M)] == []

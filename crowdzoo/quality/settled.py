@@ -183,7 +183,7 @@ def settlement(annotations: Annotations, result: Aggregation, gold: ArrayLike | 
 
     The logit of the consensus' probability and that of `Robust`'s probability of the label are combined with
     coefficients that were fitted on simulated crowds and on real ones with many answers per task, of which three to
-    five were kept (benchmarks/settled.py has the figures on families of crowds that were left out). Annotators who copy each
+    five were kept (figures: benchmarks/settled.py, on families of crowds that were left out). Annotators who copy each
     other count as one.
 
     Args:
