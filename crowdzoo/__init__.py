@@ -3,7 +3,7 @@
 from crowdzoo.lazy_names import lazy_names
 from crowdzoo.saving import register_with_keras
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 # module -> names that it holds; importing crowdzoo itself loads no TensorFlow, Beam or TFX
 _NAMES = {

@@ -156,7 +156,7 @@ def check_format(version: object, source: str | os.PathLike[str], newest: int = 
     """Checks that this release reads what was stored.
 
     Args:
-        version: what the file says; None of files from before 0.1.0, which are read as version 1.
+        version: what the file says; None if the file has none, which is read as version 1.
         source: the file, for messages.
         newest: the last version that this release reads.
 

@@ -156,7 +156,9 @@ def test_sentences_are_read(release):
 def test_a_model_is_read_and_answers_and_its_files_too(release):
     model = load_model(release / "model.keras")
     names = read_model_names(release / "model.names.json")
+    training = names.pop("training")
     assert names == {"classes": ["cat", "dog", "🐈"], "annotators": ["ann", "bob", "eve"], "features": ["f0", "f1"]}
+    assert (training["method"], training["settings"]["hidden"]) == ("ccem", [2])
     probabilities = np.asarray(model.predict(np.zeros((2, 2), "float32"), verbose=0))
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-6)
     assert model.annotator_confusions().shape == (3, 3, 3)
