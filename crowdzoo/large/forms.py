@@ -139,9 +139,9 @@ class Form(ABC):
         """Parameters as the kernels want them."""
         return params
 
-    def expect(self, total: Tally, block: Any, prepared: Any, counting: bool) -> None:
-        """Adds a block under parameters. Without `counting`: the likelihood alone."""
-        total.counts.add_expected(block, prepared, counting)
+    def expect(self, total: Tally, block: Any, prepared: Any) -> None:
+        """Adds a block under parameters."""
+        total.counts.add_expected(block, prepared)
 
     # === From sums ===
 
@@ -216,7 +216,7 @@ class OneCoinForm(Form):
     def add(self, total: Tally, block: Any, shares: Array) -> None:
         total.counts += given_answers(block, shares, (self.num_annotators,))
 
-    def expect(self, total: Tally, block: Any, prepared: Any, counting: bool) -> None:
+    def expect(self, total: Tally, block: Any, prepared: Any) -> None:
         total.counts += answers_of([block], prepared)
 
     def start(self, total: Tally) -> Any:
@@ -255,8 +255,8 @@ class RobustForm(Form):
     def prepared(self, params: Any) -> Any:
         return robust.believe(*params)
 
-    def expect(self, total: Tally, block: Any, prepared: Any, counting: bool) -> None:
-        super().expect(total, block, prepared.params, counting)
+    def expect(self, total: Tally, block: Any, prepared: Any) -> None:
+        super().expect(total, block, prepared.params)
 
     def posteriors(self, block: Any, prepared: Any) -> Array:
         return robust.posteriors_of(block, prepared)

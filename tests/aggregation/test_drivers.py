@@ -74,7 +74,7 @@ def by_blocks(aggregator, crowd, most, gold=None):
             if run.params is None:
                 form.first(total, block, start, None)
             else:
-                form.expect(total, block, form.prepared(run.params), True)
+                form.expect(total, block, form.prepared(run.params))
         return reduce(operator.add, totals)
 
     runs = []
@@ -135,7 +135,7 @@ ON_BEAM = ENGINE | {
     "mean": RatingMean(trim=0.25),
     "median": RatingMedian(),
 }
-QUICK = ("dawid-skene",)  # the others in `make test-all`
+QUICK = ("dawid-skene", "few iterations")  # the others in `make test-all`
 
 
 def on_beam(crowd, aggregator, folder, make_pipeline=make_pipeline, **options):

@@ -90,7 +90,7 @@ def test_forms_on_beam_end_after_as_many_iterations(name):
         if run.params is None:
             form.first(total, block, 0, None)
         else:
-            form.expect(total, block, form.prepared(run.params), True)
+            form.expect(total, block, form.prepared(run.params))
         run = form.next_run(run, total)
     assert run.num_iterations == 2
     assert run.history == pytest.approx(method.fit(data).history)

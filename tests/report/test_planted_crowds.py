@@ -238,7 +238,7 @@ def test_report_quality_and_next_say_the_same_of_annotators_and_of_settled_label
     assert cli.main(["report", place, "--out", str(tmp_path / "r.html"), "--bootstrap", "0", "--curve", "0"]) == 0
     numbers = json.loads((tmp_path / "r.json").read_text())
     settled = numbers["values"]["settled"]
-    assert f"About {settled:.0%}".replace("%", " %") in capsys.readouterr().out
+    assert f"{settled:.0%} of the labels are settled".replace("%", " %") in capsys.readouterr().out
     assert cli.main(["next", place]) == 0
     lines = dict(re.split(" {2,}", line, maxsplit=1) for line in capsys.readouterr().out.splitlines() if "  " in line)
     assert lines["settled labels (estimated)"] == f"{settled:.1%}"

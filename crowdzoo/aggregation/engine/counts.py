@@ -103,17 +103,20 @@ class Counts(Additive):
         add_counts(block, self.num_classes, fixed_posteriors=fixed_posteriors, counts=self.table, classes=self.classes)
         self.num_annotations += len(block)
 
-    def add_expected(self, block: Block, params: Params, counting: bool = True) -> None:
+    def add_expected(self, block: Block, params: Params) -> None:
         """Adds a block under the posteriors that follow from parameters, and the block's log probability.
 
         Args:
             block: T tasks, A annotations.
             params: parameters of these R annotators and K classes.
-            counting: False adds the log probability only.
         """
         block.check_codes(self.num_annotators, self.num_classes)
-        into = {"counts": self.table, "classes": self.classes} if counting else {}
         self.log_likelihood += add_counts(
-            block, self.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, **into
+            block,
+            self.num_classes,
+            log_table=params.log_table,
+            log_prior=params.log_class_prior,
+            counts=self.table,
+            classes=self.classes,
         )
         self.num_annotations += len(block)

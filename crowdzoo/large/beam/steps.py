@@ -86,7 +86,7 @@ class Expect(beam.DoFn):
                     if run.params is None:
                         self.form.first(total, block, start, given if start == 0 else None)
                     else:
-                        self.form.expect(total, block, prepared, len(run.history) < self.form.max_iter)
+                        self.form.expect(total, block, prepared)
 
 
 def next_starts(keyed: tuple[int, Iterable[Starts]], form: Form, state: Starts) -> Starts:
