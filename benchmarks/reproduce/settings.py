@@ -126,8 +126,10 @@ def _value(value: Any) -> Any:
 
 
 def _network(model: Any) -> str:
-    if hasattr(model, "settings"):  # crowdzoo's own
-        return words(model, model.settings)
+    from crowdzoo.networks.network import Network
+
+    if isinstance(model, Network):
+        return words(model)
     layers = [words(layer, only=NETWORK) for layer in model.layers if "Input" not in type(layer).__name__]
     return f"{type(model).__name__}({', '.join(layers)})"
 
