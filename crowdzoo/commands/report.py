@@ -161,11 +161,11 @@ def run(arguments: argparse.Namespace) -> None:
     page.write(arguments.out)
     if page.changes is not None and page.changes["options"]:
         differing = (name.replace("_", "-") for name, _, _ in page.changes["options"])
-        print(f"Not like with like: other than in the earlier report are --{', --'.join(differing)}.\n")
+        print(f"Compare with care: --{', --'.join(differing)} differ from the earlier report.\n")
     print("\n".join(page.numbers.verdict))
     warned = page.numbers.warnings
     serious = sum(each.serious for each in warned)
-    print(f"\nwarnings: {len(warned) or 'none'}" + (f", {serious} of which may make the rest void" if serious else ""))
+    print(f"\nwarnings: {len(warned) or 'none'}" + (f" ({serious} serious)" if serious else ""))
     model = page.numbers.model
     if model is not None:
         others = f"; {model['others']:,} are of other tasks" if "others" in model else ""

@@ -78,8 +78,8 @@ def _headline(overall: Figures) -> str:
     start = f"{UNKNOWN}: {copies}" if overall["agreement"] == 1 else ""
     if (usual := overall["expected_accuracy"]) is None:
         return f"{start or f'{UNKNOWN}: answers alone do not tell how many labels are correct'}."
-    share = f"about {percent(usual)} of the labels are correct {between(overall, 'expected_accuracy')}"
-    similar = f"{share}, as in nine of ten real crowds that look similar"
+    ends = between(overall, "expected_accuracy").rstrip(")")
+    similar = f"about {percent(usual)} of the labels are correct {ends} in nine of ten similar real crowds)"
     if start:
         return f"{start}. If they are independent, {similar}."
     level = level_of(usual)

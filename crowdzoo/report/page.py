@@ -352,7 +352,7 @@ def _add_advice(numbers: Numbers, crowd: Any, aggregation: Result, seed: int, ha
         reason = f"what others say does not tell whether that is better ({points} of agreement)"
         advised, advice = True, f"leave them out ({option}); {reason}"
     else:
-        advice = f"nothing is gained by leaving out what they said ({points} of agreement with others)"
+        advice = f"leaving out their answers makes no clear difference ({points} of agreement with others)"
     fixes = {name: advice for name, flag in FLAGS.items() if flag.out}
     fixes["copy"] = advice.replace("leave them", "leave all of them but one", 1)
     leave_out = {"annotators": names, "advised": advised, "value": value, "low": low, "high": high}

@@ -99,8 +99,8 @@ OVERALL = {
 def test_the_first_sentences_say_what_is_usual_what_is_settled_and_how_to_measure():
     correct, settled, advice = opening(OVERALL)
     assert correct == (
-        "Probably usable with care: about 88 % of the labels are correct (78 to 95 %), as in nine of ten real crowds "
-        "that look similar. If annotators err independently, more are correct."
+        "Probably usable with care: about 88 % of the labels are correct (78 to 95 % in nine of ten similar real "
+        "crowds). If annotators err independently, more are correct."
     )
     assert settled == (
         "96 % of the labels are settled (94 to 97 %): more answers by these annotators would not change them. "

@@ -182,7 +182,7 @@ def test_where_nothing_is_gained_the_page_does_not_advise_it():
     page = planted.page_of(crowd("classes", "random spammers"), "classification", "dawid-skene")
     (warned,) = [each for each in page.numbers.warnings if each.about == "r0, r1"]
     assert page.numbers.leave_out["advised"] is False
-    assert "nothing is gained by leaving out what they said" in warned.fix
+    assert "leaving out their answers makes no clear difference" in warned.fix
     assert "--exclude" not in warned.fix
 
 
@@ -215,7 +215,7 @@ def test_the_gain_of_several_labels_is_that_of_their_yes_and_no():
     (warned,) = [each for each in page.numbers.warnings if each.about == "r0, r1"]
     advice = page.numbers.leave_out
     assert advice["low"] < advice["value"] < advice["high"]
-    words = "leave them out (--exclude r0,r1)" if advice["low"] > 0 else "nothing is gained by leaving out"
+    words = "leave them out (--exclude r0,r1)" if advice["low"] > 0 else "leaving out their answers makes no clear difference"
     assert words in warned.fix
 
 
