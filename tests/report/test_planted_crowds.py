@@ -215,7 +215,11 @@ def test_the_gain_of_several_labels_is_that_of_their_yes_and_no():
     (warned,) = [each for each in page.numbers.warnings if each.about == "r0, r1"]
     advice = page.numbers.leave_out
     assert advice["low"] < advice["value"] < advice["high"]
-    words = "leave them out (--exclude r0,r1)" if advice["low"] > 0 else "leaving out their answers makes no clear difference"
+    words = (
+        "leave them out (--exclude r0,r1)"
+        if advice["low"] > 0
+        else "leaving out their answers makes no clear difference"
+    )
     assert words in warned.fix
 
 
