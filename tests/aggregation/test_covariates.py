@@ -40,7 +40,9 @@ def test_effects_and_their_errors_are_those_of_a_logistic_regression():
     covariates = {"length": length, "own": other}
     differences = [values[:, 0].astype(float) - values[:, 1] for values in covariates.values()]
     design = np.column_stack([design[:, 1:], *differences])
-    model = LogisticRegression(penalty=None, tol=1e-10, max_iter=10_000).fit(design, table.labels == 0)
+    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10, max_iter=10_000).fit(
+        design, table.labels == 0
+    )
     chance = model.predict_proba(design)[:, 1]
     both = np.column_stack([design, np.ones(len(table))])
     errors = np.sqrt(np.diag(np.linalg.inv(both.T @ (both * (chance * (1 - chance))[:, None]))))
