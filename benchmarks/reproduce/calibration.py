@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from needed import need
@@ -53,7 +54,6 @@ OTHERS = (
     "fact_eval",
     "temporal",
 )
-make = module._candidates
 DRAWS = 20
 BINS = 10
 LEAST_SEEN = 20
@@ -112,14 +112,14 @@ def calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
 def runs(name: str, method: str, number: int) -> Iterator[dict[str, Any]]:
     annotations, gold = read(name)
     raw = fitted(name, method)
-    candidates = make(raw, annotations, 0)
-    module._candidates = lambda *_: candidates  # the same in every draw
-    module.PRIOR = PRIORS[str(fold_of(CROWDS[name].family))]
+    candidates = module._candidates(raw, annotations, 0)  # the same in every draw
+    prior = PRIORS[str(fold_of(CROWDS[name].family))]
     for seed in range(DRAWS):
         inside, outside = draw(gold, number, seed)
         known_gold = np.full(len(gold), -1)
         known_gold[inside] = gold[inside]
-        result = calibrate(raw, annotations, known_gold, seed=seed)
+        with patch.multiple(module, _candidates=lambda *_: candidates, PRIOR=prior):
+            result = calibrate(raw, annotations, known_gold, seed=seed)
         probability = result.posteriors[outside].max(axis=1)
         right = result.labels[outside] == gold[outside]
         assert result.accuracy_interval is not None
