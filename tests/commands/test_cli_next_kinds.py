@@ -111,6 +111,7 @@ def test_the_first_round_gives_equal_loads_and_shares_tasks(capsys):
         (("texts.csv", "--first", "--annotators", "a,b", "--budget", 1), "--budget 1: is less than the answers to one"),
         (("texts.csv", "--first", "--annotators", "a,b", "--columns", "task=x"), "--columns does not go with --first"),
         (("texts.csv", "--first", "--annotators", "a,b", "--sure", 0.5), "--sure does not go with --first"),
+        (("texts.csv", "pairs.csv", "--first", "--annotators", "a,b"), "pairs.csv does not go with --first"),
         (("texts.csv", "--first", "--annotators", "a", "--prior", "x"), "--prior does not go with --first"),
         (("texts.csv", "--first", "--annotators", "a", "--kind", "preference", "--gold", "texts.csv"), "--gold"),
         (
