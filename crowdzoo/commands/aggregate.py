@@ -116,7 +116,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 # Options that several labels per task, or covariates, do not go with
 NOT_MULTI_LABEL = ("classes", "wide", "accept_error", "ordered", "earlier")
-NOT_COVARIATES = ("platform", "rankings", "only", "exclude", "since", "label_separator", "annotator_separator")
+NOT_COVARIATES = ("platform", "rankings", "only", "exclude", *options.TIMES, "label_separator", "annotator_separator")
 
 
 def run(arguments: argparse.Namespace) -> None:
