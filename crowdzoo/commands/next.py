@@ -207,6 +207,7 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.sure is not None:
             done |= labels.settled >= arguments.sure
         done |= accepted
+        is_open = not done.all()
         consensus, per_task = labels.consensus, np.minimum(arguments.per_task or 1, labels.further)  # as promised
         answers = (consensus if arguments.earlier is None else replace(consensus, confusions=skills)).answers
         gains = class_gains(consensus.posteriors, answers)
@@ -223,6 +224,7 @@ def run(arguments: argparse.Namespace) -> None:
             (f"sure tasks ({sure:g} or more)", f"{(done & answered).sum():,} of {answered.sum():,}"),
             ("when to stop", NEVER_STOPS),
         ]
+        is_open = not done.all()
         table, gains, done = questions.opened(result, skills, crowd, done, most)
         per_task = np.full(table.num_tasks, arguments.per_task or 1)
     if mixed is None:
@@ -248,7 +250,7 @@ def run(arguments: argparse.Namespace) -> None:
         ("annotators asked", f"{len(np.unique(found.annotators)):,}"),
         *_asked_by_source(found, known),
         ("expected gain", f"{found.gains.sum():.4g} {questions.unit}"),
-        *_why_stopped(found, costs[who], per_task[~done], share, arguments),
+        *_why_stopped(found, costs[who], is_open, per_task[~done], share, arguments),
     ]
     if kind.labels.has_pairs:
         names = annotations_of(crowd).tasks
@@ -480,14 +482,28 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
 
 
 def _why_stopped(
-    found: NextAnnotations, costs: np.ndarray, limits: np.ndarray, share: int, arguments: argparse.Namespace
+    found: NextAnnotations,
+    costs: np.ndarray,
+    is_open: bool,
+    limits: np.ndarray,
+    share: int,
+    arguments: argparse.Namespace,
 ) -> list[tuple[str, str]]:
-    """A row of the table where the budget would have paid for another question; `limits` are of the open tasks."""
+    """A row of the table where the budget would have paid for another question.
+
+    Args:
+        found: questions.
+        costs: of who can be asked.
+        is_open: whether a task may need answers.
+        limits: how many answers each open task may get; for preferences each pair that not all have compared.
+        share: most questions for an annotator.
+        arguments: of the command.
+    """
     if found.costs.sum() + costs.min() > arguments.budget + 1e-9:
         return []
-    if not limits.size:
+    if not is_open:
         reason = "no task is worth a further answer: stop here"
-    elif len(found.tasks) == limits.sum():
+    elif limits.size and len(found.tasks) == limits.sum():
         most = arguments.per_task or 1
         each = "one question" if most == 1 else f"{most:,} questions"
         fewer = ", or as many as are to settle it" if (limits < most).any() else ""

@@ -71,6 +71,16 @@ def test_pairs_of_tasks_have_two_columns_and_new_tasks_come_first(here):
     assert run(*words, "--out", "b.json") == 0  # its own file is replaced
 
 
+def test_pairs_that_everybody_has_compared_need_new_annotators(capsys):
+    write_csv("both.csv", ("left", "right", "annotator", "label"), *[("t1", "t2", who, "left") for who in "ab"])
+    assert run("next", "both.csv", "--kind", "preference") == 0
+    shown = capsys.readouterr().out
+    assert "0 of 2" in shown  # sure tasks
+    assert "everybody who can be asked has answered the rest" in shown
+    assert run("next", "both.csv", "--kind", "preference", "--new", "zoe") == 0
+    assert "each task that is asked about has one question" in capsys.readouterr().out
+
+
 def test_the_sentence_that_annotators_contradict_each_other_on_is_asked_about(capsys):
     words = ("next", "spans.jsonl", "--kind", "sequence", "--budget", 2, "--out", "b.csv")
     assert run(*words, "--annotators", "b") == 0
