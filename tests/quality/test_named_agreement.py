@@ -81,6 +81,7 @@ def test_what_has_no_variance_is_left_out_or_refused():
     assert "ICC(1,k)" not in intraclass_correlations(ratings([[1, 2], [1, 2]]))
     assert list(intraclass_correlations(ratings([[3, 3, 3], [3, 3, 3], [1, 2, np.nan]]))) == ["ICC(1,1)", "ICC(1,k)"]
     assert intraclass_correlations(ratings([[1, 1], [2, 2]]))["ICC(2,1)"] == (1, 1, 1)
+    assert list(intraclass_correlations(ratings([[1, 2], [2, 1]]))) == ["ICC(1,1)", "ICC(3,1)"]
     classes = Annotations.from_dense(np.array([[0, 0], [0, 0]]), classes=["yes"])
     for measure, annotations, reason in (
         (intraclass_correlations, ratings([[2, 2], [2, 2]]), "all ratings are equal"),
