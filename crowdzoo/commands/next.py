@@ -142,7 +142,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.reading.instances.instances import read_instances
     from crowdzoo.reading.tables.layout import Layout
 
-    anywhere = Layout(outside_images=True)  # no image is shown or copied
+    anywhere = Layout.of_second(None, {**vars(arguments), "outside_images": True})  # no image is shown or copied
     kind, questions = _check(arguments)
     if arguments.first:
         _plan(arguments, kind, read_instances(arguments.annotations, layout=anywhere))

@@ -114,6 +114,16 @@ def test_the_first_round_gives_equal_loads_and_shares_tasks(capsys):
     assert "some annotators share no task" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [("--first", "--annotators", "ann,bob"), ()])
+def test_the_encoding_is_that_of_the_tasks_too(here, words, capsys):
+    (here / "latin.csv").write_bytes("task,text\nt1,Grüße\nt2,Hallo\n".encode("latin-1"))
+    write_csv("few.csv", ("task", "annotator", "label"), ("t1", "ann", "a"), ("t2", "bob", "b"))
+    files = ("latin.csv",) if words else ("few.csv", "latin.csv")
+    assert run("next", *files, *words) == 3
+    assert "--encoding latin-1" in capsys.readouterr().err
+    assert run("next", *files, *words, "--encoding", "latin-1") == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
