@@ -20,7 +20,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind
-from crowdzoo.kinds.kind import EXPORT_OPTIONS
 from crowdzoo.kinds.questions import annotations_of, pooled
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.counted_once import counted_once
@@ -28,7 +27,6 @@ from crowdzoo.quality.first_round import PER_TASK, first_annotations, first_pair
 from crowdzoo.quality.model_agreement import codes_of
 from crowdzoo.quality.next_annotation import ALTERNATIVES, SURE, class_gains, next_questions
 from crowdzoo.quality.settled import WORTH, can_be_settled, settlement, with_range, worth_asking
-from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -450,7 +448,8 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
         raise ConfigError(f"{arguments.instances}: sentences are in the file of annotations; leave this file out.")
     of_labels = ("method", "settings", "earlier", "sure", "accepted", "worth", "target")
     if arguments.first:
-        of_answers = (*ROW_OPTIONS, *EXPORT_OPTIONS, *("only", "exclude", "rename", "columns", "instances", "new"))
+        known = {*kind.options.reading, *kind.options.scale, "only", "exclude", "instances", "new"}
+        of_answers = sorted(known - {"gold", "encoding", "decimal"})  # of the files of tasks and gold, too
         options.refuse(arguments, (*of_labels, *of_answers, "annotator_table", "gold_sample"), "--first", "error")
         if arguments.annotators is None:
             raise ConfigError("--first: add --annotators A,B,…, who answers.")
