@@ -15,7 +15,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.questions import annotations_of, pooled
 from crowdzoo.quality.first_round import PER_TASK, first_annotations, first_pairs
-from crowdzoo.quality.next_annotation import SURE, NextAnnotations, next_questions
+from crowdzoo.quality.next_annotation import SURE, NextAnnotations, next_questions, prices_of
 
 
 @checked(
@@ -64,7 +64,8 @@ def next_answers(
 
     Raises:
         ConfigError: a number out of its range.
-        DataError: a result whose method does not know the annotators, or shapes that do not fit.
+        DataError: a result whose method does not know the annotators, codes that nobody has, or shapes that do not fit;
+            without any answers also if there are no annotators.
 
     Example:
         >>> from crowdzoo import Annotations, next_answers
@@ -77,15 +78,15 @@ def next_answers(
     table = annotations_of(annotations)
     kind = kind_of(table.kind if result is None else result.kind)
     people = np.arange(table.num_annotators) if annotators is None else np.asarray(annotators, np.int64)
+    if not len(people) + len(table) or ((people < 0) | (people >= table.num_annotators)).any():
+        raise DataError(f"next_answers: annotators are codes of some of the {table.num_annotators:,} annotators.")
     limits: dict[str, Any] = {"per_annotator": per_annotator, "costs": costs, "budget": budget}
     if not len(table):
         pairs: NDArray[np.int64] | None = None
         each = per_task or PER_TASK
-        if costs is not None:
-            limits["costs"] = np.asarray(costs)[people]
+        limits["costs"] = prices = prices_of(costs, people)
         if kind.labels.has_pairs:  # as many as can be answered, so that they link the tasks
-            price = 1.0 if costs is None else float(np.mean(limits["costs"]))
-            most = number if budget is None else min(number, budget / price)
+            most = number if budget is None else min(number, budget / float(prices.mean()))
             pairs = first_pairs(table.num_tasks, max(1, int(most / min(each, len(people)))), seed)
         tasks = table.num_tasks if pairs is None else len(pairs)
         plan = first_annotations(tasks, len(people), number, per_task=each, seed=seed, **limits)

@@ -116,7 +116,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 # Options that several labels per task, or covariates, do not go with
 NOT_MULTI_LABEL = ("classes", "wide", "accept_error", "ordered", "earlier")
-NOT_COVARIATES = ("platform", "rankings", "only", "exclude", "since", "label_separator", "annotator_separator")
+NOT_COVARIATES = ("platform", "rankings", "only", "exclude", *options.TIMES, "label_separator", "annotator_separator")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -133,14 +133,12 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--{name.replace('_', '-')} takes the classes of --gold FILE: give that file.")
     if arguments.calibrate and arguments.use_gold:
         raise ConfigError("--calibrate uses the classes of --gold itself: leave out --use-gold.")
-    options.check_for_classes(arguments, kind, ("ordered", "accept_error"))
+    options.check_for_classes(arguments, kind, ("ordered", "accept_error", "earlier"))
     if arguments.ordered:
         options.refuse(arguments, ("accept_error",), "--ordered")
     if arguments.accept_error is not None:
         reason = "--accept-error, which tests labels that were made without the gold"
         options.refuse(arguments, ("use_gold", "calibrate"), reason)
-    if arguments.earlier is not None and not kind.labels.one_class:
-        raise ConfigError(f"--prior is for classes; leave it out with --kind {kind.name}.")
     settings = options.given(arguments, (*kind.options.scale, "max_iter", "tol"))
     settings |= options.settings_of(arguments.settings)
     if arguments.annotator_table is not None or arguments.method == PEOPLE_AND_MODELS:

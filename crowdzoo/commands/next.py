@@ -20,7 +20,6 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind
-from crowdzoo.kinds.kind import EXPORT_OPTIONS
 from crowdzoo.kinds.questions import annotations_of, pooled
 from crowdzoo.quality.copies import copy_families, family_names
 from crowdzoo.quality.counted_once import counted_once
@@ -28,7 +27,6 @@ from crowdzoo.quality.first_round import PER_TASK, first_annotations, first_pair
 from crowdzoo.quality.model_agreement import codes_of
 from crowdzoo.quality.next_annotation import ALTERNATIVES, SURE, class_gains, next_questions
 from crowdzoo.quality.settled import WORTH, can_be_settled, settlement, with_range, worth_asking
-from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -142,7 +140,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.reading.instances.instances import read_instances
     from crowdzoo.reading.tables.layout import Layout
 
-    anywhere = Layout(outside_images=True)  # no image is shown or copied
+    anywhere = Layout.of_second(None, {**vars(arguments), "outside_images": True})  # no image is shown or copied
     kind, questions = _check(arguments)
     if arguments.first:
         _plan(arguments, kind, read_instances(arguments.annotations, layout=anywhere))
@@ -207,6 +205,7 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.sure is not None:
             done |= labels.settled >= arguments.sure
         done |= accepted
+        is_open = not done.all()
         consensus, per_task = labels.consensus, np.minimum(arguments.per_task or 1, labels.further)  # as promised
         answers = (consensus if arguments.earlier is None else replace(consensus, confusions=skills)).answers
         gains = class_gains(consensus.posteriors, answers)
@@ -223,6 +222,7 @@ def run(arguments: argparse.Namespace) -> None:
             (f"sure tasks ({sure:g} or more)", f"{(done & answered).sum():,} of {answered.sum():,}"),
             ("when to stop", NEVER_STOPS),
         ]
+        is_open = not done.all()
         table, gains, done = questions.opened(result, skills, crowd, done, most)
         per_task = np.full(table.num_tasks, arguments.per_task or 1)
     if mixed is None:
@@ -248,7 +248,7 @@ def run(arguments: argparse.Namespace) -> None:
         ("annotators asked", f"{len(np.unique(found.annotators)):,}"),
         *_asked_by_source(found, known),
         ("expected gain", f"{found.gains.sum():.4g} {questions.unit}"),
-        *_why_stopped(found, costs[who], per_task[~done], share, arguments),
+        *_why_stopped(found, costs[who], is_open, per_task[~done], share, arguments),
     ]
     if kind.labels.has_pairs:
         names = annotations_of(crowd).tasks
@@ -448,7 +448,8 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
         raise ConfigError(f"{arguments.instances}: sentences are in the file of annotations; leave this file out.")
     of_labels = ("method", "settings", "earlier", "sure", "accepted", "worth", "target")
     if arguments.first:
-        of_answers = (*ROW_OPTIONS, *EXPORT_OPTIONS, *("only", "exclude", "rename", "columns", "instances", "new"))
+        known = {*kind.options.reading, *kind.options.scale, "only", "exclude", "instances", "new"}
+        of_answers = sorted(known - {"gold", "encoding", "decimal"})  # of the files of tasks and gold, too
         options.refuse(arguments, (*of_labels, *of_answers, "annotator_table", "gold_sample"), "--first", "error")
         if arguments.annotators is None:
             raise ConfigError("--first: add --annotators A,B,…, who answers.")
@@ -480,14 +481,28 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
 
 
 def _why_stopped(
-    found: NextAnnotations, costs: np.ndarray, limits: np.ndarray, share: int, arguments: argparse.Namespace
+    found: NextAnnotations,
+    costs: np.ndarray,
+    is_open: bool,
+    limits: np.ndarray,
+    share: int,
+    arguments: argparse.Namespace,
 ) -> list[tuple[str, str]]:
-    """A row of the table where the budget would have paid for another question; `limits` are of the open tasks."""
+    """A row of the table where the budget would have paid for another question.
+
+    Args:
+        found: questions.
+        costs: of who can be asked.
+        is_open: whether a task may need answers.
+        limits: how many answers each open task may get; for preferences each pair that not all have compared.
+        share: most questions for an annotator.
+        arguments: of the command.
+    """
     if found.costs.sum() + costs.min() > arguments.budget + 1e-9:
         return []
-    if not limits.size:
+    if not is_open:
         reason = "no task is worth a further answer: stop here"
-    elif len(found.tasks) == limits.sum():
+    elif limits.size and len(found.tasks) == limits.sum():
         most = arguments.per_task or 1
         each = "one question" if most == 1 else f"{most:,} questions"
         fewer = ", or as many as are to settle it" if (limits < most).any() else ""

@@ -193,7 +193,7 @@ def check_mixed(arguments: argparse.Namespace, kind: Kind, refused: Sequence[str
 def check_for_classes(arguments: argparse.Namespace, kind: Kind, names: Iterable[str]) -> None:
     """Refuses options that are for classes where labels are of another kind."""
     for name in () if kind.labels.one_class else given(arguments, names):
-        raise ConfigError(f"--{name.replace('_', '-')} is for classes; leave it out with --kind {kind.name}.")
+        raise ConfigError(f"{arguments.options[name]} is for classes; leave it out with --kind {kind.name}.")
 
 
 def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usual: object = None) -> None:
@@ -211,9 +211,8 @@ def refuse(arguments: argparse.Namespace, names: Iterable[str], option: str, usu
     for name in names:
         value = getattr(arguments, name, None)
         if not (value is None or value is False or value == [] or value == usual):
-            own = {"costs": "cost", "covariates": "covariate", "earlier": "prior", "passes": "rate", "settings": "set"}
-            name = own.get(name, name)
-            raise ConfigError(f"--{name.replace('_', '-')} does not go with {option}: leave one of them out.")
+            word = arguments.options.get(name, value)  # files are named without an option
+            raise ConfigError(f"{word} does not go with {option}: leave one of them out.")
 
 
 def annotator_table(arguments: argparse.Namespace, crowd: Annotations) -> Any:

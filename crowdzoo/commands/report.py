@@ -160,8 +160,9 @@ def run(arguments: argparse.Namespace) -> None:
         page = replace(page, numbers=replace(page.numbers, warnings=[*page.numbers.warnings, _of_quick(quick)]))
     page.write(arguments.out)
     if page.changes is not None and page.changes["options"]:
-        differing = (name.replace("_", "-") for name, _, _ in page.changes["options"])
-        print(f"Compare with care: --{', --'.join(differing)} differ from the earlier report.\n")
+        differing = [name.replace("_", "-") for name, _, _ in page.changes["options"]]
+        verb = "differs" if len(differing) == 1 else "differ"
+        print(f"Compare with care: --{', --'.join(differing)} {verb} from the earlier report.\n")
     print("\n".join(page.numbers.verdict))
     warned = page.numbers.warnings
     serious = sum(each.serious for each in warned)

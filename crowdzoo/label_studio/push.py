@@ -50,15 +50,15 @@ def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = Fal
         Sentences that say what was sent, or would be.
 
     Raises:
-        ConfigError: another word, or no choice of questions for this kind of labels.
+        ConfigError: another word, or no choice of questions for this kind of labels or this method.
         DataError: Label Studio cannot show the consensus on this question.
         LabelStudioError: the server refuses.
     """
     for word in sorted(what - {*WHAT}):
         raise ConfigError(unknown("push", word, WHAT))
     if "next" in what and not outcome.has_questions:
-        kind = outcome.aggregation.kind
-        raise ConfigError(f"--push next: crowdzoo chooses no questions for {kind} labels; leave next out.")
+        labels = f"{outcome.aggregation.kind} labels by {outcome.aggregation.method}"
+        raise ConfigError(f"--push next: crowdzoo chooses no questions for {labels}; leave next out.")
     names = project.users
     numbers = {name: number for number, name in names.items()}
     tasks = {task["id"]: task for task in project.store.tasks()} if what - {"predictions"} else {}

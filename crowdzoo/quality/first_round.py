@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.errors import DataError
-from crowdzoo.quality.next_annotation import NextAnnotations, _prices
+from crowdzoo.quality.next_annotation import NextAnnotations, prices_of
 
 PER_TASK = 3
 GOLD_SHARE = 0.1  # of an annotator's questions
@@ -61,7 +61,7 @@ def first_annotations(
     known = np.zeros(num_tasks, bool) if gold is None else np.asarray(gold, dtype=bool)
     if known.shape != (num_tasks,):
         raise DataError(f"first_annotations: gold has one value for each of {num_tasks} tasks, got {known.shape}")
-    rng, price = np.random.default_rng(seed), _prices(costs, np.arange(num_annotators))
+    rng, price = np.random.default_rng(seed), prices_of(costs, np.arange(num_annotators))
     left, most = np.inf if budget is None else budget * (1 + 1e-12), np.inf if number is None else number
     limit, answers = np.inf if per_annotator is None else per_annotator, min(per_task, num_annotators)
     load, together = np.zeros(num_annotators), np.zeros((num_annotators, num_annotators))

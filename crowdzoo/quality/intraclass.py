@@ -89,7 +89,7 @@ def one_way(tasks: NDArray[np.int64], labels: NDArray[np.float64], upper: float)
 
 
 def two_way(table: NDArray[np.float64], upper: float) -> dict[int, tuple[list[float], float]]:
-    """ICC(2,1) and ICC(3,1) with their intervals, and the number of annotators, by the number of the form.
+    """ICC(2,1), unless it is not defined, and ICC(3,1), with intervals and the number of annotators, by their form.
 
     Args:
         table: ratings, [N, k].
@@ -105,7 +105,10 @@ def two_way(table: NDArray[np.float64], upper: float) -> dict[int, tuple[list[fl
     ends = 1.0, 1 / fdtri(n - 1, degrees, upper), fdtri(degrees, n - 1, upper)
     consistency = [_share(tasks * end, error, k) for end in ends]
     rest = k * judges + (k * n - k - n) * error
-    value = (tasks - error) / (tasks + (k - 1) * error + k * (judges - error) / n)
+    total = tasks + (k - 1) * error + k * (judges - error) / n
+    if total <= 1e-12 * error:  # two annotators contradict each other on two tasks
+        return {3: (consistency, float(k))}
+    value = (tasks - error) / total
     # degrees of freedom by Satterthwaite, of a sum of the mean squares of annotators and of errors
     weights = np.array([k * value * judges, (n * (1 + (k - 1) * value) - k * value) * error])
     squares = (weights**2 / [k - 1, degrees]).sum()

@@ -71,7 +71,7 @@ def gwet_ac1(annotations: Annotations, *, confidence: float = 0.95) -> Estimate:
 
     (P - P_e) / (1 - P_e), where P is `raw_agreement` and P_e is the sum over classes of s (1 - s) / (K - 1), s being
     the mean share of the class in the labels of a task. Tasks of one annotation count in P_e only. The interval, cut at
-    1, is Gwet's of tasks that are a random sample, for the annotators at hand; with few tasks it is rough.
+    1, is Gwet's of tasks that are a random sample, for the annotators at hand; with few tasks it is rough, of one NaN.
 
     Args:
         annotations: kind classification, K classes; those that nobody said count, if `classes` named them.
@@ -100,8 +100,10 @@ def gwet_ac1(annotations: Annotations, *, confidence: float = 0.95) -> Estimate:
     chance = ratings.task_sums((1 - shares[ratings.codes]) * weights) / (classes - 1)
     parts = (number / several.sum()) * (observed - by_chance * several) / (1 - by_chance)
     parts = (parts - 2 * (1 - value) * (chance - by_chance) / (1 - by_chance))[sizes > 0]
-    error = np.sqrt(((parts - value) ** 2).sum() / (number * max(number - 1, 1)))
-    half = float(stdtrit(max(number - 1, 1), (1 + confidence) / 2) * error)
+    if number < 2:
+        return Estimate(float(value), np.nan, np.nan)
+    error = np.sqrt(((parts - value) ** 2).sum() / (number * (number - 1)))
+    half = float(stdtrit(number - 1, (1 + confidence) / 2) * error)
     return Estimate(float(value), float(value) - half, min(float(value) + half, 1.0))
 
 

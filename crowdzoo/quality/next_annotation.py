@@ -241,7 +241,7 @@ def next_questions(
         DataError: shapes that do not fit, or costs that are not above 0.
     """
     candidates = np.asarray(annotators, dtype=np.int64)
-    price = _prices(costs, candidates)
+    price = prices_of(costs, candidates)
     left_out = np.zeros(num_tasks, bool) if sure is None else np.asarray(sure, dtype=bool)
     if left_out.shape != (num_tasks,):
         raise DataError(f"next_annotations: sure has one value for each of {num_tasks} tasks, got {left_out.shape}")
@@ -275,7 +275,7 @@ def next_questions(
     return _within(best, number, limits, per_annotator, budget) if wide else best
 
 
-def _prices(costs: ArrayLike | None, candidates: NDArray[np.int64]) -> NDArray[np.float64]:
+def prices_of(costs: ArrayLike | None, candidates: NDArray[np.int64]) -> NDArray[np.float64]:
     """What an answer of each candidate costs."""
     if costs is None:
         return np.ones(len(candidates))

@@ -239,7 +239,7 @@ def quality_report(
         "tasks_tied": pc.sum(tasks["tied"]).as_py() or 0,
         "agreement": raw_agreement(annotations) if agree else None,
         "fleiss_kappa": fleiss_kappa(annotations) if vary else None,
-        **{f"gwet_ac1{end}": value for end, value in zip(ENDS, ac1, strict=True)},
+        **{f"gwet_ac1{end}": None if value != value else value for end, value in zip(ENDS, ac1, strict=True)},
         "mean_entropy": pc.mean(tasks["entropy"]).as_py(),
         "effective_votes": worth[0],
         "effective_votes_low": worth[1],

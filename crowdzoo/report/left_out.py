@@ -1,12 +1,12 @@
 """left_out: what is gained by leaving annotators out."""
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from crowdzoo.aggregation import MultiLabel
+from crowdzoo.aggregation.against_votes import ignored
 from crowdzoo.aggregation.registry import METHODS_OF, create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
@@ -60,8 +60,7 @@ def left_out(
     gains, tasks = [], []
     for fold in range(min(FOLDS, len(kept))):
         held, rest = folds[annotators] == fold, folds[annotators] != fold
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings about a part of the annotations tell nothing new
+        with ignored(Warning):  # warnings about a part of the annotations tell nothing new
             results = [aggregator.fit(_of(crowd, rows)) for rows in (rest, rest & ~gone[annotators])]
         if labels is None:
             with_them, without = (_fits(result, table, held, crowd) for result in results)

@@ -152,6 +152,7 @@ def test_the_command_refuses_covariates_that_it_cannot_pair_with_the_annotations
         (lines, ["--covariate", "length"], "add --kind preference"),
         (lines, [*usual, "--covariate", "width"], "has no column 'left_width'"),
         (lines, [*usual, "--exclude", "j1"], "--exclude does not go with --covariate"),
+        (lines, [*usual, "--until", "2026-01-01"], "--until does not go with --covariate"),
         (lines, [*usual, "--method", "bradley-terry"], "is for --method annotator-bradley-terry"),
         (empty, usual, "row 4, column 'right_length': '' is empty. Write a number"),
         (word, usual, "row 4, column 'right_length': 'long'"),

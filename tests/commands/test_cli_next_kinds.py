@@ -71,6 +71,16 @@ def test_pairs_of_tasks_have_two_columns_and_new_tasks_come_first(here):
     assert run(*words, "--out", "b.json") == 0  # its own file is replaced
 
 
+def test_pairs_that_everybody_has_compared_need_new_annotators(capsys):
+    write_csv("both.csv", ("left", "right", "annotator", "label"), *[("t1", "t2", who, "left") for who in "ab"])
+    assert run("next", "both.csv", "--kind", "preference") == 0
+    shown = capsys.readouterr().out
+    assert "0 of 2" in shown  # sure tasks
+    assert "everybody who can be asked has answered the rest" in shown
+    assert run("next", "both.csv", "--kind", "preference", "--new", "zoe") == 0
+    assert "each task that is asked about has one question" in capsys.readouterr().out
+
+
 def test_the_sentence_that_annotators_contradict_each_other_on_is_asked_about(capsys):
     words = ("next", "spans.jsonl", "--kind", "sequence", "--budget", 2, "--out", "b.csv")
     assert run(*words, "--annotators", "b") == 0
@@ -104,6 +114,16 @@ def test_the_first_round_gives_equal_loads_and_shares_tasks(capsys):
     assert "some annotators share no task" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [("--first", "--annotators", "ann,bob"), ()])
+def test_the_encoding_is_that_of_the_tasks_too(here, words, capsys):
+    (here / "latin.csv").write_bytes("task,text\nt1,Grüße\nt2,Hallo\n".encode("latin-1"))
+    write_csv("few.csv", ("task", "annotator", "label"), ("t1", "ann", "a"), ("t2", "bob", "b"))
+    files = ("latin.csv",) if words else ("few.csv", "latin.csv")
+    assert run("next", *files, *words) == 3
+    assert "--encoding latin-1" in capsys.readouterr().err
+    assert run("next", *files, *words, "--encoding", "latin-1") == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -111,6 +131,7 @@ def test_the_first_round_gives_equal_loads_and_shares_tasks(capsys):
         (("texts.csv", "--first", "--annotators", "a,b", "--budget", 1), "--budget 1: is less than the answers to one"),
         (("texts.csv", "--first", "--annotators", "a,b", "--columns", "task=x"), "--columns does not go with --first"),
         (("texts.csv", "--first", "--annotators", "a,b", "--sure", 0.5), "--sure does not go with --first"),
+        (("texts.csv", "pairs.csv", "--first", "--annotators", "a,b"), "pairs.csv does not go with --first"),
         (("texts.csv", "--first", "--annotators", "a", "--prior", "x"), "--prior does not go with --first"),
         (("texts.csv", "--first", "--annotators", "a", "--kind", "preference", "--gold", "texts.csv"), "--gold"),
         (

@@ -19,6 +19,7 @@ def files(here):
 AGGREGATE = ("aggregate", "a.csv", "--out", "o.csv")
 LISTS = ("aggregate", "lists.csv", "--out", "o.csv", "--kind", "preference", "--rankings")
 SAMPLE = ("next", "a.csv", "--gold-sample", 2, "--out", "gold.csv")
+FIRST = ("next", "a.csv", "--first", "--annotators", "w0,w1")
 REPORT = ("report", "a.csv", "--out", "r.html")
 RATINGS = ("--kind", "regression")
 
@@ -31,6 +32,9 @@ RATINGS = ("--kind", "regression")
         (*AGGREGATE, "--format", "jsonl"),
         *[(*LISTS, f"--{name}", "w1") for name in ("only", "rename", "annotator-separator", "exclude")],
         *[(*LISTS, name, "2026-01-01") for name in ("--since", "--until")],
+        *[(*FIRST, *words) for words in (("--separator", ";"), ("--classes", "a,b"), ("--wide",))],
+        (*FIRST, "--kind", "regression", "--low", 1),
+        (*FIRST, "--kind", "region", "--distance", 3),
         (*SAMPLE, "--method", "dawid-skene"),
         (*SAMPLE, "--set", "prior=1"),
         (*SAMPLE, "--cost", "w1=3"),

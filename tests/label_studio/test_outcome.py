@@ -6,8 +6,9 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import MultiLabel, Robust, create
 from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.errors import ConfigError
 from crowdzoo.label_studio.outcome import Outcome
-from crowdzoo.label_studio.push import annotator_view, tasks_view
+from crowdzoo.label_studio.push import annotator_view, push, tasks_view
 from crowdzoo.quality.settled import settlement
 from crowdzoo.reading.platforms.label_config import read_label_config
 
@@ -135,7 +136,10 @@ def test_ratings_and_sentences_have_questions_and_pairs_have_none():
     asked = [*zip(outcome.questions.tasks.tolist(), outcome.questions.annotators.tolist(), strict=True)]
     assert asked in ([(3, 1)], [(3, 2)])
     by_votes = create("span-majority-vote", kind="sequence").fit(crowd)
-    assert not Outcome(control=control, crowd=crowd, aggregation=by_votes).has_questions
+    outcome = Outcome(control=control, crowd=crowd, aggregation=by_votes)
+    assert not outcome.has_questions
+    with pytest.raises(ConfigError, match="no questions for sequence labels by span-majority-vote; leave next out"):
+        push(None, outcome, {"next"})
 
     pairs = Annotations.from_arrays([0, 1], ["a", "b"], ["left"] * 2, right=[1, 2], kind="preference")
     scores = create("bradley-terry", kind="preference").fit(pairs)

@@ -90,3 +90,18 @@ def test_without_answers_next_answers_is_a_plan():
     assert linked == {*range(8)}
     assert len(next_answers(pairs, 99, budget=7, costs=[1, 1]).tasks) == 6  # whole pairs
     assert len(first_annotations(5, 2, gold=[True] * 5).tasks) == 2
+
+
+def test_a_plan_for_nobody_or_at_wrong_costs_is_refused():
+    names = {"tasks": range(4), "annotators": ["ann", "bob"]}
+    pairs = Annotations.from_arrays([], [], [], right=[], kind="preference", **names)
+    classes = Annotations.from_arrays([], [], [], classes=["a"], **names)
+    for crowd in (pairs, classes):
+        for options, told in (
+            ({"annotators": []}, "annotators are codes of some of the 2"),
+            ({"annotators": [2]}, "annotators are codes of some of the 2"),
+            ({"costs": [1]}, "one number for each annotator"),
+            ({"costs": [0, 0], "budget": 3}, "above 0"),
+        ):
+            with pytest.raises(DataError, match=told):
+                next_answers(crowd, 4, **options)

@@ -59,6 +59,13 @@ def test_gwets_ac1_of_irrcacs_example_with_missing_ratings():
     assert overall["gwet_ac1"] == pytest.approx(0.77544, abs=1e-5)
 
 
+def test_one_task_has_no_interval_of_gwets_ac1():
+    annotations = Annotations.from_dense(np.array([[0, 1]]))
+    assert gwet_ac1(annotations) == pytest.approx((-1, np.nan, np.nan), nan_ok=True)  # chance has .5
+    overall = quality_report(annotations, bootstrap=0).overall
+    assert [overall[f"gwet_ac1{end}"] for end in ("", "_low", "_high")] == [-1, None, None]
+
+
 def test_missing_ratings_leave_one_way_of_all_tasks_and_two_ways_of_the_complete_ones():
     """One-way by hand: tasks (1, 3), (5, 5, 8), (2, 4): means 2, 6, 3, in all 4; MSB 22 / 2, MSW 10 / 4, k 2.286."""
     gaps = [[1, 3, np.nan], [5, 5, 8], [2, np.nan, 4], [np.nan, 9, np.nan]]
@@ -81,6 +88,7 @@ def test_what_has_no_variance_is_left_out_or_refused():
     assert "ICC(1,k)" not in intraclass_correlations(ratings([[1, 2], [1, 2]]))
     assert list(intraclass_correlations(ratings([[3, 3, 3], [3, 3, 3], [1, 2, np.nan]]))) == ["ICC(1,1)", "ICC(1,k)"]
     assert intraclass_correlations(ratings([[1, 1], [2, 2]]))["ICC(2,1)"] == (1, 1, 1)
+    assert list(intraclass_correlations(ratings([[1, 2], [2, 1]]))) == ["ICC(1,1)", "ICC(3,1)"]
     classes = Annotations.from_dense(np.array([[0, 0], [0, 0]]), classes=["yes"])
     for measure, annotations, reason in (
         (intraclass_correlations, ratings([[2, 2], [2, 2]]), "all ratings are equal"),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from crowdzoo.aggregation.against_votes import ignored
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.page_parts import DIGITS, share_and_ends
@@ -69,8 +69,7 @@ def learning_curve(annotations: Annotations, gold: Codes | None, *, draws: int, 
 
 
 def _labels(annotations: Annotations) -> Codes:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings about a part of the annotations tell nothing new
+    with ignored(Warning):  # warnings about a part of the annotations tell nothing new
         return OneCoinDawidSkene().fit(annotations).labels
 
 

@@ -14,25 +14,18 @@ from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage
 from crowdzoo.files.writing import atomic_folder, csv_cell
 from crowdzoo.kinds.aggregating import Aggregating
-from crowdzoo.kinds.kind import EXPORT_OPTIONS, FOR_CLASSES, Kind, KindOptions, Option, Prediction
+from crowdzoo.kinds.kind import FOR_CLASSES, OF_IMAGES, Kind, KindOptions, Option, Prediction, loaded, made
 from crowdzoo.kinds.regions.masks import check_sizes, class_names, predict_images, write_png
 from crowdzoo.kinds.regions.reading import GOLD_OPTIONS, RegionReading
 from crowdzoo.kinds.regions.scoring import SCORING, RegionScoring
-from crowdzoo.kinds.scoring import Objects, Rows
+from crowdzoo.kinds.scoring import Codes, Objects, Rows
 from crowdzoo.kinds.training import Targets, TrainedModel, Training, TrainingSet
 from crowdzoo.reading.instances.instances import Instances
-from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
-from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import MaskSettings, Settings
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
-    from crowdzoo.kinds.regions.measure import RegionMeasure
-    from crowdzoo.kinds.regions.page import RegionPage
-    from crowdzoo.kinds.regions.questions import RegionQuestions
-    from crowdzoo.kinds.regions.records import RegionRecords
-    from crowdzoo.kinds.scoring import Codes
     from crowdzoo.training.crowd_model import CrowdModel
     from crowdzoo.training.pair_rows import Examples
 
@@ -121,36 +114,12 @@ class RegionPrediction(Prediction):
         print("masks:", ", ".join(f"{value} is {name}" for value, name in zip(values, classes, strict=True)))
 
 
-def _page() -> type[RegionPage]:
-    from crowdzoo.kinds.regions.page import RegionPage
-
-    return RegionPage
-
-
-def _measure() -> type[RegionMeasure]:
-    from crowdzoo.kinds.regions.measure import RegionMeasure
-
-    return RegionMeasure
-
-
-def _questions() -> RegionQuestions:
-    from crowdzoo.kinds.regions.questions import RegionQuestions
-
-    return RegionQuestions()
-
-
-def _records() -> RegionRecords:
-    from crowdzoo.kinds.regions.records import RegionRecords
-
-    return RegionRecords()
-
-
 READING = RegionReading(REGION, "answers")
 AGGREGATING = RegionAggregating(REGION, "objects")
 REGIONS = Kind(
     labels=REGION,
     options=KindOptions(
-        (*ROW_OPTIONS, *EXPORT_OPTIONS, *LAYOUT_OPTIONS, "image"),
+        OF_IMAGES,
         refused={
             **FOR_CLASSES,
             "classes": "classes are those of the regions; leave it out.",
@@ -175,8 +144,8 @@ REGIONS = Kind(
     scoring=SCORING,
     training=RegionTraining(REGION, READING, AGGREGATING, SCORING),
     prediction=RegionPrediction("classes", ("task", "class", "share")),
-    load_page=_page,
-    load_measure=_measure,
-    load_questions=_questions,
-    load_records=_records,
+    load_page=loaded("crowdzoo.kinds.regions.page:RegionPage"),
+    load_measure=loaded("crowdzoo.kinds.regions.measure:RegionMeasure"),
+    load_questions=made("crowdzoo.kinds.regions.questions:RegionQuestions"),
+    load_records=made("crowdzoo.kinds.regions.records:RegionRecords"),
 )
