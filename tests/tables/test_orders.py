@@ -41,6 +41,7 @@ def test_a_list_in_order_is_text_or_a_list(text, order):
     [
         ("", "has an empty name"),
         ("a>", "has an empty name"),
+        ("[[], 'a', 'b']", "has an empty name"),
         ("a", "is a list of one task"),
         ("[]", "is a list of one task"),
         ("a>b>a", "has 'a' twice"),
