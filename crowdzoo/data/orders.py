@@ -32,7 +32,7 @@ def parse_order(text: str) -> Order:
             raise DataError('is not a list in order. Write a>b=c, or ["a", ["b", "c"]].') from None
     order = [[*map(_name, tier)] if isinstance(tier, (list, tuple)) else [_name(tier)] for tier in tiers]
     names = [name for tier in order for name in tier]
-    if "" in names:
+    if "" in names or [] in order:
         raise DataError("has an empty name. Write the best first, as in a>b=c.")
     if len(names) < 2:
         raise DataError("is a list of one task: there is nothing to compare. Remove the row.")

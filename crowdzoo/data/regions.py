@@ -202,7 +202,7 @@ class MarkedImage:
 
     @property
     def distinct(self) -> MarkedImage:
-        """The image with regions that are equal once; itself if missing."""
+        """The image with regions that are equal once; itself if all differ."""
         regions = tuple(dict.fromkeys(self.regions))
         return self if len(regions) == len(self.regions) else replace(self, regions=regions)
 

@@ -23,7 +23,7 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
         sequences: any.
 
     Returns:
-        The same tasks, annotators and classes. Texts are those of before or, if missing,
+        The same tasks, annotators and classes. Texts are those of before or, without any,
         tokens with a space between; `split_tokens` of each text gives its tokens.
     """
     texts = sequences.texts

@@ -69,7 +69,7 @@ class Tally(Additive):
 
     Attributes:
         counts: as the method's own M-step takes them.
-        more: what the method counts next to.
+        more: what else the method counts.
     """
 
     counts: Any
@@ -101,7 +101,7 @@ class Form(ABC):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What a checkpoint must have in common with a fit, next to the data."""
+        """What a checkpoint must have in common with a fit, apart from the data."""
         return self.aggregator, self.num_annotators, self.num_classes
 
     def begin_from(self, annotations: Annotations, initial: Any) -> Begin:

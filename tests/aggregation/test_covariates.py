@@ -95,6 +95,7 @@ def test_what_tells_no_effect_is_refused():
     for values, reason in (
         (length[:, 0], r"got shape \(600,\)"),
         (np.where(length > 2, np.nan, length), "with a gap"),
+        (np.full((600, 2), "long"), "is not made of numbers"),
         (np.ones((600, 2)), "the same on both sides"),
         (np.stack([of_tasks[table.task_ids], of_tasks[table.right_ids]], axis=1), "is a constant of each task"),
     ):

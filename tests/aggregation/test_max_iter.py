@@ -7,12 +7,13 @@ import pytest
 from sklearn.mixture import GaussianMixture
 
 import crowdzoo
-from crowdzoo.aggregation import IBCC, ConvergenceWarning, create
+from crowdzoo.aggregation import IBCC, ConvergenceWarning, PlackettLuce, create
 from crowdzoo.aggregation.classes import dawid_skene, hierarchical_dawid_skene, ibcc, mace, one_coin
 from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.registry import METHODS_OF
 from crowdzoo.large.forms import form_of
+from crowdzoo.tables import Rankings
 from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = [
@@ -39,6 +40,35 @@ def test_so_many_iterations_are_made_and_counted(kind, name):
     starts = kind != "regression"  # whose bound needs an iteration
     assert [len(history) - starts for history in histories] == [1, 3]
     assert histories[1][: len(histories[0])] == pytest.approx(histories[0])
+
+
+def region(left):
+    return f'{{"size": [9, 9], "regions": [{{"category": "cat", "bbox": [{left}, 1, 4, 4]}}]}}'
+
+
+@pytest.mark.filterwarnings("default::crowdzoo.aggregation.ConvergenceWarning")
+@pytest.mark.parametrize("name", ["plackett-luce", "bradley-terry", "text-rasa", "text-hrrasa", "staple", "rating-em"])
+def test_the_warning_names_the_line_that_called_fit(name):
+    rng = np.random.default_rng(0)
+    task, who = np.repeat(np.arange(9), 4), np.tile(np.arange(4), 9)
+    if name == "plackett-luce":
+        orders = np.concatenate([rng.permutation(9) for _ in range(4)])
+        rankings = Rankings.from_arrays(np.tile(np.arange(9), 4), np.repeat(np.arange(4), 9), orders)
+        method, data = PlackettLuce(max_iter=1), rankings
+    else:
+        kind = next(kind for kind, methods in METHODS_OF.items() if name in methods)
+        labels = {
+            "preference": rng.choice(["left", "right"], 36),
+            "free-text": [" ".join(rng.choice(list("abcdefg"), 4)) for _ in range(36)],
+            "region": [region(left) for left in rng.integers(0, 5, 36)],
+            "regression": rng.normal(size=36),
+        }[kind]
+        right = {"right": (task + who + 1) % 9} if kind == "preference" else {}
+        method = create(name, kind=kind, max_iter=2, tol=1e-9)
+        data = crowdzoo.Annotations.from_arrays(task, who, labels, kind=kind, **right)
+    with pytest.warns(ConvergenceWarning) as caught:
+        method.fit(data)
+    assert [warning.filename for warning in caught if warning.category is ConvergenceWarning] == [__file__]
 
 
 def counted(monkeypatch, module, **arguments) -> int:

@@ -169,7 +169,7 @@ def test_a_broken_row_is_named_with_its_column_and_value(classifications, said, 
 def test_a_workflow_is_chosen_where_there_are_several(classifications, said):
     path = classifications(row(1, "ann", task("T0", "Yes")), row(1, "ann", task("T0", "cat"), workflow=(12, "3.1")),
                            row(1, "bob", task("T5", "dog"), workflow=(12, "3.1")))  # fmt: skip
-    for options in ({}, {"field": "T0"}):
+    for options in ({}, {"field": "T0"}, {"field": "99/T0"}, {"field": "T9"}):
         with pytest.raises(ConfigError, match=r"answers of the workflows 10 and 12\. Choose.* field='10/T0'"):
             said(path, "panoptes", **options)
     with pytest.warns(UserWarning, match="left out: answers of other workflows or versions: 2"):

@@ -154,7 +154,7 @@ BAD = {
     "tokens of another text": (line(tokens=["Anna", "Oslo"]), "token 1, 'Oslo', is not at character 5."),
     "tokens of half the text": (line(text="a b c", tokens=["a"]), "do not cover the text, which goes on with 'b c'."),
     "spans missing": ({"task": 1, "annotator": 2, "text": "a"}, "column 'spans': None is missing. Write []"),
-    "spans that are not list": (line() | {"spans": {}}, "column 'spans': '{}' is not a list."),
+    "spans that are not a list": (line() | {"spans": {}}, "column 'spans': '{}' is not a list."),
     "a span that is not an object": (line([0, 4, "X"]), "column 'spans[0]': \"[0, 4, 'X']\" is not an object"),
     "spans of nobody": ({"task": 1, "text": "a", "spans": [span(0, 1, "X")]}, "belong to nobody"),
     "gold of somebody": (line(gold=True), 'is next to "gold": true.'),

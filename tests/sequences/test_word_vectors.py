@@ -110,3 +110,8 @@ def test_a_mistake_is_named_with_its_place(read, mistake):
         read(content, ["the", "of"])
     assert message in str(caught.value)
     assert "vectors.txt" in str(caught.value)
+
+
+def test_without_words_the_file_is_not_said_to_be_empty(read):
+    with pytest.raises(DataError, match=r"none of the 0 words, .* The words look like nothing: there are no words\."):
+        read("the 1 2 3\n", [])

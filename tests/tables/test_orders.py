@@ -41,6 +41,7 @@ def test_a_list_in_order_is_text_or_a_list(text, order):
     [
         ("", "has an empty name"),
         ("a>", "has an empty name"),
+        ("[[], 'a', 'b']", "has an empty name"),
         ("a", "is a list of one task"),
         ("[]", "is a list of one task"),
         ("a>b>a", "has 'a' twice"),
@@ -92,6 +93,8 @@ def test_lists_of_parquet_are_lists(tmp_path):
     pd.DataFrame({"annotator": ["ann", "bob"], "ranking": [["a", "b"], ["b", "a"]]}).to_parquet(tmp_path / "a.parquet")
     expected = [("b", "a", "ann", "right"), ("b", "a", "bob", "left")]
     assert rows_of(Annotations.read(tmp_path / "a.parquet", kind="preference")) == expected
+    rankings = read_rankings(tmp_path / "a.parquet")
+    assert sorted(rows_of(rankings.preferences())) == sorted(expected)
 
 
 def test_the_column_may_be_named_and_so_may_the_answers(tmp_path):

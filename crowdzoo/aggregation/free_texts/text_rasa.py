@@ -95,7 +95,7 @@ class TextRASA(ChosenText):
                     break
             last = shares
         if not (converged := change < self.tol):
-            warn_not_converged(self.title, self.max_iter, self.tol, change, "of the squares of the tasks' vectors", 4)
+            warn_not_converged(self.title, self.max_iter, self.tol, change, "of the squares of the tasks' vectors")
         lengths = np.sqrt(own * squares[table.tasks])
         scores = np.divide(along, lengths, out=np.full(len(own), -np.inf), where=lengths > 0)
         return scores, {"skills": skills, "num_iterations": steps, "converged": converged}

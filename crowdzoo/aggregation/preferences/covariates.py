@@ -24,14 +24,19 @@ def differences_of(annotations: Annotations, covariates: Mapping[str, ArrayLike]
         covariates: name -> values of the left and of the right side, [A, 2].
 
     Raises:
-        DataError: values of another shape, or that are not finite; a covariate that never differs between the sides,
-            or that does not differ between the comparisons of any task, so that it is a part of the tasks' scores.
+        DataError: values of another shape, or that are not finite numbers; a covariate that never differs between the
+            sides, or that does not differ between the comparisons of any task, so that it is a part of the tasks'
+            scores.
     """
     assert annotations.right_ids is not None
     tasks = np.stack([annotations.task_ids, annotations.right_ids], axis=1)
     columns = []
     for name, numbers in covariates.items():
-        values, where = np.asarray(numbers, np.float64), f"{Setting('covariates')}: {name!r}"
+        where = f"{Setting('covariates')}: {name!r}"
+        try:
+            values = np.asarray(numbers, np.float64)
+        except (TypeError, ValueError):
+            raise DataError(f"{where} is not made of numbers, two for each comparison.") from None
         if values.shape != tasks.shape or not np.isfinite(values).all():
             raise DataError(
                 f"{where} holds two finite numbers, of the left and of the right side, for each of the {len(tasks):,} "

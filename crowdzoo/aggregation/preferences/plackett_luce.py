@@ -110,7 +110,7 @@ class PlackettLuce(Aggregator):
             objective, np.concatenate(start), np.concatenate(scale), max_iter=self.max_iter, tol=self.tol
         )
         if not optimum.converged:
-            warn_not_converged(self.title, self.max_iter, self.tol, optimum.slope, "nats per unit of a parameter")
+            warn_not_converged(self.title, self.max_iter, self.tol, optimum.slope, "nats per unit of a parameter", 2)
         params = replace(neutral, scores=optimum.point[:size])
         if self.slopes:
             params = replace(params, slopes=optimum.point[size:])

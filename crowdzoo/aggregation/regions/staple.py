@@ -75,6 +75,6 @@ class STAPLE(PixelVote):
             (hit, reject), (miss, invent) = np.log(rates), np.log1p(-rates)
             shares = expit(odds + inside @ (hit - invent) + outside @ (miss - reject))
         if change > self.tol:
-            warn_not_converged(self.title, self.max_iter, self.tol, change, "of a rate", 4)
+            warn_not_converged(self.title, self.max_iter, self.tol, change, "of a rate")
         probabilities = np.split(shares[back.ravel()], np.cumsum(sizes)[:-1])
         return probabilities, rates, steps, change <= self.tol

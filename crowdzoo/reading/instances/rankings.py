@@ -10,6 +10,7 @@ from crowdzoo.data.rankings import Rankings, find_problems
 from crowdzoo.errors import DataError, Setting
 from crowdzoo.reading.instances.table import Reason, Table, check_has, read_table
 from crowdzoo.reading.tables.layout import Layout
+from crowdzoo.reading.tables.plain_array import order_texts
 
 COLUMNS = ("list", "annotator", "task", "rank", "ranking")
 
@@ -41,6 +42,7 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
         table.complain(places, column, table.names(column), reason, what="rows")
 
     if "ranking" in table.columns:
+        table.columns["ranking"] = order_texts(table.columns["ranking"])
         return _of_cells(table, complain)
     key = "list" if "list" in table.columns else "annotator"
     names = ("task", "annotator", key)

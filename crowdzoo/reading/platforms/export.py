@@ -203,7 +203,7 @@ class Export:
             fits = {group: [*filter(partial(self._fits, sorts), sorts)] for group, sorts in of_groups.items()}
             kept = [group for group in names if fits[group]] or [*names]
             if len(several := list(dict.fromkeys(names[group] for group in kept))) > 1:
-                question = f"{several[0]}/{min(fits[kept[0]], default=self._field or 'QUESTION')}"
+                question = f"{several[0]}/{min(fits[kept[0]] or of_groups[kept[0]], default='QUESTION')}"
                 listed = f"the {self.platform.groups}s {' and '.join(several[:SHOWN])}"
                 fix = Setting("field", question)
                 raise ConfigError(f"{self.name}: has the answers of {listed}. Choose one, such as {fix}.", fix=fix)

@@ -79,7 +79,7 @@ class _Reader:
             count = f"{num_vectors:,} vectors, where its first line says {self.count:,}"
             raise DataError(f"{name} has {count}. Copy or download it again.")
         if not self.found.any():
-            look = ", ".join(map(repr, list(self.rows)[:3])) or "nothing: the file is empty"
+            look = ", ".join(map(repr, list(self.rows)[:3])) or "nothing: there are no words"
             kind = f"has none of the {num_words:,} words, so it is of another language or kind"
             raise DataError(f"{name} {kind}. The words look like {look}.")
 

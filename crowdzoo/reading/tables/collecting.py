@@ -34,7 +34,7 @@ LOOKED_AT = 100  # classes of which one may be an object of JSON
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
 SEVERAL_HOLD = "where several may hold for a task, give --multi-label to crowdzoo aggregate or report."
-# In the column of a status, or alone in one of flags, where the answer does not count
+# In the column of a status, or like a 1 in one of flags, where the answer does not count
 _WORDS = ["rejected", "draft", "skipped", "deleted", "cancelled", "canceled", "discarded", "expired", "survey preview"]
 _ALL_BAD = "Is it the right file, and do its columns and its names mean what they are taken for?"
 

@@ -160,7 +160,7 @@ class Rules:
 
         Raises:
             ConfigError: an option that has no such value, or does not belong to the kind.
-            ValueError: names that are not list, or one of them empty or there twice.
+            ValueError: names that are not a list, or one of them empty or there twice.
         """
         Choice(("error", "first", "last", "all")).checked("", "on_duplicate", on_duplicate)
         Choice(("error", "reject")).checked("", "on_bad_rows", on_bad_rows)

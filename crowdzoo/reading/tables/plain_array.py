@@ -123,10 +123,9 @@ def answer_rows(
     """
     arrays = {ours: one_array(each) if isinstance(each, pa.ChunkedArray) else each for ours, each in columns.items()}
     rows = None
-    lists = {ours for ours, each in arrays.items() if pa.types.is_list(each.type) or pa.types.is_large_list(each.type)}
-    if "ranking" in lists:  # as text, which `parse_order` reads
-        cells = arrays["ranking"].to_pylist()
-        arrays["ranking"] = pa.array(["" if cell is None else str(cell) for cell in cells], pa.large_string())
+    lists = {ours for ours, each in arrays.items() if _is_list(each)}
+    if "ranking" in arrays:
+        arrays["ranking"] = order_texts(arrays["ranking"])
     if lists.issuperset(LISTS):
         annotators, labels = (pc.fill_null(pc.list_value_length(arrays[ours]), 0).to_numpy() for ours in LISTS)
         for row in np.flatnonzero(annotators != labels)[:1]:
@@ -144,6 +143,17 @@ def answer_rows(
     for ours, array in arrays.items():
         arrays[ours] = named(array, names.get(found[ours]))
     return arrays, None if rows is None else first + rows
+
+
+def order_texts(array: pa.Array) -> pa.Array:
+    """Lists in order as text, which `parse_order` reads; other arrays as they are."""
+    if not _is_list(array):
+        return array
+    return pa.array(["" if cell is None else str(cell) for cell in array.to_pylist()], pa.large_string())
+
+
+def _is_list(array: pa.Array) -> bool:
+    return bool(pa.types.is_list(array.type) or pa.types.is_large_list(array.type))
 
 
 def named(array: pa.Array, names: Sequence[str] | None) -> pa.Array:

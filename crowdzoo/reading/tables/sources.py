@@ -260,7 +260,7 @@ class Source:
         return DataError(f"{self.name}: {text}")
 
     def _platform_hint(self, header: Sequence[str]) -> str:
-        """Which platform's export a header looks like, as a sentence; "" if it is right."""
+        """Which platform's export a header looks like, as a sentence; "" if none."""
         suffix = ".json" if self.path is not None and self.path.suffix == ".json" else ".csv"
         for platform in PLATFORMS.values():
             if suffix in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
