@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.backend import Tensor
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import Number, checked
 
 
@@ -70,3 +70,7 @@ class PairProbabilities(keras.layers.Layer):
         half = (scores[:, 0] - scores[:, 1]) / 2
         equal = ops.zeros_like(half) + ops.cast(self.log_nu, half.dtype)
         return ops.softmax(ops.stack([half, -half, equal], axis=-1), axis=-1)
+
+    def get_config(self) -> Config:
+        """Every argument of the constructor: Keras would keep those that it got, and cannot save NumPy's numbers."""
+        return {**super().get_config(), "tie": self.tie}
