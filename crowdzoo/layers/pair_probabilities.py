@@ -33,9 +33,11 @@ class PairProbabilities(keras.layers.Layer):
 
     Example:
         >>> import numpy as np
+        >>> from keras import ops
         >>> from crowdzoo.layers import PairProbabilities
         >>> scores = np.array([[2.0, 0.0], [1.0, 1.0]], "float32")  # of the left and the right task, for two pairs
-        >>> np.asarray(PairProbabilities()(scores), "float64").round(2).tolist()  # left, right, equal
+        >>> probabilities = ops.convert_to_numpy(PairProbabilities()(scores))  # left, right, equal
+        >>> probabilities.astype("float64").round(2).tolist()
         [[0.67, 0.09, 0.24], [0.33, 0.33, 0.33]]
 
     Source:
