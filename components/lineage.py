@@ -128,7 +128,7 @@ def input_of(model: Path, file: Path) -> str:
     names = origin.get("files", {})
     reason = "its content changed since" if str(file) in names.values() else "none of its inputs has that content"
     listed = "".join(f"\n  {key}: {known} {names.get(key, '')}".rstrip() for key, known in inputs.items())
-    raise DataError(f"{file}: is not what {model} was trained on: {reason}. SHA-256 {digest}; for the inputs:{listed}")
+    raise DataError(f"{file}: is not what {model} was trained on: {reason}. SHA-256 {digest}; inputs:{listed}")
 
 
 def lineage_of(model: Path) -> dict[str, object]:

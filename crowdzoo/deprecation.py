@@ -46,7 +46,7 @@ def deprecated(
 def renamed_argument(
     old: str, new: str, *, since: str, removed_in: str
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Marks a function or class whose argument has a new name; the old one still works.
+    """Marks a function, or the `__init__` of a class, whose argument has a new name; the old one still works.
 
     Args:
         old: the earlier name.
@@ -65,7 +65,7 @@ def renamed_argument(
     """
 
     def mark(function: Callable[..., Result]) -> Callable[..., Result]:
-        name = f"{function.__module__}.{function.__qualname__}"
+        name = f"{function.__module__}.{function.__qualname__}".removesuffix(".__init__")
 
         @functools.wraps(function)
         def call(*args: object, **kwargs: object) -> Result:

@@ -28,7 +28,7 @@ CONFIGS = Path(__file__).with_name("configs")
 
 
 OF_CLASSES = ("crowdsourced-layer scale=1.0", "dawid-skene", "crowdsourced-layer connection=VW", "gold")
-# Name -> configuration and data set, the number of trainings of each way, and the ways that are compared next to the
+# Name -> configuration and data set, the number of trainings of each way, and the ways that are compared with the
 # baseline; the first is the pipeline's own
 DEMOS = {
     "labelme": ("labelme", 5, OF_CLASSES),

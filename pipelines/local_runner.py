@@ -33,9 +33,8 @@ class LocalRunner(tfx.LocalDagRunner):
     TFX's cache knows a component's inputs and parameters, but the Evaluator's verdict and the Pusher's result also
     depend on what is in the serving folder. So the Evaluator is told which model is the baseline now, and the Pusher
     of a veto on the model; without one it is not taken from the cache when the model it once pushed is no longer the
-    one served. CrowdReport is told where
-    the page of the baseline is. All of that depends on what the components before them wrote, and TFX's runner tells
-    nobody when a component ends: hence one at a time.
+    one served. CrowdReport is told where the page of the baseline is. All of that depends on what the components before
+    them wrote, and TFX's runner tells nobody when a component ends: hence one at a time.
 
     Args:
         config: the configuration that the pipeline was made from.
@@ -141,7 +140,7 @@ class LocalRunner(tfx.LocalDagRunner):
         return None
 
     def _newest_execution(self) -> int:
-        """The highest number of an execution; 0 if missing. No other run is at work in the same folder."""
+        """The highest number of an execution; 0 without any. No other run is at work in the same folder."""
         options = metadata_store.ListOptions(limit=1, order_by=metadata_store.OrderByField.ID, is_asc=False)
         return max((execution.id for execution in self._store.get_executions(options)), default=0)
 

@@ -45,7 +45,7 @@ def check_metadata(root: Path, say: Callable[[str], None]) -> None:
 
 
 def _newest_execution(path: Path, say: Callable[[str], None]) -> int:
-    """The highest number of an execution; 0 if missing."""
+    """The highest number of an execution; 0 without any."""
     connection = sqlite3.connect(path, timeout=0, isolation_level=None)
     try:
         _wait(connection, path, say)

@@ -19,9 +19,9 @@ from crowdzoo.plugins import Table
 from crowdzoo.reading.platforms.export import PLATFORMS
 from crowdzoo.training.bases import is_own, source_hash
 
-# Settings of AnnotationExampleGen next to options of the kind's reader
+# Settings of AnnotationExampleGen in addition to options of the kind's reader
 _READING = ("instance_columns", "outside_images", "eval_fraction")
-# Settings of Evaluator next to the minimum, which goes by kind
+# Settings of Evaluator in addition to the minimum, which goes by kind
 _EVALUATION = {"tolerance", "undecided", "compare", "annotation_tolerance", "new_signatures"}
 
 

@@ -78,7 +78,7 @@ class Client:
                 passed over. For a model of images paths (`Path`) or the bytes of files.
             signature: `serving_default` or `annotators`.
             batch_size: most instances in one request; None sends all in one.
-            **inputs: further inputs, such as `annotator`, names `[n]`. A single text represents all instances.
+            **inputs: further inputs, such as `annotator`, names `[n]`. A single text is used for all instances.
 
         Returns:
             An array `[n, ...]` for each output; text as `str`.

@@ -43,7 +43,7 @@ class Gate:
         """Holds the place of a request of `size` bytes, which is here to its end.
 
         Raises:
-            RequestError: UNAVAILABLE, no version is ready.
+            RequestError: UNAVAILABLE, no place is left.
         """
         with self._lock:
             if self.is_full or (self._bytes and self._bytes + size > self.limits.memory):

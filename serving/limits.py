@@ -18,8 +18,8 @@ class Limits:
     """Limits of a server, each a number more than 0. `crowdzoo serve --limit NAME=VALUE` sets one.
 
     Attributes:
-        request_bytes: longest request, as it is sent and with all its values written out: a tensor's last value counts
-            for all that are missing.
+        request_bytes: longest request, as it is sent and with all its values written out: a tensor's last value is
+            repeated for all that are missing.
         request_memory: bytes that the values of one request take once they are read, and those of its answer.
             Estimated before they are made.
         memory: bytes of the bodies of all requests under way together; for those on their way, half of it.

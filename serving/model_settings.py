@@ -46,7 +46,7 @@ class ModelSettings:
     Attributes:
         name: its name in requests.
         folder: holds one subfolder a version.
-        labels: label -> version, for `/labels/<label>`; these versions are served next to those of the policy.
+        labels: label -> version, for `/labels/<label>`; these versions are served in addition to those of the policy.
         policy: which versions are served.
 
     Raises:

@@ -58,7 +58,7 @@ def arrays_from_protos(
     Args:
         protos: name -> TensorProto.
         limits: hold for the arrays together; None for the defaults. A proto of a few bytes can claim any shape: its
-            last value represents all that are missing.
+            last value is repeated for all that are missing.
         wait: called with the bytes of the arrays before one of them is made.
 
     Raises:

@@ -54,7 +54,7 @@ class Server:
         rest_port: 0 takes a free one.
         grpc_port: 0 takes a free one.
         poll_seconds: time between looks for new versions.
-        labels: label -> version, for `/labels/<label>`; these versions are served next to the newest.
+        labels: label -> version, for `/labels/<label>`; these versions are served in addition to the newest.
         wait: start without a version and serve the first that appears.
         tls_certificate: certificate (chain) in PEM format; with it both protocols use TLS only.
         tls_key: its private key.
@@ -96,7 +96,7 @@ class Server:
         if (model_dir is None) == (config is None):
             raise ServingError("give one of model_dir, the folder of a model's versions, and config, a file of models")
         if config is not None and (labels or name != "model"):
-            raise ServingError("config names the models and their labels; give no name and no labels next to it")
+            raise ServingError("config names the models and their labels; give no name and no labels with it")
         file = None if config is None else ModelsFile(config)
         models = [ModelSettings(name, Path(str(model_dir)), labels or {})] if file is None else [*file.models.values()]
         if not poll_seconds > 0:

@@ -42,6 +42,20 @@ def test_an_argument_is_taken_under_its_earlier_name():
         read("a.csv", kind="ratings", task="ratings")
 
 
+def test_an_argument_of_a_class_is_renamed_and_the_class_stays_one():
+    class Reader:
+        @renamed_argument("task", "kind", since="1.2", removed_in="1.4")
+        def __init__(self, kind):
+            self.kind = kind
+
+    class Child(Reader):
+        pass
+
+    with pytest.warns(FutureWarning, match=r"task= of \S+\.Reader\(\) is deprecated") as warnings:
+        assert isinstance(Child(task="ratings"), Reader)
+    assert warnings[0].filename == __file__
+
+
 def test_nothing_outlives_the_release_that_should_remove_it():
     sources = [path for room in ROOMS for path in (ROOT / room).rglob("*.py") if path.name != "deprecation.py"]
     assert [

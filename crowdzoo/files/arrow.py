@@ -189,7 +189,7 @@ class ValueFile:
         """Writes the next rows.
 
         Args:
-            values: numbers [n, ...], or strings as objects [n]; for one type and shape in all calls.
+            values: numbers [n, ...], or strings as objects [n]; of one type and shape in all calls.
         """
         self._dtype, self._shape = values.dtype, values.shape[1:]
         self._rows += len(values)

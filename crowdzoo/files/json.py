@@ -166,6 +166,6 @@ def check_format(version: object, source: str | os.PathLike[str], newest: int = 
     if version is None:
         return
     if type(version) is not int or version < 1:
-        raise DataError(f"{os.fspath(source)}: the version of its format is {short_repr(version)}, which is not one.")
+        raise DataError(f"{os.fspath(source)}: the version of its format is {short_repr(version)}, not 1 or more.")
     if version > newest:
         raise DataError(f"{os.fspath(source)}: written by a later crowdzoo (format {version}). Update crowdzoo.")

@@ -101,7 +101,7 @@ def check_output_folder(
         force: replace such an earlier output. Other content is never replaced.
 
     Raises:
-        ConfigError: the place is not a folder or a dangling link, holds something, is the working directory or a mount
+        ConfigError: the place is a file or a dangling link, holds something, is the working directory or a mount
             point (which cannot be replaced), or cannot be written to.
     """
     place, named, mode = _look(path, what)
@@ -134,7 +134,7 @@ def check_folder(path: str | os.PathLike[str], what: str) -> None:
     """Refuses a place where no folder can be made, or written into; it may hold anything.
 
     Raises:
-        ConfigError: the place is not a folder or a dangling link, or cannot be written to.
+        ConfigError: the place is a file or a dangling link, or cannot be written to.
     """
     place, named, mode = _look(path, what)
     if mode is not None and not stat.S_ISDIR(mode):

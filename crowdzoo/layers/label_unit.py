@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.backend import Tensor
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import CENTER, UNIT, checked
 
 
@@ -45,3 +45,7 @@ class LabelUnit(keras.layers.Layer):
     def call(self, inputs: Tensor) -> Tensor:
         """See the class."""
         return self.center + self.unit * ops.cast(inputs, keras.backend.result_type(self.variable_dtype, "float32"))
+
+    def get_config(self) -> Config:
+        """Every argument of the constructor: Keras would keep those that it got, and cannot save NumPy's numbers."""
+        return {**super().get_config(), "center": self.center, "unit": self.unit}

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.backend import Tensor
+from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import Number, checked
 
 
@@ -33,9 +33,11 @@ class PairProbabilities(keras.layers.Layer):
 
     Example:
         >>> import numpy as np
+        >>> from keras import ops
         >>> from crowdzoo.layers import PairProbabilities
         >>> scores = np.array([[2.0, 0.0], [1.0, 1.0]], "float32")  # of the left and the right task, for two pairs
-        >>> np.asarray(PairProbabilities()(scores), "float64").round(2).tolist()  # left, right, equal
+        >>> probabilities = ops.convert_to_numpy(PairProbabilities()(scores))  # left, right, equal
+        >>> probabilities.astype("float64").round(2).tolist()
         [[0.67, 0.09, 0.24], [0.33, 0.33, 0.33]]
 
     Source:
@@ -70,3 +72,7 @@ class PairProbabilities(keras.layers.Layer):
         half = (scores[:, 0] - scores[:, 1]) / 2
         equal = ops.zeros_like(half) + ops.cast(self.log_nu, half.dtype)
         return ops.softmax(ops.stack([half, -half, equal], axis=-1), axis=-1)
+
+    def get_config(self) -> Config:
+        """Every argument of the constructor: Keras would keep those that it got, and cannot save NumPy's numbers."""
+        return {**super().get_config(), "tie": self.tie}

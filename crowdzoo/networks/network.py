@@ -22,13 +22,20 @@ class Network(keras.Model):
         bound.apply_defaults()
         kinds = {name: parameter.kind for name, parameter in list(signature.parameters.items())[1:]}
         names = [name for name, kind in kinds.items() if kind != inspect.Parameter.VAR_KEYWORD]
-        arguments = {name: bound.arguments[name] for name in names if name in bound.arguments}
+        arguments = {name: _plain(bound.arguments[name]) for name in names if name in bound.arguments}
         object.__setattr__(network, "_arguments", arguments)  # Keras would count a backbone among them twice
         return network
 
     def get_config(self) -> Config:
         """Every argument of the constructor."""
         return {**self._arguments, "name": self.name, "trainable": self.trainable}
+
+
+def _plain(value: Any) -> Any:
+    """An argument as JSON has it, apart from the caller's lists; NumPy's numbers and arrays as Python's."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def class_head(num_classes: int | None) -> list[keras.Layer]:

@@ -40,8 +40,8 @@ def write_dataset_info(uri: str, info: DatasetInfo) -> None:
     Args:
         uri: the artifact's folder.
         info: `kind` (of label), `classes` (None for ratings) and `annotators` (names in the order of their codes),
-            `instances` (name of their kind), `num_features` and `features` (names of columns; None
-            if missing), `columns` (of a table), `num_tasks` and `num_gold` (by split; of
+            `instances` (name of their kind), `num_features` and `features` (names of columns, or
+            None), `columns` (of a table), `num_tasks` and `num_gold` (by split; of
             pairs `num_tasks` counts Examples, each order for itself, and `num_gold` pairs), `sha256` (of the content of
             each input file, by key), `reading` (settings of AnnotationExampleGen, with the paths or URIs of the files).
     """

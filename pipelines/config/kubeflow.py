@@ -47,8 +47,8 @@ class ComponentResources(Section):
         retries: how often Kubeflow starts it again after it failed.
         node_selector: labels that its node must have.
         tolerations: taints that its node may have.
-        env: environment variables next to those of all containers, name -> value.
-        secrets: next to those of all containers; see `KubeflowConfig`.
+        env: environment variables in addition to those of all containers, name -> value.
+        secrets: in addition to those of all containers; see `KubeflowConfig`.
     """
 
     cpu: Resource | None = None

@@ -1,10 +1,13 @@
 """LabelUnit gives standardised numbers back in the labels' unit."""
 
+import json
+
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from crowdzoo.layers import LabelUnit
+from crowdzoo.layers import LabelUnit, PairProbabilities
 
 
 def test_values_come_back_in_the_labels_unit_and_by_default_as_they_are():
@@ -17,3 +20,16 @@ def test_values_come_back_in_the_labels_unit_and_by_default_as_they_are():
 def test_a_unit_that_cannot_be_is_refused(center, unit):
     with pytest.raises(ValueError, match=r"center|unit"):
         LabelUnit(center, unit)
+
+
+@pytest.mark.parametrize(
+    ("layer", "config"),
+    [
+        (LabelUnit(np.float32(3), np.int64(2)), {"center": 3.0, "unit": 2.0}),
+        (PairProbabilities(np.float32(0.5)), {"tie": 0.5}),
+    ],
+)
+def test_numbers_of_numpy_are_saved(layer, config):
+    stored = json.loads(json.dumps(keras.saving.serialize_keras_object(layer)))
+    assert config.items() <= stored["config"].items()
+    assert keras.saving.deserialize_keras_object(stored).get_config() == layer.get_config()

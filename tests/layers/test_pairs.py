@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
 from crowdzoo.aggregation.engine.comparisons import answer_probabilities
 from crowdzoo.errors import ConfigError
@@ -49,7 +50,7 @@ def test_the_loss_has_the_priors_per_annotation():
     layer.build((None, 3))
     layer.set_weights([np.full((R, 3), 2.0)])
     layer(PROBABILITIES, training=True)
-    assert float(sum(layer.losses)) == pytest.approx(R * 4 * (1 / 0.5 + 1 / 0.25 + 1 / 2.0) / 2 / 10)
+    assert ops.convert_to_numpy(sum(layer.losses)) == pytest.approx(R * 4 * (1 / 0.5 + 1 / 0.25 + 1 / 2.0) / 2 / 10)
 
 
 def test_wrong_shapes_and_values_are_refused():

@@ -131,6 +131,16 @@ def test_classes_with_names_and_gaps_come_back_by_name(missing, eager):
     assert (found.predict(x) == np.array(["ape", "bat", "cat"])[truth]).mean() > 0.8
 
 
+@pytest.mark.parametrize(("dtype", "labels"), [("string", ["ape", "bat", "cat", None]), ("Int64", [0, 1, 2, None])])
+def test_the_missing_value_of_pandas_is_no_label(dtype, labels, eager):
+    x, _, codes = crowd()
+    frame = pd.DataFrame(np.array(labels, object)[codes], columns=list("uvwxyz"), dtype=dtype)
+    found = CrowdClassifier(**SHORT).fit(x, frame)
+    assert found.classes_.tolist() == labels[:3]
+    answers = found._table(x, frame, None, None)
+    np.testing.assert_array_equal(answers.to_dense(), codes)
+
+
 def test_the_score_against_annotators_is_the_share_of_their_labels(eager):
     found, x, truth, frame = named(None)
     predicted, said, truth = found.predict(x), frame.to_numpy(), found.classes_[truth]

@@ -5,6 +5,7 @@ from keras import ops
 
 from crowdzoo.errors import DataError
 from crowdzoo.models import FeatureClassifier
+from crowdzoo.saving import load_model
 
 X = np.random.default_rng(0).normal(3, 2, size=(20, 3)).astype("float32")
 
@@ -49,3 +50,15 @@ def test_without_classes_the_last_hidden_layer_comes_out():
     model = FeatureClassifier(3, None, hidden=(5, 6))
     assert model.output_shape == (None, 6)
     assert model.num_classes is None
+
+
+def test_arguments_of_numpy_and_a_list_that_changes_later_are_saved_as_they_were(tmp_path):
+    hidden = [5]
+    sizes = {"num_features": np.int64(3), "num_classes": np.int64(4), "dropout": np.float32(0.25)}
+    model = FeatureClassifier(**sizes, hidden=hidden, mean=X.mean(axis=0), variance=list(X.var(axis=0)))
+    hidden.append(6)
+    model.save(tmp_path / "model.keras")
+    loaded = load_model(tmp_path / "model.keras")
+    assert loaded.get_config() == model.get_config()
+    assert (loaded.num_classes, loaded.get_config()["hidden"], loaded.get_config()["dropout"]) == (4, [5], 0.25)
+    np.testing.assert_array_equal(ops.convert_to_numpy(loaded(X)), ops.convert_to_numpy(model(X)))

@@ -8,7 +8,7 @@ import pytest
 from crowdzoo.errors import ConfigError
 from crowdzoo.pipelines.yaml_files import read_value, read_yaml
 
-# YAML 1.2.2, section 10.3.2 (core schema); what YAML 1.1 makes of them is next to
+# YAML 1.2.2, section 10.3.2 (core schema); what YAML 1.1 makes of them is in the comments
 CORE = {
     "010": 10,  # 8
     "0o17": 15,
