@@ -93,7 +93,7 @@ def dense(rows: Annotations, number: int) -> Callable[[list[Pair]], Annotations]
 
 
 def classes(rng: np.random.Generator) -> Pool:
-    """Four classes; annotators are right with .4 to .95, half of their errors on the class beside."""
+    """Four classes; annotators are right with .4 to .95, half of their errors are on the next class."""
     tasks, people, number = 150, 15, 4
     truth, skill = rng.integers(number, size=tasks), rng.uniform(0.4, 0.95, people)
     other = (

@@ -24,7 +24,7 @@ there, as those of pairs that were taken for independent may be.
 **Protocol**, fixed before the first run. Methods have their default settings. In each setting the mean over seeds of
 the difference to `plackett-luce`, with a 95 % interval (normal, paired by seed). The pairs are measurably worse if rho
 is lower by more than .005 in most of the settings, with an interval without 0; or the log-likelihood by more than .005
-nats, likewise. `annotator-bradley-terry`, the default for preferences, decides; `bradley-terry` is shown beside it.
+nats, likewise. `annotator-bradley-terry`, the default for preferences, decides; `bradley-terry` is shown too.
 """
 
 import argparse

@@ -22,7 +22,7 @@ methods with the papers' start, by `CrowdModel.fit`, which for methods of gradie
     | warm       | 1                                      | five, on the shares of the votes |
     | half, warm | log(K - 1), 1 at least                 | five, on the shares of the votes |
 
-  (No start above a half: .8 on the diagonal cost `ccem` three points on Music and two on LabelMe, docs/methods.md.)
+  (No start above a half: .8 on the diagonal cost `ccem` three points on Music and two on LabelMe.)
 
 - Methods: `crowdsourced-layer` MW, `ccem`, `geo-crowd-net`. What holds for `ccem` is taken over for the layers that are
   made of it (`trace-regularization`, `union-net`), if they lose a class of the digits.

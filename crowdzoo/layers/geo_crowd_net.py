@@ -43,7 +43,7 @@ class GeoCrowdNet(ConfusionMatrices):
         floor: e, 1e-6 to 1, added to the Gram matrix' diagonal, where 1 is what certain and balanced predictions (right
             annotators) give. A class that a batch lacks costs -log e. A lower floor pulls harder where volume is small:
             in simulated crowds it helped "F" where the strength was too weak (0.001), changed nothing at 0.01, and made
-            "W" worse (docs/papers/ibrahim.md).
+            "W" worse (benchmarks/reproduce/geo_crowd_net.py).
         confidence: see `ConfusionMatrices`.
         scale: see `ConfusionMatrices`; with the authors' 1 the base may lose classes (docs/methods.md).
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).

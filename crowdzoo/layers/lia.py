@@ -36,7 +36,7 @@ class LIA(CrowdLayer):
     The additive form is the paper's equation 1 for any L: equations 4, 7 and 9 divide the sum over m of D C by its sum
     over l, and here D and C are written as exponentials, which keeps them positive: `sum_m e^d e^c`. The product form,
     a softmax of the sums of products, is our own variant and another model; on Blue Birds it falls below the votes from
-    five annotations per task on (docs/papers/lia.md).
+    five annotations per task on (benchmarks/reproduce/lia.py).
 
     `CrowdModel.fit(epochs=E)` trains in two phases:
 

@@ -1,4 +1,4 @@
-"""Tables of the docs that are copied from saved results."""
+"""Figures in sentences of the docs are those of the saved results."""
 
 import json
 import statistics

@@ -136,7 +136,7 @@ WHOLE_FILE = {
     "one column": ("a\nb\n", {}, "row 1: 'a' has one value. After the token comes one column an annotator"),
     "names too few": (TWO, {"annotators": ["x"]}, "3 columns of annotators, but 1 names"),
     "a header of doubles": ("t x x\na O O\n", {"header": True}, "the header names columns: annotators holds 'x' twice"),
-    "a token that is none": ("\tO\n", {}, "row 1, column 'token': '' is not a token"),
+    "an empty token": ("\tO\n", {}, "row 1, column 'token': '' is not a token"),
 }
 
 
