@@ -70,6 +70,7 @@ def take_back(folder: str | Path, to: int | None = None, reason: str = "") -> tu
     folder = Path(folder)
     target = target_of(folder, to)
     with lock_folder(folder):
+        target = target_of(folder, target)  # someone else may have taken it back meanwhile
         versions = _versions(folder)
         newer = [number for number in sorted(versions) if number > target]
         vetoes = [_veto(number, versions[number], reason) for number in newer]

@@ -108,6 +108,16 @@ def test_a_version_that_is_pushed_while_a_rollback_waits_is_taken_back_too(serve
     assert {veto.version for veto in vetoes_of(served)} == {5, 6}
 
 
+def test_a_version_that_is_taken_back_while_a_rollback_to_it_waits_is_not_served(served):
+    with (
+        someone_else_first(lambda: take_back(served, to=3)),
+        pytest.raises(ServingError, match="has no version 4; its "),
+    ):
+        take_back(served)
+    assert newest(served) == "3"
+    assert {veto.version for veto in vetoes_of(served)} == {4, 5}
+
+
 def test_a_veto_that_is_recorded_while_another_one_is_lifted_stays(served):
     take_back(served)
     with someone_else_first(lambda: take_back(served)):
