@@ -185,10 +185,16 @@ def counts(tables: dict[str, list[str]]) -> str:
 
 # === Aggregation ===
 
+CROWD_COLUMNS = ("method", "crowds", "families", "clearly below", "worst", "off", "sure", "right")
+
 
 @table
 def crowds_all() -> str:
-    return grid(crowds.HEADER, crowds.summary(_crowds(), tuple(crowds.CROWDS)))
+    """The methods that crowdzoo has, and the columns that a choice depends on."""
+    columns = [crowds.HEADER.index(name) for name in CROWD_COLUMNS]
+    rows = crowds.summary(_crowds(), tuple(crowds.CROWDS))
+    shown_rows = [row for row in rows if row[0] not in (crowds.POOL, *crowds.BASELINES)]
+    return grid(CROWD_COLUMNS, [[row[column] for column in columns] for row in shown_rows])
 
 
 @table
@@ -244,17 +250,15 @@ def coverage() -> str:
 
 @table
 def deep_methods() -> str:
-    """Mean accuracy of every row of `deep_methods.py` on each set where it was run."""
-    nine, images_of = recipe.complete(saved("recipe")), saved("imagenet_features")
-    folds = ("labelme-imagenet-folds", "bluebirds-imagenet-folds")
+    """Mean accuracy of each method on the nine sets, Music and LabelMe, under crowdzoo's names."""
+    nine, results = recipe.complete(saved("recipe")), saved("reproduce_deep")
     rows = []
-    for row in (row for row in deep.ROWS if row not in STRENGTHS):
-        means = [f"{recipe.average(nine, row, 'test'):.1f}" if row in recipe.COMPARED else ""]
-        for results in (*(saved("reproduce_deep")[name] for name in ("music", "labelme")), *map(images_of.get, folds)):
-            runs = results[row]["runs"] if row in results else []
-            means.append(f"{100 * statistics.mean(run['last'] for run in runs):.1f}" if runs else "")
-        rows.append([row, *means, f"{saved('reproduce_deep')['labelme'][row]['cpu_seconds_a_training']:.1f}"])
-    return grid(["trained by", "nine sets", "Music", "LabelMe", "LabelMe, ImageNet", "Blue Birds", "CPU s"], rows)
+    for row in recipe.COMPARED:
+        means = [statistics.mean(per_cent(results[name][row], "last")) for name in ("music", "labelme")]
+        figures = [recipe.average(nine, row, "test"), *means, results["labelme"][row]["cpu_seconds_a_training"]]
+        method = ", ".join(filter(None, (f"`{deep.ROWS[row].method}`", deep.ROWS[row].labels)))
+        rows.append([method, *(f"{figure:.1f}" for figure in figures)])
+    return grid(["method", "nine sets", "Music", "LabelMe", "CPU s"], rows)
 
 
 @table
