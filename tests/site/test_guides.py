@@ -115,13 +115,10 @@ def test_the_code_of_the_page_about_judges_runs(capsys):
     assert shown in text_of("judges.md")
     printed = capsys.readouterr().out
     assert "judge-a True" in printed
-    assert abs(names["effect"] - 0.8) < 1.96 * names["error"]
     votes = quality.effective_votes(names["annotations"])
     assert 1 < votes < 5
     apart = Annotations.from_dense(np.stack([names["said"][name] for name in ("ann", "bob", "cleo")], axis=1))
     assert votes / 5 < quality.effective_votes(apart) / 3  # two judges who err alike are worth less
-    biases = dict(zip(names["pairs"].annotators, names["found"].position_biases(), strict=True))
-    assert max(biases, key=biases.get) == "judge-c"
 
 
 @pytest.mark.slow
@@ -141,6 +138,7 @@ def test_the_code_of_preferences_runs_and_says_what_the_text_says(here):
     assert spearmanr(found.scores, quality_).statistic > 0.95
     assert found.skills.argmin() == 4
     assert found.position_biases().argmax() == 5
+    assert abs(names["effect"] - 0.8) < 1.96 * names["error"]
     scored = names["scorer"].predict(x, verbose=0)[:, 0]
     assert spearmanr(scored, quality_).statistic > 0.95
     assert model.crowd.slopes.argmin() == 4
