@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.classes.history import Prior, with_prior
 from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, taken
 from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
-from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.class_frequencies import guarded_prior
-from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.counts import Counts, posteriors_and_labels
 from crowdzoo.aggregation.engine.dirichlet import expected_logs, expected_tables
 from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import Params
@@ -202,7 +201,7 @@ class HierarchicalDawidSkene(Incremental, Iterative):
             params = run.params.params
             run = self.step(run, history.added(Counts.expected(blocks, params), params), num_idle)
         warn_unless_converged(self, run, len(annotations))
-        posteriors, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
+        posteriors, labels = posteriors_and_labels(annotations, blocks, run.params.params, self.seed)
         log_likelihood = Counts.expected(blocks, run.params.means).log_likelihood
         return history.noted(self.result(annotations, run, posteriors, labels, log_likelihood))
 

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from crowdzoo.aggregation.classes.history import Prior, with_prior
 from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, taken
 from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
-from crowdzoo.aggregation.engine import bayes
-from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.counts import Counts, posteriors_and_labels
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import Run
@@ -206,7 +205,7 @@ class IBCC(Incremental, Iterative):
             params = run.params.params
             run = self.step(run, history.added(Counts.expected(blocks, params), params), num_idle)
         warn_unless_converged(self, run, len(annotations))
-        posteriors, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
+        posteriors, labels = posteriors_and_labels(annotations, blocks, run.params.params, self.seed)
         means = run.params.means
         for block in blocks:
             posteriors[block.tasks[~block.informed]] = means.class_prior
