@@ -21,8 +21,7 @@ from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.kinds.questions import annotations_of, pooled
-from crowdzoo.quality.copies import copy_families, family_names
-from crowdzoo.quality.counted_once import counted_once
+from crowdzoo.quality.copies import copy_families, counted_once, family_names
 from crowdzoo.quality.first_round import PER_TASK, first_annotations, first_pairs
 from crowdzoo.quality.model_agreement import codes_of
 from crowdzoo.quality.next_annotation import ALTERNATIVES, SURE, class_gains, next_questions

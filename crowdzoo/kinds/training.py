@@ -25,7 +25,6 @@ from crowdzoo.reading.instances.readers import recognised
 from crowdzoo.reading.instances.tables import tables
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.bases import ADDED, BASES, is_own
-from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.methods import AGGREGATED, default_method, methods_of
 from crowdzoo.training.settings import InstanceSettings, Settings
 
@@ -331,6 +330,8 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
 
 def encode(values: Examples, rows: np.ndarray, encoder: Encoder) -> Examples:
     """Some instances as a model takes them, bool [N]; see `encode_rows`."""
+    from crowdzoo.training.instance_training import encode_rows
+
     encoded: Any = encode_rows(values, rows, cast("InstanceEncoder | None", encoder))  # sentences have another way
     return encoded
 

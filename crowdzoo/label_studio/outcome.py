@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.kinds.questions import Questions, annotations_of
 from crowdzoo.label_studio.result_form import consensus_results
-from crowdzoo.quality.copies import copy_families
-from crowdzoo.quality.counted_once import counted_once
+from crowdzoo.quality.copies import copy_families, counted_once
 from crowdzoo.quality.next_annotation import ALTERNATIVES, FEWEST, SURE, NextAnnotations, class_gains, next_questions
 from crowdzoo.quality.settled import TARGET, WORTH, Settlement, can_be_settled, settlement, worth_asking
 

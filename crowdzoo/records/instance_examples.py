@@ -12,9 +12,8 @@ from crowdzoo.reading.instances.instances import Instances, check_annotated, rea
 from crowdzoo.reading.instances.tables import tables
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
-from crowdzoo.records.example_files import split_by_hash
+from crowdzoo.records.example_files import GenOptions, LabelledTasks, split_by_hash
 from crowdzoo.records.instance_features import add_instance, instance_info
-from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
 
 # Options of the reader, those that a kind has
 _READING = ("classes", "low", "high", *ROW_OPTIONS, "platform", "field", "image", *LAYOUT_OPTIONS)
