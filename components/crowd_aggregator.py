@@ -92,10 +92,11 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
 
     crowds = _annotations(annotations.uri)
     aggregated = kind.records.aggregate(method, crowds, fit, examples.uri)
-    labels = "bytes_list" if kind.labels.values else "float_list" if kind.labels.has_numbers else "int64_list"
     for split, table in aggregated.tables.items():
         rows = {task: row for row, task in enumerate(table["task"].to_pylist())}
-        enriched = partial(_enrich, answers=aggregated, table=table, rows=rows, truth=truth, kind=labels)
+        enriched = partial(
+            _enrich, answers=aggregated, table=table, rows=rows, truth=truth, kind=kind.labels.feature_list
+        )
         example_files.rewrite_examples(examples.uri, aggregated_examples.uri, split, enriched)
     _write_report(aggregated.fitted, report.uri)
 

@@ -64,6 +64,27 @@ class LabelKind:
         return ("left", "right") if self.has_pairs else ("task",)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of a table whose rows are annotations."""
+        return (*self.sides, "annotator", "label", *("position",) * self.has_positions)
+
+    @property
+    def number_columns(self) -> tuple[str, ...]:
+        """Those of them that hold numbers where other kinds have names."""
+        return ("label",) * self.has_numbers
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """Attributes of `Annotations` that are None for some other kinds."""
+        there = {"classes": self.has_classes, "positions": self.has_positions, "right_ids": self.has_pairs}
+        return tuple(name for name, is_there in {**there, "values": bool(self.values)}.items() if is_there)
+
+    @property
+    def feature_list(self) -> str:
+        """The list of a tf.Example that holds answers: "int64_list", "float_list" or "bytes_list"."""
+        return "bytes_list" if self.values else "float_list" if self.has_numbers else "int64_list"
+
+    @property
     def has_tokens(self) -> bool:
         """Whether positions are the tokens of a sentence."""
         return self.has_positions and not self.has_pixels

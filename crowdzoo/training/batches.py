@@ -217,8 +217,8 @@ class CrowdBatches(_Shuffled):
         if len(labelled) == 0:
             raise DataError("there is no annotation to learn from")
         self._kind = annotations.label_kind
-        if self._kind.has_positions:
-            positions, tokens = np.asarray(annotations.positions), arrays[0].shape[1] if arrays[0].ndim > 1 else 0
+        if (positions := annotations.positions) is not None:
+            tokens = arrays[0].shape[1] if arrays[0].ndim > 1 else 0
             self._length = int(positions.max()) + 1
             if self._length > tokens:
                 raw = arrays[0].dtype.kind in "OSU"

@@ -146,7 +146,7 @@ def train(
     all_annotations = annotations
     x, annotations, tasks = pair_with_tasks(settings, prepare_instances(settings, x), annotations, tasks, TRAIN)
     sides: dict[str, np.ndarray] = {}  # rows of x
-    if all_annotations is not None and all_annotations.label_kind.has_pairs:
+    if all_annotations is not None and all_annotations.right_ids is not None:
         sides, annotations = pair_sides(all_annotations, annotations)
         tasks = annotations.tasks
     targets, sizes = _targets(settings, annotations, label_distribution, ratings)

@@ -215,9 +215,9 @@ def create_crowd_layer(
         "num_classes": num_classes,
         "kind": facts.learned.name,
         "num_annotations": num_annotations or 1,
+        "center": center,
+        "unit": unit,
     }
-    if facts.has_numbers:
-        sizes |= {"center": center, "unit": unit}
     parameters = inspect.signature(layer.__init__).parameters
     layer_sizes = {name: value for name, value in sizes.items() if name in parameters}
     if facts.has_numbers and "connection" in parameters:
