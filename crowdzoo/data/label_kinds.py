@@ -30,6 +30,8 @@ class LabelKind:
         answers: names of the classes where the kind has its own, in the order of their codes; an annotation is then
             about two tasks, left and right.
         label_names: usual names of the column of labels, beyond those of every kind.
+        sorts: sorts of questions of a labelling platform (see `Platform.questions`) that such labels answer, the
+            preferred one first.
         trained: deep methods learn from such labels.
         learned_as: the kind of the layers that do, one of `LAYER_KINDS`; empty: the kind itself.
     """
@@ -45,6 +47,7 @@ class LabelKind:
     has_several: bool = False
     answers: tuple[str, ...] = ()
     label_names: tuple[str, ...] = ()
+    sorts: tuple[str, ...] = ("class", "pair", "number")
     trained: bool = True
     learned_as: str = ""
 
@@ -92,7 +95,17 @@ class LabelKind:
     @property
     def one_class(self) -> bool:
         """Whether a task has one class: not one per token, not several, and no second task."""
-        return self.has_classes and not (self.has_positions or self.has_pairs or self.has_several)
+        return self.has_classes and self.one_label and not self.has_several
+
+    @property
+    def one_label(self) -> bool:
+        """Whether an annotation is one answer to one task: not a label per token, and no second task."""
+        return not (self.has_positions or self.has_pairs)
+
+    @property
+    def argument(self) -> str:
+        """How a call names the kind after other arguments: ", kind='region'", and nothing for the default."""
+        return "" if self.one_class else f", kind={self.name!r}"
 
     @property
     def learned(self) -> LabelKind:
@@ -135,16 +148,35 @@ class LabelKind:
 
 
 CLASSIFICATION = LabelKind("classification", "classes", "Aggregation")
-REGRESSION = LabelKind("regression", "ratings", "RatingAggregation", has_numbers=True)
-SEQUENCE = LabelKind("sequence", "sentences", "SequenceAggregation", has_positions=True)
+REGRESSION = LabelKind("regression", "ratings", "RatingAggregation", has_numbers=True, sorts=("number", "class"))
+SEQUENCE = LabelKind("sequence", "sentences", "SequenceAggregation", has_positions=True, sorts=("spans",))
 _WINNERS = ("winner", "preferred", "preference")
 PREFERENCE = LabelKind(
-    "preference", "preferences", "PreferenceAggregation", answers=("left", "right", "equal"), label_names=_WINNERS
+    "preference",
+    "preferences",
+    "PreferenceAggregation",
+    answers=("left", "right", "equal"),
+    label_names=_WINNERS,
+    sorts=("pair", "ranking", "class"),
 )
 _TEXTS = ("text", "output", "transcription", "transcript", "translation")
-FREE_TEXT = LabelKind("free-text", "free texts", "TextAggregation", values="texts", label_names=_TEXTS, trained=False)
+FREE_TEXT = LabelKind(
+    "free-text",
+    "free texts",
+    "TextAggregation",
+    values="texts",
+    label_names=_TEXTS,
+    sorts=("text", "class", "number"),
+    trained=False,
+)
 REGION = LabelKind(
-    "region", "regions", "RegionAggregation", values="marked images", has_regions=True, learned_as="segmentation"
+    "region",
+    "regions",
+    "RegionAggregation",
+    values="marked images",
+    has_regions=True,
+    sorts=("regions",),
+    learned_as="segmentation",
 )
 LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, FREE_TEXT, REGION)}
 # How annotations of classes are understood where several may hold for a task

@@ -94,14 +94,18 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         scoring: of answers.
 
     Attributes:
-        fit_aggregated: the line of Python that trains on the `result` of an aggregation.
+        fit: the line of Python that trains with a `layer`.
+        fit_aggregated: the one that trains on the `result` of an aggregation.
+        starts_warm: whether a pipeline's training may begin with the weights of the served model.
     """
 
     labels: LabelKind
     reading: Reading[Crowd, Gold]
     aggregation: Aggregating[Crowd, Result, Gold]
     scoring: Scoring
+    fit: ClassVar[str] = "CrowdModel(base, {layer}).fit(x, annotations, tasks=ids)"
     fit_aggregated: ClassVar[str] = "CrowdModel(base).fit(x, result.posteriors)"
+    starts_warm: ClassVar[bool] = False
 
     # === Base models ===
 

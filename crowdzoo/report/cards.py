@@ -128,9 +128,7 @@ def _deep(kind: Kind, name: str, methods: Any) -> MethodCard:
     layer, settings = crowd_layer_class(name, kind.name), hyperparameters_of(name, kind.name)
     texts = _describe(layer)
     extras = ("features",) * layer.traits.uses_features + ("confidence",) * ("confidence" in settings)
-    answers = "masks" if kind.labels.learned.has_pixels else "annotations, tasks=ids"
-    base = "RewardModel(base)" if kind.labels.has_pairs else "base"
-    python = f"CrowdModel({base}, {layer.__name__}({_arguments(layer, kind)})).fit(x, {answers})"
+    python = kind.training.fit.format(layer=f"{layer.__name__}({_arguments(layer, kind)})")
     names = _class_name(layer, "crowdzoo.layers"), methods.version(name).partition(" ")[0]
     return MethodCard(name, "deep", kind.name, *names, *texts, extras, settings, python, command, ())
 

@@ -251,7 +251,7 @@ class CrowdBatches(_Shuffled):
 
     def _rows(self, array: np.ndarray, tasks: np.ndarray) -> np.ndarray:
         """Some tasks' rows; for sequences as many tokens as the batch needs."""
-        return array[tasks, : self._tokens(tasks)] if self._kind.has_positions else array[tasks]
+        return array[tasks] if self.annotations.positions is None else array[tasks, : self._tokens(tasks)]
 
     def _tokens(self, tasks: np.ndarray) -> int:
         """Tokens that a batch of sequences has."""
@@ -260,7 +260,7 @@ class CrowdBatches(_Shuffled):
     def _draw_order(self, epoch: int) -> np.ndarray:
         """The order of an epoch: of sequences sorted by length in part, and the batches shuffled once more."""
         order = super()._draw_order(epoch)
-        if not (self._kind.has_positions and self.shuffle):
+        if self.annotations.positions is None or not self.shuffle:
             return order
         size = self.batch_size * SORTED_TOGETHER
         parts = [order[start : start + size] for start in range(0, len(order), size)]

@@ -75,6 +75,7 @@ class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Fl
 class PreferenceTraining(Training[Annotations, "PreferenceAggregation", Floats]):
     """Models score single tasks (`RewardModel`)."""
 
+    fit = "CrowdModel(RewardModel(base), {layer}).fit(x, annotations, tasks=ids)"
     fit_aggregated = (
         "train(settings, x, annotations=annotations, tasks=ids, label_distribution=shares)"
         "  # shares [P, 3] of left, right and equal, a row for each of annotations.pairs()"

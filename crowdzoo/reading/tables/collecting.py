@@ -87,6 +87,7 @@ class Collector:
         self.reject = reject
         self.keeps_all = rules.on_bad_rows == "reject" and rules.rejects is not None
         self.sides = source.label_kind.sides
+        self.image_column = "label" if source.label_kind.has_regions else None
         named = {*source.required} - {*source.label_kind.number_columns}
         self.vocabularies = {column: Vocabulary(rules.names[column]) for column in VOCABULARIES if column in named}
         self.numbers: dict[str, list[np.ndarray]] = {}  # parts of the columns that hold numbers
@@ -161,7 +162,7 @@ class Collector:
             result["task_ids"], result["right_ids"] = np.split(result["task_ids"], 2)
         result["classes_sorted"] = "classes" in result and self.rules.names["label"] is None
         if self.source.label_kind.values:
-            value_of = self.source.image if self.source.label_kind.has_regions else str
+            value_of = self.source.image if self.image_column else str
             result["values"] = [value_of(str(name)) for name in result.pop("classes").tolist()]
         if result.get("classes") is not None:
             what = self.source.axes[1]
@@ -277,7 +278,7 @@ class Collector:
         """The short way for ids that are integers, all of them so far and without a bad one; None on the long way."""
         if column not in self.vocabularies or not self.vocabularies[column].takes_integers:
             return None
-        if column == "label" and self.source.label_kind.has_regions:
+        if column == self.image_column:
             return None
         if pa.types.is_integer(values.type) and not values.null_count:
             return values.to_numpy()
@@ -302,7 +303,7 @@ class Collector:
             dictionary = trimmed if self.source.trim else dictionary
         empty = np.append(blank, True)[codes]  # -1 is the last
         problems.append((np.flatnonzero(empty), "is empty. Fill it in, or remove the row."))
-        if column == "label" and self.source.label_kind.has_regions:
+        if column == self.image_column:
             bad = np.array([*(self._no_regions(text) != "" for text in dictionary.to_pylist()), False])  # -1 is empty
             problems.append((np.flatnonzero(bad[codes] & ~empty), self._no_regions))
         if column == "label" and (classes := self.rules.names["label"]) is not None:

@@ -125,7 +125,7 @@ class Source:
         self.label_kind = label_kind(kind)
         self.layout = layout or Layout()
         self.required = self.label_kind.columns
-        if self.layout.wide and self.required != ("task", "annotator", "label"):
+        if self.layout.wide and not self.label_kind.one_label:
             raise ConfigError(f"{Setting('wide')} belongs to kinds classification and regression, got kind '{kind}'")
         self.path: Path | None = None
         self.found: dict[str, str] = {}
