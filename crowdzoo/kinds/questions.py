@@ -47,12 +47,14 @@ class Questions(ABC, Generic[Result]):
         names: attribute of a result with the names that skills are about; empty: they are about none.
         methods: those whose results know skills, for messages; empty: all of the kind.
         subject: what is asked about, in messages.
+        about_tasks: whether that is one of the tasks; a pair of tasks may be a new one.
     """
 
     unit: ClassVar[str]
     names: ClassVar[str] = ""
     methods: ClassVar[str] = ""
     subject: ClassVar[str] = "tasks"
+    about_tasks: ClassVar[bool] = True
 
     def first(self, num_tasks: int, most: float, seed: int) -> Codes:
         """What is asked about before any answer: codes of its tasks, [n, 1], or of left and right, [n, 2].

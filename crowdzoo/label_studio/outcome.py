@@ -144,8 +144,8 @@ class Outcome:
 
     @property
     def _questions(self) -> Questions[Any] | None:
-        # a task of the project is a pair: others need new ones
-        return None if self._kind.labels.has_pairs else self._kind.questions
+        questions = self._kind.questions  # of a project, a task of which is a pair, others need new ones
+        return questions if questions is not None and questions.about_tasks else None
 
     def numbers(self, tasks: NDArray[np.bool_]) -> list[int]:
         """Numbers of some tasks in the project."""

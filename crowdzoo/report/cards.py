@@ -141,9 +141,7 @@ def _arguments(layer: Any, kind: Kind) -> str:
     for name, parameter in inspect.signature(layer.__init__).parameters.items():
         if name in named and parameter.default is parameter.empty:
             arguments.append(named[name])
-        elif name == "num_annotations" or (
-            name == "kind" and kind.name != parameter.default and not kind.labels.has_pairs
-        ):
+        elif name == "num_annotations" or (name == "kind" and kind.labels.learned.name != layer.traits.kinds[0]):
             arguments.append(f"{name}={known[name]}")
         elif name == "connection" and kind.labels.has_numbers:
             arguments.append("connection='B'")  # as `create_crowd_layer` has it

@@ -80,7 +80,7 @@ class PipelineConfig(sections.Section):
         keys = (*kind.options.inputs, *kind.options.reading, *second)
         reading = (key for key in keys if key in sections.DataConfig.model_fields)
         minimum = f"minimum_{kind.scoring.metric}"
-        by_annotations = ("compare", "annotation_tolerance") if kind.labels.one_class else ()
+        by_annotations = ("compare", "annotation_tolerance") if kind.scoring.by_annotations else ()
         for section, allowed in {
             "data": dict.fromkeys(("dataset", *reading, "eval_fraction")),
             "evaluation": ("tolerance", "undecided", *by_annotations, minimum, "new_signatures"),

@@ -22,6 +22,7 @@ class PreferenceQuestions(Questions[PreferenceAggregation]):
 
     unit = "of standard errors"
     subject = "pairs of tasks"
+    about_tasks = False
 
     def first(self, num_tasks: int, most: float, seed: int) -> Codes:
         """As many pairs as can be answered, so that they link the tasks, [P, 2]."""
