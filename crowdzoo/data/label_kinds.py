@@ -83,11 +83,6 @@ class LabelKind:
         return tuple(name for name, is_there in {**there, "values": bool(self.values)}.items() if is_there)
 
     @property
-    def feature_list(self) -> str:
-        """The list of a tf.Example that holds answers: "int64_list", "float_list" or "bytes_list"."""
-        return "bytes_list" if self.values else "float_list" if self.has_numbers else "int64_list"
-
-    @property
     def has_tokens(self) -> bool:
         """Whether positions are the tokens of a sentence."""
         return self.has_positions and not self.has_pixels

@@ -38,7 +38,7 @@ def read_labelled_instances(options: GenOptions, rejects: str, folder: str) -> L
     classes = None if crowd.classes is None else [str(name) for name in crowd.classes]
     shown = gold.tolist() if classes is None else [classes[code] for code in gold.tolist()]
     code_of = {str(name): code for code, name in enumerate(crowd.tasks)}
-    kind = crowd.label_kind.feature_list
+    kind = "float_list" if crowd.labels.dtype.kind == "f" else "int64_list"
 
     def example(row: int) -> tf.train.Example:
         record = tf.train.Example()
