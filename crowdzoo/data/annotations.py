@@ -111,8 +111,9 @@ class Annotations:
         for name in ("tasks", "annotators", "classes"):
             self._freeze(name, None)
         self._freeze("values", object)
+        arrays = facts.arrays
         for name, place in _PLACES.items():
-            if (getattr(self, name) is not None) != (name in facts.arrays):
+            if (getattr(self, name) is not None) != (name in arrays):
                 raise ValueError(f"{name} belong to {place}")
         lengths = {name: len(array) for name in ROW_TYPES if (array := getattr(self, name)) is not None}
         if len(set(lengths.values())) > 1:

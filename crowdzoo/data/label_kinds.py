@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ class LabelKind:
         """Those of them that hold numbers where other kinds have names."""
         return ("label",) * self.has_numbers
 
-    @property
+    @cached_property
     def arrays(self) -> tuple[str, ...]:
         """Attributes of `Annotations` that are None for some other kinds."""
         there = {"classes": self.has_classes, "positions": self.has_positions, "right_ids": self.has_pairs}
