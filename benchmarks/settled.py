@@ -45,10 +45,9 @@ from scipy.special import expit, logit
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Robust
 from crowdzoo.quality import next_annotations, settlement, worth_asking
-from crowdzoo.quality.copies import copy_families
-from crowdzoo.quality.counted_once import counted_once
+from crowdzoo.quality.columns import wilson
+from crowdzoo.quality.copies import copy_families, counted_once
 from crowdzoo.quality.settled import ENDS, consensus_of
-from crowdzoo.quality.wilson import wilson
 from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "settled.json"

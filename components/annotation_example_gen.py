@@ -21,8 +21,7 @@ from crowdzoo.components.input_files import content_hashes, own_copies, rename_i
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.reading.tables.layout import Layout
-from crowdzoo.records.example_files import SPLITS, prepare_examples, write_dataset_info, write_examples
-from crowdzoo.records.labelled_tasks import LabelledTasks
+from crowdzoo.records.example_files import SPLITS, LabelledTasks, prepare_examples, write_dataset_info, write_examples
 
 ANNOTATIONS_FILE = "annotations.parquet"
 TASKS_FILE = "tasks.parquet"

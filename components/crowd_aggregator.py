@@ -92,7 +92,8 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
 
     crowds = _annotations(annotations.uri)
     aggregated = kind.records.aggregate(method, crowds, fit, examples.uri)
-    labels = "bytes_list" if kind.labels.values else "float_list" if kind.labels.has_numbers else "int64_list"
+    of_codes = "float_list" if kind.labels.dtype.kind == "f" else "int64_list"
+    labels = "bytes_list" if kind.labels.values else of_codes
     for split, table in aggregated.tables.items():
         rows = {task: row for row, task in enumerate(table["task"].to_pylist())}
         enriched = partial(_enrich, answers=aggregated, table=table, rows=rows, truth=truth, kind=labels)

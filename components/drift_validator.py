@@ -104,8 +104,8 @@ def crowd_statistics(annotations: Annotations) -> Statistics:
     columns = {"crowd.annotations": pd.Series(sizes[sizes > 0].astype(str))}
     if kind.has_numbers:
         columns[LABELS] = pd.Series(annotations.labels, dtype=float)
-    elif kind.has_classes:
-        columns[LABELS] = pd.Series(np.asarray(annotations.classes, object)[annotations.labels].astype(str))
+    elif annotations.classes is not None:
+        columns[LABELS] = pd.Series(annotations.classes.astype(object)[annotations.labels].astype(str))
     if kind.one_class:
         votes = np.zeros((annotations.num_tasks, annotations.num_classes))
         np.add.at(votes, (annotations.task_ids, annotations.labels), 1)

@@ -99,7 +99,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         by_task = {name: values.pop("by_task", None) for name, values in scores.items()}
         compared_by = options.get("compare")
         if compared_by is None:
-            compared_by = ANNOTATIONS if kind.labels.one_class and info["truth"] == "aggregated" else LABELS
+            compared_by = ANNOTATIONS if kind.scoring.by_annotations and info["truth"] == "aggregated" else LABELS
         if compared_by == ANNOTATIONS:
             for name, likelihoods in annotation_scores(models, examples.uri, info).items():
                 scores[name] |= likelihoods

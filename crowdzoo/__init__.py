@@ -11,7 +11,7 @@ _NAMES = {
     "crowdzoo.comparison.compare": "Comparison compare",
     "crowdzoo.reading.tables.read": "read_annotations",
     "crowdzoo.errors": "ConfigError CrowdzooError DataError",
-    "crowdzoo.asking.next_answers": "next_answers",
+    "crowdzoo.asking": "next_answers",
     "crowdzoo.plugins": "register",
     "crowdzoo.training.crowd_model": "CrowdModel",
     "crowdzoo.saving": "load_model",

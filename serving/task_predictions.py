@@ -14,8 +14,8 @@ from crowdzoo.data.tags import spans_of
 from crowdzoo.errors import CrowdzooError, DataError, short_repr
 from crowdzoo.files.served_model import served_name
 from crowdzoo.reading.instances.upright_image import upright_image
-from crowdzoo.reading.platforms.brush_rle import brush_rle
 from crowdzoo.reading.platforms.label_config import Control, read_label_config
+from crowdzoo.reading.platforms.shapes import brush_rle
 from crowdzoo.serving.json_tensors import read_columns
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.loaded_model import LoadedModel

@@ -102,8 +102,8 @@ def load_toy():
     )
 '''
 
-KIND_METHODS = '''
-"""VERDICT_METHODS: the algorithms for verdicts by name."""
+KIND_METHOD = '''
+"""VerdictVote: a majority vote on verdicts."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -118,9 +118,6 @@ class VerdictVote(Aggregator):
 
     def fit(self, annotations):
         return MajorityVote().fit(replace(annotations, kind="classification"))
-
-
-VERDICT_METHODS = {"verdict-vote": VerdictVote}
 '''
 
 KIND = '''
@@ -238,9 +235,9 @@ def run(folder, code):
 def test_a_new_aggregator_is_a_file_and_two_lines(copy):
     package = copy / "crowdzoo" / "aggregation"
     add(package / "classes" / "first_vote.py", AGGREGATOR)
-    change(package / "classes" / "methods.py", '    "wawa": Wawa,', '    "wawa": Wawa,\n    "first-vote": FirstVote,')
+    change(package / "named.py", '    "wawa": Wawa,', '    "wawa": Wawa,\n    "first-vote": FirstVote,')
     change(
-        package / "classes" / "methods.py",
+        package / "named.py",
         "from crowdzoo.aggregation.classes.wawa import Wawa",
         "from crowdzoo.aggregation.classes.first_vote import FirstVote\n"
         "from crowdzoo.aggregation.classes.wawa import Wawa",
@@ -353,7 +350,7 @@ def test_a_new_kind_of_label_is_a_line_a_folder_and_its_methods(copy):
     add(folder / "records.py", KIND_RECORDS)
     add(folder / "page.py", KIND_PAGE)
     add(folder / "columns.csv", "table,key,title,form,bar,scale,help\nfacts,annotations,verdicts,count,,,\n")
-    add(own / "methods.py", KIND_METHODS)
+    add(own / "verdict_vote.py", KIND_METHOD)
     kinds = package / "kinds" / "__init__.py"
     change(kinds, "REGIONS, SEVERAL_LABELS)", "REGIONS, SEVERAL_LABELS, VERDICTS)")
     change(
@@ -362,11 +359,11 @@ def test_a_new_kind_of_label_is_a_line_a_folder_and_its_methods(copy):
         "import SEVERAL_LABELS\nfrom crowdzoo.kinds.verdicts.kind import VERDICTS\n",
     )
     registry = package / "aggregation" / "registry.py"
-    change(registry, "TEXT_METHODS, REGION_METHODS,", "TEXT_METHODS, REGION_METHODS, VERDICT_METHODS,")
+    change(registry, "TEXT_METHODS, REGION_METHODS,", 'TEXT_METHODS, REGION_METHODS, {"verdict-vote": VerdictVote},')
     change(
         registry,
         "\nfrom crowdzoo.checks",
-        "\nfrom crowdzoo.aggregation.verdicts.methods import VERDICT_METHODS\nfrom crowdzoo.checks",
+        "\nfrom crowdzoo.aggregation.verdicts.verdict_vote import VerdictVote\nfrom crowdzoo.checks",
     )
     rows = ["1,a,yes", "1,b,yes", "1,c,no", "2,a,no", "2,b,no", "2,c,yes"]
     (copy / "a.csv").write_text("\n".join(["task,annotator,label", *rows]) + "\n")

@@ -51,7 +51,7 @@ def test_the_commands_and_files_named_are_there():
 
 def test_the_number_of_aggregation_methods_is_that_of_the_table():
     from crowdzoo.aggregation import create
-    from crowdzoo.aggregation.classes.methods import METHODS
+    from crowdzoo.aggregation.named import METHODS
     from crowdzoo.large.forms import runs_in_parts
 
     num_on_beam = sum(runs_in_parts(create(name)) for name in METHODS)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from pkgutil import resolve_name
 
 import keras
 import numpy as np
@@ -16,6 +17,7 @@ from crowdzoo import losses, saving
 from crowdzoo.errors import DataError
 from crowdzoo.layers import LayerTraits
 from crowdzoo.models import METHODS, RATING_METHODS
+from crowdzoo.networks.encoders import _ENCODERS
 from crowdzoo.training.methods import create_crowd_layer
 
 if keras.backend.backend() != "tensorflow":
@@ -188,3 +190,8 @@ def test_a_class_that_is_not_registered_is_named_without_the_configuration(neste
     assert "--base FILE.py:FUNCTION" in message
     assert len(message) < 300 + len(str(tmp_path))
     crowdzoo.load_model(tmp_path / "m.keras", custom_objects={"mine>Gate": Gate})
+
+
+def test_the_encoder_of_a_saved_model_is_found_by_its_key():
+    for key, place in _ENCODERS.items():
+        assert resolve_name(f"crowdzoo.networks.{place}").key == key

@@ -102,7 +102,7 @@ class Aggregator(Checked):
         try:
             return Annotations.from_frame(self._readable(data), kind=self.kind)
         except (ConfigError, DataError) as error:
-            kind = "" if label_kind(self.kind).one_class else f", kind={self.kind!r}"
+            kind = label_kind(self.kind).argument
             advice = f"fit(Annotations.from_frame(frame{kind}, on_duplicate='first', columns={{...}}))."
             more = copy.copy(error)
             more.args = (f"{error}\nOptions of reading go to from_frame: {advice}",)

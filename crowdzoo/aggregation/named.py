@@ -1,15 +1,37 @@
-"""aggregator_named: an aggregator out of a table of methods, in which there are those of packages and scripts, too."""
+"""METHODS: the algorithms for classes by name; an aggregator out of a table with those of packages and scripts, too."""
 
 from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
 from crowdzoo.aggregation.base import Result
-from crowdzoo.aggregation.classes.methods import METHODS
+from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
+from crowdzoo.aggregation.classes.ebcc import EBCC
+from crowdzoo.aggregation.classes.glad import GLAD
+from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
+from crowdzoo.aggregation.classes.ibcc import IBCC
+from crowdzoo.aggregation.classes.mace import MACE
+from crowdzoo.aggregation.classes.majority_vote import MajorityVote
+from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
+from crowdzoo.aggregation.classes.robust import Robust
+from crowdzoo.aggregation.classes.wawa import Wawa
 from crowdzoo.checks.constraints import Choice
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.plugins import Table
+
+METHODS: dict[str, type] = {
+    "majority-vote": MajorityVote,
+    "wawa": Wawa,
+    "dawid-skene": DawidSkene,
+    "robust": Robust,
+    "hierarchical-dawid-skene": HierarchicalDawidSkene,
+    "one-coin": OneCoinDawidSkene,
+    "glad": GLAD,
+    "mace": MACE,
+    "ibcc": IBCC,
+    "ebcc": EBCC,
+}
 
 
 def of_kind(kind: str, other_kinds: Mapping[str, type] | None = None) -> Callable[[Any], type | None]:

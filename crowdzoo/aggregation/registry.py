@@ -1,21 +1,47 @@
-"""create: an aggregator by its name, as configurations and the command line spell it."""
+"""The methods of all kinds by name; create: an aggregator by its name, as configurations and commands spell it."""
 
 from collections.abc import Iterable, Mapping
 from inspect import signature
 from typing import Any
 
-from crowdzoo.aggregation.classes.methods import METHODS
-from crowdzoo.aggregation.free_texts.methods import TEXT_METHODS
-from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named, of_kind
-from crowdzoo.aggregation.preferences.methods import PREFERENCE_METHODS
-from crowdzoo.aggregation.ratings.methods import RATING_METHODS
-from crowdzoo.aggregation.regions.methods import REGION_METHODS
-from crowdzoo.aggregation.sentences.methods import SEQUENCE_METHODS
+from crowdzoo.aggregation.free_texts.chosen_text import MostFrequentText, TextMedoid
+from crowdzoo.aggregation.free_texts.rover import ROVER
+from crowdzoo.aggregation.free_texts.text_rasa import TextHRRASA, TextRASA
+from crowdzoo.aggregation.named import FOR_CLASSES, METHODS, aggregator_named, of_kind
+from crowdzoo.aggregation.preferences.annotator_bradley_terry import AnnotatorBradleyTerry
+from crowdzoo.aggregation.preferences.bradley_terry import BradleyTerry
+from crowdzoo.aggregation.preferences.crowd_bt import CrowdBT
+from crowdzoo.aggregation.preferences.noisy_bradley_terry import NoisyBradleyTerry
+from crowdzoo.aggregation.ratings.plain_ratings import RatingMean, RatingMedian
+from crowdzoo.aggregation.ratings.rating_em import RatingEM
+from crowdzoo.aggregation.regions.matched_objects import MatchedObjects
+from crowdzoo.aggregation.regions.pixel_vote import PixelVote
+from crowdzoo.aggregation.regions.staple import STAPLE
+from crowdzoo.aggregation.sentences.bayesian_sequence_combination import BayesianSequenceCombination
+from crowdzoo.aggregation.sentences.hmm_crowd import HMMCrowd
+from crowdzoo.aggregation.sentences.span_majority_vote import SpanMajorityVote
+from crowdzoo.aggregation.sentences.span_votes import SpanVotes
 from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 from crowdzoo.checks.constraints import Choice
 from crowdzoo.errors import ConfigError, Setting
 from crowdzoo.plugins import Table
 
+
+def _by_name(*methods: Any) -> dict[str, type]:
+    return {method.name: method for method in methods}
+
+
+RATING_METHODS: dict[str, type] = {"mean": RatingMean, "median": RatingMedian, "rating-em": RatingEM}
+SEQUENCE_METHODS: dict[str, type] = {
+    **dict.fromkeys(METHODS, TokenAggregation),  # every token is a task
+    "span-majority-vote": SpanMajorityVote,
+    "span-votes": SpanVotes,
+    "hmm-crowd": HMMCrowd,
+    "bsc-seq": BayesianSequenceCombination,
+}
+PREFERENCE_METHODS = _by_name(BradleyTerry, NoisyBradleyTerry, CrowdBT, AnnotatorBradleyTerry)
+TEXT_METHODS = _by_name(MostFrequentText, TextMedoid, ROVER, TextRASA, TextHRRASA)
+REGION_METHODS = _by_name(MatchedObjects, PixelVote, STAPLE)
 # By kind of label, as the classes say it
 _ALL: tuple[dict[str, Any], ...] = (
     METHODS, RATING_METHODS, SEQUENCE_METHODS, PREFERENCE_METHODS, TEXT_METHODS, REGION_METHODS,

@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     if not passed["methods"]:
         raise ConfigError("--methods: names no method; write quick, all, or names with commas between.")
     trains = next((arguments.options[name] for name in TRAINING if getattr(arguments, name) not in (None, [])), None)
-    if arguments.instances is None and (trains is None or not kind.labels.has_positions):
+    if arguments.instances is None and (trains is None or "instances" in kind.options.inputs):
         if trains is not None:
             raise ConfigError(f"{trains}: is for deep methods: name the file of instances behind the annotations.")
         passed |= options.given(arguments, kind.options.scale)

@@ -117,7 +117,7 @@ def _round(arguments: argparse.Namespace, project: Project, outcome: Outcome | N
     print(f"{now:%Y-%m-%d %H:%M:%S} UTC: {news} ({project.client.requests - requests:,} requests)", flush=True)
     control = project.control(arguments.field)
     kind = kind_of(control.kind)
-    if "next" in what and (kind.questions is None or kind.labels.has_pairs):
+    if "next" in what and (kind.questions is None or not kind.questions.about_tasks):
         raise ConfigError(f"--push next: crowdzoo chooses no questions for {kind.title}; leave next out.")
     is_missing = not page.is_file() or (outcome is None and bool(what or arguments.every))
     is_new = project.is_changed or is_missing

@@ -21,9 +21,8 @@ from crowdzoo.errors import ConfigError, DataError, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.kinds.questions import annotations_of, pooled
-from crowdzoo.quality.copies import copy_families, family_names
-from crowdzoo.quality.counted_once import counted_once
-from crowdzoo.quality.first_round import PER_TASK, first_annotations, first_pairs
+from crowdzoo.quality.copies import copy_families, counted_once, family_names
+from crowdzoo.quality.first_round import PER_TASK, first_annotations
 from crowdzoo.quality.model_agreement import codes_of
 from crowdzoo.quality.next_annotation import ALTERNATIVES, SURE, class_gains, next_questions
 from crowdzoo.quality.settled import WORTH, can_be_settled, settlement, with_range, worth_asking
@@ -143,7 +142,7 @@ def run(arguments: argparse.Namespace) -> None:
     anywhere = Layout.of_second(None, {**vars(arguments), "outside_images": True})  # no image is shown or copied
     kind, questions = _check(arguments)
     if arguments.first:
-        _plan(arguments, kind, read_instances(arguments.annotations, layout=anywhere))
+        _plan(arguments, kind, questions, read_instances(arguments.annotations, layout=anywhere))
         return
     settings = options.given(arguments, kind.options.scale) | options.settings_of(arguments.settings)
     aggregator = kind.aggregation.create(arguments.method, seed=arguments.seed, **settings)
@@ -151,7 +150,7 @@ def run(arguments: argparse.Namespace) -> None:
     reading = options.reading_options(arguments, kind)
     if instances is not None:
         reading = {**named_by_image(reading, arguments.instances), "tasks": instances.tasks}
-    elif arguments.platform is not None and not (kind.labels.has_positions or kind.labels.has_pairs):
+    elif arguments.platform is not None and kind.labels.one_label:
         reading["all_tasks"] = True
     crowd = _with_new(kind.reading.read(arguments.annotations, **reading), arguments.new)
     table = annotations_of(crowd)
@@ -176,7 +175,7 @@ def run(arguments: argparse.Namespace) -> None:
         stands = _stand_for_copies(len(costs), *questions.answers(crowd), who=who, costs=costs)
         who = who[stands[who] == who]
         # of all, as in `crowdzoo quality`, where `settlement` counts copies once; sentences and pairs are kept whole
-        if not (settles or kind.labels.has_positions or kind.labels.has_pairs):
+        if kind.labels.one_label and not settles:
             crowd = counted_once(crowd, stands)
     result = fitted(aggregator, crowd) if mixed is None else mixed.aggregation
     skills = questions.skills(result, slice(None))
@@ -250,11 +249,8 @@ def run(arguments: argparse.Namespace) -> None:
         ("expected gain", f"{found.gains.sum():.4g} {questions.unit}"),
         *_why_stopped(found, costs[who], is_open, per_task[~done], share, arguments),
     ]
-    if kind.labels.has_pairs:
-        names = annotations_of(crowd).tasks
-        tasks = [tuple(names[list(divmod(int(pair), len(names)))].tolist()) for pair in table.tasks[found.tasks]]
-    else:
-        tasks = [(_plain(table.tasks[task]),) for task in found.tasks]
+    names = annotations_of(crowd).tasks
+    tasks = [tuple(map(_plain, names[codes])) for codes in questions.sides(table, found.tasks, len(names))]
     asked = list(zip(tasks, map(_plain, table.annotators[found.annotators]), found.gains, found.costs, strict=True))
     noted: tuple[str, ...] = ()
     if kind.labels.one_class:
@@ -282,18 +278,16 @@ def _hand_out(
 
 def _columns(kind: Kind) -> tuple[str, ...]:
     """Columns of a file of questions."""
-    return (*(("left", "right") if kind.labels.has_pairs else ("task",)), "annotator", "gain", "cost")
+    return (*kind.labels.sides, "annotator", "gain", "cost")
 
 
-def _plan(arguments: argparse.Namespace, kind: Kind, instances: Instances) -> None:
+def _plan(arguments: argparse.Namespace, kind: Kind, questions: Questions, instances: Instances) -> None:
     """Writes the questions of the first round, and prints how balanced they are."""
     people, tasks = options.names_of(arguments.annotators, "annotators"), np.asarray(instances.tasks)
     crowd = Annotations.from_arrays([], [], [], annotators=people, tasks=tasks, classes=["any"])
     costs, per_task = _costs(arguments.costs, arguments.pay, crowd), arguments.per_task or PER_TASK
-    names: list[tuple[Any, ...]] = [(_plain(task),) for task in tasks]
-    if kind.labels.has_pairs:
-        affordable = max(1, int(arguments.budget / costs.mean() / min(per_task, len(people))))
-        names = [tuple(map(_plain, tasks[pair])) for pair in first_pairs(len(tasks), affordable, arguments.seed)]
+    affordable = arguments.budget / costs.mean() / min(per_task, len(people))
+    names = [tuple(map(_plain, tasks[codes])) for codes in questions.first(len(tasks), affordable, arguments.seed)]
     gold = np.zeros(len(names), bool) if arguments.gold is None else _has_gold(arguments, crowd)
     found = first_annotations(
         len(names), len(people), per_task=per_task, per_annotator=arguments.per_annotator, gold=gold, costs=costs,
@@ -305,7 +299,7 @@ def _plan(arguments: argparse.Namespace, kind: Kind, instances: Instances) -> No
     answers[found.tasks, found.annotators] = 1
     loads, shared = answers.sum(axis=0), (answers.T @ answers)[np.triu_indices(len(people), 1)]
     rows = [
-        ("pairs of tasks" if kind.labels.has_pairs else "tasks", f"{len(names):,}"),
+        (questions.subject, f"{len(names):,}"),
         ("of them asked about", f"{len(np.unique(found.tasks)):,}"),
         ("questions", f"{len(found.tasks):,}"),
         ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
@@ -444,7 +438,7 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
         raise ConfigError(f"--kind {kind.name}: crowdzoo next does not know what to ask about {kind.title}.")
     if not kind.labels.one_class:
         options.refuse(arguments, ("annotator_table", "accepted", "worth", "target"), f"--kind {kind.name}")
-    if kind.labels.has_positions and arguments.instances is not None:
+    if "instances" not in kind.options.inputs and arguments.instances is not None:
         raise ConfigError(f"{arguments.instances}: sentences are in the file of annotations; leave this file out.")
     of_labels = ("method", "settings", "earlier", "sure", "accepted", "worth", "target")
     if arguments.first:
@@ -456,7 +450,7 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
         if kind.labels.has_pairs:
             options.refuse(arguments, ["gold"], f"--first --kind {kind.name}")
     elif arguments.gold_sample is not None:
-        if kind.labels.has_positions or kind.labels.has_pairs:
+        if not kind.labels.one_label:
             raise ConfigError(f"--gold-sample: draws tasks with one answer; leave it out with --kind {kind.name}.")
         of_questions = ("annotators", "new", "costs", "per_annotator", "annotator_table", "per_task")
         options.refuse(arguments, (*of_labels, *of_questions), "--gold-sample")

@@ -18,7 +18,7 @@ from crowdzoo.aggregation.named import result_of
 from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import Kind, kind_of
-from crowdzoo.kinds.measure import Measure, Scores
+from crowdzoo.kinds.measure import Deep, Measure, Scores
 from crowdzoo.kinds.training import Targets
 from crowdzoo.plugins import Table
 from crowdzoo.reading.instances.instances import take_rows
@@ -32,18 +32,6 @@ from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.pair_rows import Examples
 from crowdzoo.training.settings import Settings, TrainingSettings
-
-Named = tuple[tuple[str, Mapping[str, Any]], ...]
-
-# The recommended method, those that are level with it on the nine sets of docs/results.md, and labels alone; the
-# cheapest first. For ratings those of docs/ratings.md
-QUICK: Named = ((AGGREGATED, {}), ("ccem", {}), ("geo-crowd-net", {}), ("max-mig", {}), ("cross-fitted-em", {}))
-QUICK_RATINGS: Named = (
-    (AGGREGATED, {}),
-    ("crowdsourced-layer", {"connection": "B"}),
-    ("crowdsourced-layer", {"connection": "S+B"}),
-    ("rating-em", {}),
-)
 
 
 class Trainings(Setup):
@@ -119,11 +107,9 @@ class Trainings(Setup):
         return [self.deep, *super().tables(), *gold_tables]
 
     def methods_of(self, name: str) -> Iterable[tuple[str, Mapping[str, object]]]:
-        """The quick methods of classes and of ratings, or every deep one; gold where there is some."""
-        kind = self.annotations.label_kind
-        all_methods: Named = tuple((method, {}) for method in self.deep)
-        quick = QUICK if kind.one_class else QUICK_RATINGS if kind.has_numbers else all_methods
-        methods = all_methods if name == "all" else quick
+        """The quick methods, or every deep one; gold where there is some."""
+        quick = () if name == "all" else self.kind.measure.quick_deep
+        methods: Deep = quick or tuple((method, {}) for method in self.deep)
         return [*methods, (GOLD, {})] if self.has_gold_to_learn else methods
 
     def check(self, method: Method) -> None:

@@ -36,6 +36,13 @@ ROW_TYPES = {  # what holds the columns of a row
 }
 # column -> where its names are kept; preferences have left and right instead of task
 VOCABULARIES = {"task": "tasks", "left": "tasks", "right": "tasks", "annotator": "annotators", "label": "classes"}
+# Attributes that are None for some kinds, and where they belong
+_PLACES = {
+    "positions": "kind='sequence', and only there",
+    "right_ids": "kind='preference', and only there",
+    "classes": "every kind but regression, free-text and region",
+    "values": "kinds free-text and region, and only there",
+}
 _COLUMNS = ("task", "right", "annotator", "label", "position", "confidence", "timestamp", "seconds")
 
 
@@ -104,14 +111,10 @@ class Annotations:
         for name in ("tasks", "annotators", "classes"):
             self._freeze(name, None)
         self._freeze("values", object)
-        if (self.positions is not None) != facts.has_positions:
-            raise ValueError("positions belong to kind='sequence', and only there")
-        if (self.right_ids is not None) != facts.has_pairs:
-            raise ValueError("right_ids belong to kind='preference', and only there")
-        if (self.classes is not None) != facts.has_classes:
-            raise ValueError("classes belong to every kind but regression, free-text and region")
-        if (self.values is not None) != bool(facts.values):
-            raise ValueError("values belong to kinds free-text and region, and only there")
+        arrays = facts.arrays
+        for name, place in _PLACES.items():
+            if (getattr(self, name) is not None) != (name in arrays):
+                raise ValueError(f"{name} belong to {place}")
         lengths = {name: len(array) for name in ROW_TYPES if (array := getattr(self, name)) is not None}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"all columns must have the same length, got {lengths}")
@@ -458,7 +461,7 @@ class Annotations:
         """Annotations per task, int64 [N]; for sequences annotators per task, for preferences comparisons."""
         if self.right_ids is not None:
             return np.bincount(np.concatenate([self.task_ids, self.right_ids]), minlength=self.num_tasks)
-        if self.label_kind.has_positions:
+        if self.positions is not None:
             tasks, _ = self._pairs
             return np.bincount(tasks, minlength=self.num_tasks)
         return np.diff(self._by_task[1])
@@ -694,7 +697,7 @@ class Annotations:
         """
         Number(0, whole=True).checked("restrict", "redundancy", redundancy)
         generator = np.random.default_rng(seed)
-        if self.label_kind.has_positions:
+        if self.positions is not None:
             tasks, pair_of_row = self._pairs
         else:
             table = self if self.right_ids is None else self.pairs()[1]
@@ -725,7 +728,7 @@ class Annotations:
 
 def _columns_of(kind: LabelKind) -> tuple[str, ...]:
     """Names of the columns behind `ROW_TYPES`."""
-    return ("left", *_COLUMNS[1:]) if kind.has_pairs else _COLUMNS
+    return (kind.sides[0], *_COLUMNS[1:])
 
 
 def _same(left: np.ndarray | None, right: np.ndarray | None) -> bool:

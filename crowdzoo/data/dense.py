@@ -27,7 +27,7 @@ def read_matrix(
     Raises:
         DataError: another number of axes, a code outside the classes, a number that is not finite, or ragged sequences.
     """
-    if kind.has_pairs or kind.values:
+    if {"right_ids", "values"} & {*kind.arrays}:
         raise DataError(f"a dense matrix has no place for annotations of kind '{kind.name}'; use from_arrays.")
     matrix = np.asarray(matrix)
     axes = kind.axes + 1
@@ -37,7 +37,7 @@ def read_matrix(
             f"{'class codes' if kind.has_classes else 'numbers'}, got shape {matrix.shape} of {matrix.dtype}. "
             "Names of classes: Annotations.from_arrays(tasks, annotators, labels)."
         )
-    if kind.has_positions:
+    if axes == 3:
         matrix = np.moveaxis(matrix, 2, 1)
     if missing is None:
         missing = kind.missing
@@ -59,7 +59,7 @@ def read_matrix(
         bad = np.flatnonzero(~good)
         rows = [BadRow("matrix", int(where[0][i]), str(where[1][i]), values[i].item(), reason) for i in bad[:SHOWN]]
         raise DataError("The matrix holds bad labels.", rows, len(bad))
-    if kind.has_positions:
+    if axes == 3:
         _check_sequences(present)
     return {
         "kind": kind.name,
@@ -69,7 +69,7 @@ def read_matrix(
         "tasks": _names(names["task"], matrix.shape[0]),
         "annotators": _names(names["annotator"], matrix.shape[1]),
         "classes": classes,
-        "positions": where[2] if kind.has_positions else None,
+        "positions": where[2] if axes == 3 else None,
     }
 
 

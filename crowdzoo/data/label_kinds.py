@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ class LabelKind:
         answers: names of the classes where the kind has its own, in the order of their codes; an annotation is then
             about two tasks, left and right.
         label_names: usual names of the column of labels, beyond those of every kind.
+        sorts: sorts of questions of a labelling platform (see `Platform.questions`) that such labels answer, the
+            preferred one first.
         trained: deep methods learn from such labels.
         learned_as: the kind of the layers that do, one of `LAYER_KINDS`; empty: the kind itself.
     """
@@ -45,6 +48,7 @@ class LabelKind:
     has_several: bool = False
     answers: tuple[str, ...] = ()
     label_names: tuple[str, ...] = ()
+    sorts: tuple[str, ...] = ("class", "pair", "number")
     trained: bool = True
     learned_as: str = ""
 
@@ -64,6 +68,22 @@ class LabelKind:
         return ("left", "right") if self.has_pairs else ("task",)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of a table whose rows are annotations."""
+        return (*self.sides, "annotator", "label", *("position",) * self.has_positions)
+
+    @property
+    def number_columns(self) -> tuple[str, ...]:
+        """Those of them that hold numbers where other kinds have names."""
+        return ("label",) * self.has_numbers
+
+    @cached_property
+    def arrays(self) -> tuple[str, ...]:
+        """Attributes of `Annotations` that are None for some other kinds."""
+        there = {"classes": self.has_classes, "positions": self.has_positions, "right_ids": self.has_pairs}
+        return tuple(name for name, is_there in {**there, "values": bool(self.values)}.items() if is_there)
+
+    @property
     def has_tokens(self) -> bool:
         """Whether positions are the tokens of a sentence."""
         return self.has_positions and not self.has_pixels
@@ -71,7 +91,17 @@ class LabelKind:
     @property
     def one_class(self) -> bool:
         """Whether a task has one class: not one per token, not several, and no second task."""
-        return self.has_classes and not (self.has_positions or self.has_pairs or self.has_several)
+        return self.has_classes and self.one_label and not self.has_several
+
+    @property
+    def one_label(self) -> bool:
+        """Whether an annotation is one answer to one task: not a label per token, and no second task."""
+        return not (self.has_positions or self.has_pairs)
+
+    @property
+    def argument(self) -> str:
+        """How a call names the kind after other arguments: ", kind='region'", and nothing for the default."""
+        return "" if self.one_class else f", kind={self.name!r}"
 
     @property
     def learned(self) -> LabelKind:
@@ -114,16 +144,35 @@ class LabelKind:
 
 
 CLASSIFICATION = LabelKind("classification", "classes", "Aggregation")
-REGRESSION = LabelKind("regression", "ratings", "RatingAggregation", has_numbers=True)
-SEQUENCE = LabelKind("sequence", "sentences", "SequenceAggregation", has_positions=True)
+REGRESSION = LabelKind("regression", "ratings", "RatingAggregation", has_numbers=True, sorts=("number", "class"))
+SEQUENCE = LabelKind("sequence", "sentences", "SequenceAggregation", has_positions=True, sorts=("spans",))
 _WINNERS = ("winner", "preferred", "preference")
 PREFERENCE = LabelKind(
-    "preference", "preferences", "PreferenceAggregation", answers=("left", "right", "equal"), label_names=_WINNERS
+    "preference",
+    "preferences",
+    "PreferenceAggregation",
+    answers=("left", "right", "equal"),
+    label_names=_WINNERS,
+    sorts=("pair", "ranking", "class"),
 )
 _TEXTS = ("text", "output", "transcription", "transcript", "translation")
-FREE_TEXT = LabelKind("free-text", "free texts", "TextAggregation", values="texts", label_names=_TEXTS, trained=False)
+FREE_TEXT = LabelKind(
+    "free-text",
+    "free texts",
+    "TextAggregation",
+    values="texts",
+    label_names=_TEXTS,
+    sorts=("text", "class", "number"),
+    trained=False,
+)
 REGION = LabelKind(
-    "region", "regions", "RegionAggregation", values="marked images", has_regions=True, learned_as="segmentation"
+    "region",
+    "regions",
+    "RegionAggregation",
+    values="marked images",
+    has_regions=True,
+    sorts=("regions",),
+    learned_as="segmentation",
 )
 LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, FREE_TEXT, REGION)}
 # How annotations of classes are understood where several may hold for a task

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Scores = NDArray[np.float64]
 Sum: TypeAlias = Callable[[Scores, Codes], Sums]  # from answers and their tasks to what each adds to two sums
+Deep: TypeAlias = tuple[tuple[str, Mapping[str, Any]], ...]  # methods and their settings
 LINE = "compare(annotations, x, tasks={})"
 
 
@@ -46,6 +47,7 @@ class Measure(ABC, Generic[Crowd, Result]):
         hidden_title: of the score without gold.
         baseline: the aggregation that all others are compared with.
         quick: names of the aggregations that are compared where none is named.
+        quick_deep: deep methods and their settings that are compared where none is named; empty: all of them.
         labels_instances: whether what annotators labelled is what models learn from, so that there are no other
             instances.
         takes_base: whether a Keras model of the user's own may be the base.
@@ -58,6 +60,7 @@ class Measure(ABC, Generic[Crowd, Result]):
     hidden_title: ClassVar[str] = "nats per hidden annotation"
     baseline: ClassVar[str]
     quick: ClassVar[tuple[str, ...]]
+    quick_deep: ClassVar[Deep] = ()
     labels_instances: ClassVar[bool] = False
     takes_base: ClassVar[bool] = True
     answers_hold_gold: bool = False

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.scoring import Codes, Floats
+from crowdzoo.quality.columns import wilson
 from crowdzoo.quality.krippendorff import Alpha
-from crowdzoo.quality.wilson import wilson
 
 Columns = dict[str, list[Any]]  # values of a table, by column
 Figures = dict[str, Any]  # of the whole crowd, by name

@@ -46,11 +46,29 @@ class Questions(ABC, Generic[Result]):
         unit: of the gains.
         names: attribute of a result with the names that skills are about; empty: they are about none.
         methods: those whose results know skills, for messages; empty: all of the kind.
+        subject: what is asked about, in messages.
+        about_tasks: whether that is one of the tasks; a pair of tasks may be a new one.
     """
 
     unit: ClassVar[str]
     names: ClassVar[str] = ""
     methods: ClassVar[str] = ""
+    subject: ClassVar[str] = "tasks"
+    about_tasks: ClassVar[bool] = True
+
+    def first(self, num_tasks: int, most: float, seed: int) -> Codes:
+        """What is asked about before any answer: codes of its tasks, [n, 1], or of left and right, [n, 2].
+
+        Args:
+            num_tasks: N.
+            most: pairs that can be answered.
+            seed: of the pairs.
+        """
+        return np.arange(num_tasks)[:, None]
+
+    def sides(self, table: Annotations, rows: Codes, num_tasks: int) -> Codes:
+        """The tasks, by their codes, that some tasks of `Opened.table` represent, as for `first`."""
+        return rows[:, None]
 
     def opened(self, result: Result, skills: Floats, crowd: Any, sure: Flags, number: int) -> Opened:
         """What can be asked about.

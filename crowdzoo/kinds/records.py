@@ -18,10 +18,9 @@ from crowdzoo.kinds.scoring import Flags, Scores, Scoring, scored_models
 from crowdzoo.reading.instances.instances import take_rows
 from crowdzoo.records.crowd_answers import CrowdAnswers
 from crowdzoo.records.example_dataset import read_batches
-from crowdzoo.records.example_files import DatasetInfo
+from crowdzoo.records.example_files import DatasetInfo, GenOptions, LabelledTasks
 from crowdzoo.records.instance_examples import read_labelled_instances
 from crowdzoo.records.instance_features import parsed_instances
-from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
 from crowdzoo.records.training import Trained, train_on_instances
 from crowdzoo.training.checkpoint import Checkpoint
 from crowdzoo.training.settings import InstanceSettings, Settings

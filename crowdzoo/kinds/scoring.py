@@ -33,11 +33,13 @@ class Scoring(ABC, Generic[Gold, Answers]):
             configuration.
         metric_title: the metric in messages.
         titles: names of the numbers of `score` that `compare` shows -> their titles in its table.
+        by_annotations: whether a pipeline can compare models by annotations where there is no gold.
     """
 
     metric: ClassVar[str]
     metric_title: ClassVar[str]
     titles: ClassVar[Mapping[str, str]] = {}
+    by_annotations: ClassVar[bool] = False
 
     def known(self, gold: Gold) -> Flags:
         """Which tasks have gold, bool [N]; texts that are not empty, unless the kind has others."""

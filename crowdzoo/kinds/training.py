@@ -25,7 +25,6 @@ from crowdzoo.reading.instances.readers import recognised
 from crowdzoo.reading.instances.tables import tables
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.bases import ADDED, BASES, is_own
-from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.methods import AGGREGATED, default_method, methods_of
 from crowdzoo.training.settings import InstanceSettings, Settings
 
@@ -95,14 +94,18 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         scoring: of answers.
 
     Attributes:
-        fit_aggregated: the line of Python that trains on the `result` of an aggregation.
+        fit: the line of Python that trains with a `layer`.
+        fit_aggregated: the one that trains on the `result` of an aggregation.
+        starts_warm: whether a pipeline's training may begin with the weights of the served model.
     """
 
     labels: LabelKind
     reading: Reading[Crowd, Gold]
     aggregation: Aggregating[Crowd, Result, Gold]
     scoring: Scoring
+    fit: ClassVar[str] = "CrowdModel(base, {layer}).fit(x, annotations, tasks=ids)"
     fit_aggregated: ClassVar[str] = "CrowdModel(base).fit(x, result.posteriors)"
+    starts_warm: ClassVar[bool] = False
 
     # === Base models ===
 
@@ -331,6 +334,8 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
 
 def encode(values: Examples, rows: np.ndarray, encoder: Encoder) -> Examples:
     """Some instances as a model takes them, bool [N]; see `encode_rows`."""
+    from crowdzoo.training.instance_training import encode_rows
+
     encoded: Any = encode_rows(values, rows, cast("InstanceEncoder | None", encoder))  # sentences have another way
     return encoded
 

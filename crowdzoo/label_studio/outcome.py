@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.kinds.questions import Questions, annotations_of
 from crowdzoo.label_studio.result_form import consensus_results
-from crowdzoo.quality.copies import copy_families
-from crowdzoo.quality.counted_once import counted_once
+from crowdzoo.quality.copies import copy_families, counted_once
 from crowdzoo.quality.next_annotation import ALTERNATIVES, FEWEST, SURE, NextAnnotations, class_gains, next_questions
 from crowdzoo.quality.settled import TARGET, WORTH, Settlement, can_be_settled, settlement, worth_asking
 
@@ -145,8 +144,8 @@ class Outcome:
 
     @property
     def _questions(self) -> Questions[Any] | None:
-        # a task of the project is a pair: others need new ones
-        return None if self._kind.labels.has_pairs else self._kind.questions
+        questions = self._kind.questions  # of a project, a task of which is a pair, others need new ones
+        return questions if questions is not None and questions.about_tasks else None
 
     def numbers(self, tasks: NDArray[np.bool_]) -> list[int]:
         """Numbers of some tasks in the project."""

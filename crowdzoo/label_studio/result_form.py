@@ -12,8 +12,8 @@ from crowdzoo.data.regions import MarkedImage, mask_tools
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.aggregating import DrawnText
-from crowdzoo.reading.platforms.brush_rle import brush_rle
 from crowdzoo.reading.platforms.label_config import Control
+from crowdzoo.reading.platforms.shapes import brush_rle
 
 Item = dict[str, Any]
 

@@ -19,10 +19,9 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes import dawid_skene, majority_vote, one_coin, robust
 from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.classes.iterative import warn_unless_converged
-from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
-from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.counts import Counts, block_posteriors
 from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import Additive
@@ -165,7 +164,7 @@ class Form(ABC):
 
     def posteriors(self, block: Any, prepared: Any) -> Array:
         """Class probabilities, [T, K]."""
-        return bayes.posteriors(block, prepared)
+        return block_posteriors(block, prepared)
 
     def labels(self, posteriors: Array, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Class codes, [T]."""

@@ -8,7 +8,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
     {
         **LAYERS,
         "crowdzoo.layers.crf": "CRF crf_decode crf_log_likelihood",
-        "crowdzoo.layers.crowd_layer": "CrowdLayer",
-        "crowdzoo.layers.layer_traits": "LayerTraits",
+        "crowdzoo.layers.crowd_layer": "CrowdLayer LayerTraits",
     },
 )

@@ -12,8 +12,7 @@ from scipy.special import softmax
 
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
-from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
-from crowdzoo.layers.layer_traits import LayerTraits
+from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer, LayerTraits
 from crowdzoo.layers.ranges import SCALE, STRENGTH, UNITS, feature_table
 
 MIXINGS = ("logits", "probabilities")

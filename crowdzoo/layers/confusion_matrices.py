@@ -9,8 +9,7 @@ from keras import ops
 
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, checked
-from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
-from crowdzoo.layers.layer_traits import LayerTraits
+from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer, LayerTraits
 from crowdzoo.layers.ranges import DIAGONAL, SCALE
 from crowdzoo.losses import MaskedCrowdEvidence
 

@@ -13,8 +13,7 @@ from scipy.special import softmax
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import CENTER, FLAG, UNIT, Choice, checked
 from crowdzoo.errors import ConfigError
-from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.layer_traits import LayerTraits
+from crowdzoo.layers.crowd_layer import CrowdLayer, LayerTraits
 from crowdzoo.layers.ranges import SCALE
 from crowdzoo.losses import MaskedCrowdMeanSquaredError, RatingSquaredError
 

@@ -9,8 +9,7 @@ from keras import ops
 
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, checked
-from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.layer_traits import LayerTraits
+from crowdzoo.layers.crowd_layer import CrowdLayer, LayerTraits
 from crowdzoo.layers.ranges import BATCH, CLASSES, PHASE
 
 # Far below every logit and every logarithm of a weight, and finite, so that no gradient becomes NaN.

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
 from crowdzoo.errors import bad_setting
-from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
-from crowdzoo.layers.layer_traits import LayerTraits
+from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer, LayerTraits
 from crowdzoo.layers.ranges import EPOCHS, HIDDEN, PHASE, STRENGTH, UNITS, feature_table
 from crowdzoo.losses import MaskedCrowdEvidence
 

@@ -8,8 +8,7 @@ from keras import ops
 
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import Number, checked
-from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.layer_traits import LayerTraits
+from crowdzoo.layers.crowd_layer import CrowdLayer, LayerTraits
 
 VARIANCE = Number(1e-9, 1e12)
 

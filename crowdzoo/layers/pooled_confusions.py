@@ -10,8 +10,7 @@ from keras import ops
 
 from crowdzoo.backend import Tensor
 from crowdzoo.checks.constraints import FLAG, Choice, checked
-from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
-from crowdzoo.layers.layer_traits import LayerTraits
+from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer, LayerTraits
 from crowdzoo.layers.ranges import DIAGONAL, STRENGTH, UNITS
 
 FORMS = ("full", "diagonal", "low-rank")

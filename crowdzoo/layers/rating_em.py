@@ -9,8 +9,7 @@ from scipy.special import gammaln
 
 from crowdzoo.backend import Config, Tensor
 from crowdzoo.checks.constraints import CENTER, FLAG, LEVEL, UNIT, Number, checked
-from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.layer_traits import LayerTraits
+from crowdzoo.layers.crowd_layer import CrowdLayer, LayerTraits
 from crowdzoo.layers.ranges import EPOCHS, PHASE, PSEUDO_COUNT
 from crowdzoo.losses import RatingSquaredError
 

@@ -19,7 +19,7 @@ Encoder: TypeAlias = Union[InstanceEncoder, "TokenEncoder"]
 # key -> module and class, which loads TensorFlow
 _ENCODERS = {
     "image_pixels": "image_pixels:ImagePixels",
-    "raw_texts": "raw_texts:RawTexts",
+    "raw_texts": "text_ids:RawTexts",
     "text_ids": "text_ids:TextIds",
     "table_columns": "table_columns:TableColumns",
     "named_inputs": "named_inputs:NamedInputs",

@@ -12,7 +12,7 @@ from crowdzoo.checks.constraints import Choice, Number, checked
 from crowdzoo.data.instance_kinds import TEXTS
 from crowdzoo.data.tokens import ONE_BY_ONE
 from crowdzoo.errors import DataError
-from crowdzoo.networks.raw_texts import utf8_texts
+from crowdzoo.networks.text_ids import utf8_texts
 
 # In RE2's syntax what `crowdzoo.sequences.split_tokens` cuts at: white space as Python knows it, and punctuation
 SPACE = r"\t-\r\x1c-\x20\x{85}\p{Z}"

@@ -1,4 +1,4 @@
-"""copy_families: who gives the answers of others as his own."""
+"""copy_families: who gives the answers of others as his own; counted_once: annotations without these."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,9 +8,12 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.dependence import CHANCE, SharedTasks, dependent_groups, dependent_pairs
-from crowdzoo.quality.fitted_skills import fitted_skills
+from crowdzoo.data.annotations import Annotations
+from crowdzoo.quality.columns import wilson
 from crowdzoo.quality.reliability import EDGE, LEAST, accuracies
-from crowdzoo.quality.wilson import wilson
+
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 COPIED = 0.7  # share of the answers that two would not have in common by themselves, which they have all the same
 LEAST_SHARED = 7  # tasks of two annotators; fewer prove nothing
@@ -126,3 +129,44 @@ def _accuracies(
     share = kin / np.maximum(evidence.sum(axis=1)[block.index] - mine + kin, LEAST)
     estimates = accuracies(annotators, share, len(skill), size)[0]
     return np.where(np.isfinite(estimates), estimates, accuracy)
+
+
+def counted_once(annotations: Annotations, families: NDArray[np.int64]) -> Annotations:
+    """The annotations of each family as those of one annotator, who gives a task one of the family's labels.
+
+    Args:
+        annotations: of R annotators.
+        families: code of the annotator who represents each one, [R], such as `copy_families` gives them.
+
+    Returns:
+        For each task the annotations of the family's member who comes first. Annotators who do not represent any family
+        have none.
+    """
+    annotators = families[annotations.annotator_ids]
+    cells = annotations.task_ids * len(families) + annotators
+    _, first, place = np.unique(cells, return_index=True, return_inverse=True)
+    if len(first) == len(cells):
+        return replace(annotations, annotator_ids=annotators)
+    rows = annotations.annotator_ids == annotations.annotator_ids[first][place]
+    return replace(annotations.select_rows(rows), annotator_ids=annotators[rows])
+
+
+def fitted_skills(first: Codes, second: Codes, agreement: Floats, weights: Floats, number: int) -> Floats:
+    """Skills whose products fit the agreement of pairs of annotators best, by least squares, 0 to 1, [R].
+
+    Those who answer by themselves agree as far as both are right. So skills are found without an aggregate, also where
+    most annotators are bad, as long as they are bad each in their own way.
+
+    Args:
+        first: an annotator of each pair, each pair in both orders, [P].
+        second: the other one, [P].
+        agreement: beyond chance, 1 at most, [P].
+        weights: of the pairs, [P].
+        number: of annotators, R.
+    """
+    skill = np.full(number, 0.7)
+    for _ in range(30):  # half a step: whole ones go to and fro
+        product = np.bincount(first, weights * agreement * skill[second], number)
+        square = np.bincount(first, weights * skill[second] ** 2, number)
+        skill = (skill + np.clip(product / np.maximum(square, 1e-6), 0, 1)) / 2
+    return skill

@@ -19,9 +19,8 @@ from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.quality.copies import copy_families
-from crowdzoo.quality.counted_once import counted_once
-from crowdzoo.quality.wilson import NORMAL_95
+from crowdzoo.quality.columns import NORMAL_95
+from crowdzoo.quality.copies import copy_families, counted_once
 
 Array = NDArray[np.float64]
 

@@ -12,9 +12,8 @@ from crowdzoo.reading.instances.instances import Instances, check_annotated, rea
 from crowdzoo.reading.instances.tables import tables
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
-from crowdzoo.records.example_files import split_by_hash
+from crowdzoo.records.example_files import GenOptions, LabelledTasks, split_by_hash
 from crowdzoo.records.instance_features import add_instance, instance_info
-from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
 
 # Options of the reader, those that a kind has
 _READING = ("classes", "low", "high", *ROW_OPTIONS, "platform", "field", "image", *LAYOUT_OPTIONS)
@@ -39,7 +38,7 @@ def read_labelled_instances(options: GenOptions, rejects: str, folder: str) -> L
     classes = None if crowd.classes is None else [str(name) for name in crowd.classes]
     shown = gold.tolist() if classes is None else [classes[code] for code in gold.tolist()]
     code_of = {str(name): code for code, name in enumerate(crowd.tasks)}
-    kind = "float_list" if crowd.label_kind.has_numbers else "int64_list"
+    kind = "float_list" if crowd.labels.dtype.kind == "f" else "int64_list"
 
     def example(row: int) -> tf.train.Example:
         record = tf.train.Example()

@@ -128,9 +128,7 @@ def _deep(kind: Kind, name: str, methods: Any) -> MethodCard:
     layer, settings = crowd_layer_class(name, kind.name), hyperparameters_of(name, kind.name)
     texts = _describe(layer)
     extras = ("features",) * layer.traits.uses_features + ("confidence",) * ("confidence" in settings)
-    answers = "masks" if kind.labels.learned.has_pixels else "annotations, tasks=ids"
-    base = "RewardModel(base)" if kind.labels.has_pairs else "base"
-    python = f"CrowdModel({base}, {layer.__name__}({_arguments(layer, kind)})).fit(x, {answers})"
+    python = kind.training.fit.format(layer=f"{layer.__name__}({_arguments(layer, kind)})")
     names = _class_name(layer, "crowdzoo.layers"), methods.version(name).partition(" ")[0]
     return MethodCard(name, "deep", kind.name, *names, *texts, extras, settings, python, command, ())
 
@@ -143,9 +141,7 @@ def _arguments(layer: Any, kind: Kind) -> str:
     for name, parameter in inspect.signature(layer.__init__).parameters.items():
         if name in named and parameter.default is parameter.empty:
             arguments.append(named[name])
-        elif name == "num_annotations" or (
-            name == "kind" and kind.name != parameter.default and not kind.labels.has_pairs
-        ):
+        elif name == "num_annotations" or (name == "kind" and kind.labels.learned.name != layer.traits.kinds[0]):
             arguments.append(f"{name}={known[name]}")
         elif name == "connection" and kind.labels.has_numbers:
             arguments.append("connection='B'")  # as `create_crowd_layer` has it

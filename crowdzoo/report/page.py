@@ -304,7 +304,7 @@ def report_page(
         ConfigError: a setting out of range, or one that is not for this kind.
     """
     table = annotations.annotations if isinstance(annotations, CrowdSequences) else annotations
-    if table is annotations and table.label_kind.has_positions:
+    if table is annotations and table.positions is not None:
         raise DataError("A page of a report takes sentences with their words: give them as CrowdSequences.")
     if table is not annotations and instances is not None:
         raise ConfigError("instances: the page shows the sentences themselves; leave the instances out.")

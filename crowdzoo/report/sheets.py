@@ -18,11 +18,10 @@ from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds, share_and_en
 from crowdzoo.kinds.quality_words import camps_by_gold
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
-from crowdzoo.quality.columns import defined, name_column
+from crowdzoo.quality.columns import defined, name_column, wilson
 from crowdzoo.quality.copies import LEAST_SHARED, families_of
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.settled import WORTH, with_range
-from crowdzoo.quality.wilson import wilson
 from crowdzoo.report.left_out import left_out
 from crowdzoo.report.tables import print_table
 

@@ -217,8 +217,8 @@ class CrowdBatches(_Shuffled):
         if len(labelled) == 0:
             raise DataError("there is no annotation to learn from")
         self._kind = annotations.label_kind
-        if self._kind.has_positions:
-            positions, tokens = np.asarray(annotations.positions), arrays[0].shape[1] if arrays[0].ndim > 1 else 0
+        if (positions := annotations.positions) is not None:
+            tokens = arrays[0].shape[1] if arrays[0].ndim > 1 else 0
             self._length = int(positions.max()) + 1
             if self._length > tokens:
                 raw = arrays[0].dtype.kind in "OSU"
@@ -251,7 +251,7 @@ class CrowdBatches(_Shuffled):
 
     def _rows(self, array: np.ndarray, tasks: np.ndarray) -> np.ndarray:
         """Some tasks' rows; for sequences as many tokens as the batch needs."""
-        return array[tasks, : self._tokens(tasks)] if self._kind.has_positions else array[tasks]
+        return array[tasks] if self.annotations.positions is None else array[tasks, : self._tokens(tasks)]
 
     def _tokens(self, tasks: np.ndarray) -> int:
         """Tokens that a batch of sequences has."""
@@ -260,7 +260,7 @@ class CrowdBatches(_Shuffled):
     def _draw_order(self, epoch: int) -> np.ndarray:
         """The order of an epoch: of sequences sorted by length in part, and the batches shuffled once more."""
         order = super()._draw_order(epoch)
-        if not (self._kind.has_positions and self.shuffle):
+        if self.annotations.positions is None or not self.shuffle:
             return order
         size = self.batch_size * SORTED_TOGETHER
         parts = [order[start : start + size] for start in range(0, len(order), size)]

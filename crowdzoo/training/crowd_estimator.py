@@ -125,7 +125,7 @@ class CrowdEstimator(BaseEstimator):
     def _from_matrix(self, matrix: np.ndarray, names: list[str] | None) -> Annotations:
         """Annotations of a matrix, one column an annotator."""
         labelled = ~pd.isna(matrix)  # first, as pandas' NA cannot be compared
-        for missing in ("", -1) if label_kind(self.kind).has_classes else ("",):
+        for missing in ("", label_kind(self.kind).missing):
             labelled[labelled] = matrix[labelled].astype(object) != missing
         rows, columns = np.nonzero(labelled)
         if not len(rows):

@@ -131,8 +131,8 @@ class ArrayData:
         self.annotations = annotations
         self.num_tasks = annotations.num_tasks
         self.num_tokens: int | tuple[int, ...] | None = None
-        if annotations.label_kind.has_positions:
-            self.num_tokens = int(annotations.positions.max(initial=-1)) + 1  # type: ignore[union-attr]  # has_positions says that they are there
+        if annotations.positions is not None:
+            self.num_tokens = int(annotations.positions.max(initial=-1)) + 1
 
     @property
     def arrays(self) -> tuple:

@@ -1,9 +1,11 @@
 """One recipe for training a base on crowd labels, for the command line and the pipeline alike."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -23,7 +25,6 @@ from crowdzoo.training.batches import TargetBatches
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.crowd_model import CrowdModel
 from crowdzoo.training.data import ArrayData
-from crowdzoo.training.encode_rows import encode_rows
 from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.held_out_annotations import early_stopping, held_out_tasks
 from crowdzoo.training.length import num_labelled, with_length
@@ -33,6 +34,9 @@ from crowdzoo.training.rating_units import rating_targets, rating_unit
 from crowdzoo.training.settings import InstanceSettings, TableSettings
 from crowdzoo.training.training_loop import check_answers, compile_model, crowd_of, fit_and_check, pair_with_tasks
 from crowdzoo.training.training_scope import in_training_scope
+
+if TYPE_CHECKING:
+    from crowdzoo.backend import KerasBatches
 
 # What a message tells to write; see `pair_rows`
 TRAIN = "train(settings, x, annotations=annotations, tasks={})"
@@ -142,7 +146,7 @@ def train(
     all_annotations = annotations
     x, annotations, tasks = pair_with_tasks(settings, prepare_instances(settings, x), annotations, tasks, TRAIN)
     sides: dict[str, np.ndarray] = {}  # rows of x
-    if all_annotations is not None and all_annotations.label_kind.has_pairs:
+    if all_annotations is not None and all_annotations.right_ids is not None:
         sides, annotations = pair_sides(all_annotations, annotations)
         tasks = annotations.tasks
     targets, sizes = _targets(settings, annotations, label_distribution, ratings)
@@ -227,3 +231,21 @@ def _targets(settings: InstanceSettings, annotations: Any, label_distribution: A
         names = Setting("classes", ["A", "B"])
         raise DataError(f"all labels are of one class, so there is nothing to learn; name all the classes ({names})")
     return targets, Sizes(num_annotators, num_classes)
+
+
+def encode_rows(values: Examples, rows: np.ndarray, encoder: InstanceEncoder | None) -> Examples | KerasBatches:
+    """Some instances as the model takes them.
+
+    Args:
+        values: of all tasks, as `crowdzoo.instances.Instances` holds them.
+        rows: which of them, bool [N].
+        encoder: from them to the model's input, or None.
+
+    Returns:
+        What `CrowdModel.predict` takes.
+    """
+    chosen = take_rows(values, rows)
+    if encoder is None or not encoder.per_batch:
+        return chosen if encoder is None else encoder.to_numpy(chosen)
+    batches = TargetBatches(chosen, np.flatnonzero(rows), batch_size=64, seed=0, shuffle=False, encode=encoder)
+    return batches.as_tf_dataset().map(lambda x, _: x)

@@ -59,6 +59,6 @@ def num_labelled(annotations: Annotations | None = None, targets: np.ndarray | N
     """
     if annotations is None:
         return 0 if targets is None else len(targets)
-    if annotations.label_kind.has_pairs:
+    if annotations.right_ids is not None:
         return len(annotations.pairs()[0])
     return int((annotations.redundancy > 0).sum())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from crowdzoo.data.label_kinds import LABEL_KINDS, LabelKind, label_kind
+from crowdzoo.data.label_kinds import LABEL_KINDS, label_kind
 from crowdzoo.errors import ConfigError, short_repr, unknown
 from crowdzoo.plugins import Table, package_of
 
@@ -54,6 +54,14 @@ PREFERENCE_METHODS = (*_PAIR_LAYERS, AGGREGATED)
 _MASK_LAYERS = {AGGREGATED: None, "spatial-confusions": "SpatialConfusions"}
 _MASK_LAYERS |= {name: _LAYERS[name] for name in ("trace-regularization", "ccem")}
 
+# By the kind of a layer's labels; for any other those of classes
+_LAYERS_OF: dict[str, Mapping[str, str | None]] = {
+    "regression": _RATING_LAYERS,
+    "sequence": _SEQUENCE_LAYERS,
+    "preference": _PAIR_LAYERS,
+    "segmentation": _MASK_LAYERS,
+}
+
 # What the data decide, not the user
 _FROM_DATA = ("num_annotators", "num_classes", "kind", "center", "unit", "num_annotations")
 # Of a layer that ratings share with classes
@@ -90,18 +98,8 @@ def methods_of(kind: str) -> Table:
         ConfigError: another one.
     """
     facts = label_kind(kind)
-    own_methods = {**_layers_of(facts), AGGREGATED: None} if facts.trained else {}
+    own_methods = {**_LAYERS_OF.get(facts.learned.name, _LAYERS), AGGREGATED: None} if facts.trained else {}
     return Table("layer", own_methods, partial(_for_kind, kind))
-
-
-def _layers_of(kind: LabelKind) -> Mapping[str, str | None]:
-    if kind.learned.has_pixels:
-        return _MASK_LAYERS
-    if kind.has_pairs:
-        return _PAIR_LAYERS
-    if kind.has_positions:
-        return _SEQUENCE_LAYERS
-    return _RATING_LAYERS if kind.has_numbers else _LAYERS
 
 
 def _for_kind(kind: str, layer: Any) -> Any:
@@ -215,9 +213,9 @@ def create_crowd_layer(
         "num_classes": num_classes,
         "kind": facts.learned.name,
         "num_annotations": num_annotations or 1,
+        "center": center,
+        "unit": unit,
     }
-    if facts.has_numbers:
-        sizes |= {"center": center, "unit": unit}
     parameters = inspect.signature(layer.__init__).parameters
     layer_sizes = {name: value for name, value in sizes.items() if name in parameters}
     if facts.has_numbers and "connection" in parameters:

@@ -120,8 +120,8 @@ def annotations_from_frame(y: Labels, kind: str, task: str | None = None, *, lin
     try:
         return Annotations.from_frame(y, kind=kind, columns=layout.columns, **names)
     except (ConfigError, DataError) as error:
-        of_kind = "" if label_kind(kind).one_class else f", kind={kind!r}"
-        better = line.format("ids").replace("annotations", f"Annotations.from_frame(frame{of_kind}, columns={{...}})")
+        table = f"Annotations.from_frame(frame{label_kind(kind).argument}, columns={{...}})"
+        better = line.format("ids").replace("annotations", table)
         raise type(error)(f"{error}\nOptions of reading go to from_frame: {better}.") from error
 
 

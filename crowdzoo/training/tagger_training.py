@@ -72,7 +72,7 @@ def train_tagger(
         NotLearnedWarning: the trained model gives one tag to all tokens, while annotators gave others as well.
     """
     _, annotations = pair_rows(np.arange(len(tokens)), annotations, tasks, line=TRAIN)
-    if not annotations.label_kind.has_positions or annotations.classes is None:
+    if annotations.positions is None or annotations.classes is None:
         raise DataError(f"a tagger learns from annotations of kind 'sequence'. Received: kind {annotations.kind!r}.")
     if settings.method == AGGREGATED and tag_distribution is None:
         raise DataError("method aggregated needs tag_distribution, [T_i, K] for each sentence")

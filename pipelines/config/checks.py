@@ -131,8 +131,8 @@ def _read_head(key: str, path: Path, config: PipelineConfig) -> None:
     data, kind = config.data, config.label_kind
     if key == "annotations" and data.platform is not None:
         Export(path, data.platform, kind.name, data.field, None, data.layout.encoding, data.layout.separator)
-    elif kind.labels.has_positions or (key == "gold" and kind.options.gold):  # no table, or an export or a folder, too
-        if not path.is_dir():
+    elif "instances" not in kind.options.inputs or (key == "gold" and kind.options.gold):
+        if not path.is_dir():  # no table, or an export or a folder, too
             check_regular(path)
     elif key == "annotations":
         source = source_of(path, kind.name, data.layout)

@@ -46,7 +46,7 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
     data, kind = config.data, config.label_kind
     if data.dataset is not None:
         return "a data set that ships"
-    if kind.labels.has_positions:
+    if "instances" not in kind.options.inputs:
         if not (whole or _is_small(data.annotations)):
             return "no sentence, as the file is large (--check=all reads it)"
         return f"{len(kind.reading.read(data.annotations, **_options(config))):,} sentences"
@@ -61,12 +61,10 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
     instances = read_instances(data.instances, of_kind, data.instance_layout).named_like(crowd.tasks)
     check_annotated(instances, crowd, data.instances, data.annotations)
     _check_split(instances, data.instances)
-    if kind.labels.has_numbers or kind.labels.has_pairs:  # of pairs the column has true scores
-        instances.gold_ratings(data.instances, "true scores" if kind.labels.has_pairs else "true ratings")
-        if data.gold is not None and crowd.classes is not None:
-            read_gold_pairs(data.gold, instances.tasks, crowd.classes)
-    elif crowd.classes is not None and (complete or data.classes is not None):
-        instances.gold_codes(crowd.classes, data.instances)
+    if complete or data.classes is not None or not kind.labels.one_class:  # else further classes may come
+        kind.training.gold_column(instances, crowd, data.instances)
+    if data.gold is not None and crowd.classes is not None:
+        read_gold_pairs(data.gold, instances.tasks, crowd.classes)
     some = images and not whole and len(instances) > SAMPLE_IMAGES
     opened = f", of which {SAMPLE_IMAGES} images were opened (--check=all opens all)" if some else ""
     return f"{read}, {len(instances):,} instances{opened}"

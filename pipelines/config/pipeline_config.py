@@ -68,7 +68,7 @@ class PipelineConfig(sections.Section):
     def _fits_together(self) -> "PipelineConfig":
         kind = self.label_kind
         if is_own(self.base):
-            if kind.labels.has_positions:
+            if "instances" not in kind.options.inputs:
                 raise ValueError(f"model.base '{self.model.base}': sentences are tagged by {kind.training.bases[0]}")
         elif self.base not in kind.training.bases:
             raise ValueError(
@@ -80,7 +80,7 @@ class PipelineConfig(sections.Section):
         keys = (*kind.options.inputs, *kind.options.reading, *second)
         reading = (key for key in keys if key in sections.DataConfig.model_fields)
         minimum = f"minimum_{kind.scoring.metric}"
-        by_annotations = ("compare", "annotation_tolerance") if kind.labels.one_class else ()
+        by_annotations = ("compare", "annotation_tolerance") if kind.scoring.by_annotations else ()
         for section, allowed in {
             "data": dict.fromkeys(("dataset", *reading, "eval_fraction")),
             "evaluation": ("tolerance", "undecided", *by_annotations, minimum, "new_signatures"),
@@ -89,7 +89,7 @@ class PipelineConfig(sections.Section):
             strange = sorted(getattr(self, section).model_fields_set - set(allowed))
             if strange:
                 raise ValueError(f"{section}.{strange[0]} is not for {owner}, where {section} has {', '.join(allowed)}")
-        if self.training.warm_start and not (kind.labels.has_numbers or kind.labels.one_class):
+        if self.training.warm_start and not kind.training.starts_warm:
             raise ValueError(f"training.warm_start is for classes and ratings, not for kind {kind.name}; remove it")
         needed = kind.options.needed
         missing = [key for key in needed if getattr(self.data, key) is None]

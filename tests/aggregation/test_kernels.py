@@ -10,8 +10,8 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene
 from crowdzoo.aggregation.engine import vector
-from crowdzoo.aggregation.engine.bayes import posteriors
 from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.counts import block_posteriors
 from crowdzoo.aggregation.engine.instructions import VECTORISED
 from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import Params
@@ -48,7 +48,7 @@ def test_an_e_step_is_bayes_rule_also_with_large_tables(shape, num_tasks):
     joint = np.tile(prior, (num_tasks, 1))
     np.multiply.at(joint, tasks, confusions[annotators, :, said])
     block = Block(tasks, annotators, said, np.arange(num_tasks))
-    found = posteriors(block, Params.from_probabilities(confusions, prior))
+    found = block_posteriors(block, Params.from_probabilities(confusions, prior))
     np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-10)
 
 

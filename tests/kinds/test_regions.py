@@ -15,7 +15,7 @@ from crowdzoo.commands.main import main
 from crowdzoo.data.regions import MarkedImage, Region, dice, mask_of_pixels
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.regions.surfaces import surface_distances
+from crowdzoo.kinds.regions.scoring import surface_distances
 from crowdzoo.tables import Annotations
 
 pytest.importorskip("pycocotools")

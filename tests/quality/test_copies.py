@@ -9,8 +9,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, Robust
 from crowdzoo.quality import judged_by_others, settlement
 from crowdzoo.quality.annotators import annotator_table
-from crowdzoo.quality.copies import copy_families, family_names
-from crowdzoo.quality.counted_once import counted_once
+from crowdzoo.quality.copies import copy_families, counted_once, family_names
 from crowdzoo.report.left_out import left_out
 from crowdzoo.report.page import report_page
 

@@ -10,8 +10,8 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene
 from crowdzoo.commands import main as cli
 from crowdzoo.quality import annotator_table
+from crowdzoo.quality.columns import wilson
 from crowdzoo.quality.over_time import drift
-from crowdzoo.quality.wilson import wilson
 from crowdzoo.report.page import report_page
 
 

@@ -17,7 +17,7 @@ from crowdzoo.commands import main as cli
 from crowdzoo.data.regions import MarkedImage
 from crowdzoo.errors import ConfigError
 from crowdzoo.quality import quality_report
-from crowdzoo.quality.fitted_skills import fitted_skills
+from crowdzoo.quality.copies import fitted_skills
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.left_out import left_out
 from crowdzoo.report.page import report_page

@@ -14,8 +14,7 @@ from running_server import serving
 from crowdzoo.commands.main import main
 from crowdzoo.data.regions import mask_tools
 from crowdzoo.errors import ServingError
-from crowdzoo.reading.platforms.brush_rle import brush_rle
-from crowdzoo.reading.platforms.shapes import brush_mask
+from crowdzoo.reading.platforms.shapes import brush_mask, brush_rle
 from crowdzoo.serving import Limits, Server
 
 SECRET = "correct horse"

@@ -24,10 +24,9 @@ from crowdzoo.aggregation.classes.initial import (
 )
 from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
-from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.class_frequencies import shares_of
-from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.counts import Counts, posteriors_and_labels
 from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, best_of
@@ -207,7 +206,7 @@ class DawidSkene(Incremental, Iterative):
         if soft:
             posteriors, labels = soft.answers(best.params, self.seed)
         else:
-            posteriors, labels = bayes.answers(annotations, blocks, best.params, self.seed)
+            posteriors, labels = posteriors_and_labels(annotations, blocks, best.params, self.seed)
         return history.noted(self.result(annotations, best, posteriors, labels))
 
     def _begin(self, annotations: Annotations, gold: ArrayLike | None, initial: Initial) -> NDArray[np.float64] | None:

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from crowdzoo.aggregation.classes.history import Prior, with_prior
-from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, taken
-from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
-from crowdzoo.aggregation.engine import bayes
+from crowdzoo.aggregation.classes.iterative import VariationalBayes
 from crowdzoo.aggregation.engine.class_frequencies import guarded_prior
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.dirichlet import expected_logs, expected_tables
 from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import Params
-from crowdzoo.aggregation.engine.run import Run
-from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.data.annotations import Annotations
+    pass
 
 STRENGTH = 4.0  # where the fit begins
 LEAST, MOST = 0.1, 1e4  # of the strength
@@ -98,22 +92,8 @@ def crowd_of(counts: Counts, coin: NDArray[np.float64], common: NDArray[np.float
     return Crowd(counts, coin, common, strength, Params(logs.transpose(0, 2, 1), log_prior), divergence)
 
 
-def bound(counts: Counts, crowd: Crowd, annotators: float, num_idle: int = 0) -> float:
-    """The variational lower bound of the log probability of all annotations and known classes, nats.
-
-    Args:
-        counts: made with `crowd.params`.
-        crowd: where the bound is taken.
-        annotators: as in `update`.
-        num_idle: how many of the counted tasks have neither annotations nor a known class; they are not data.
-    """
-    idle = num_idle * float(np.logaddexp.reduce(crowd.params.log_class_prior)) if num_idle else 0.0
-    hyper = annotators * float((crowd.coin * np.log(crowd.common)).sum())
-    return counts.log_likelihood - idle - crowd.divergence + hyper
-
-
 @dataclass(frozen=True)
-class HierarchicalDawidSkene(Incremental, Iterative):
+class HierarchicalDawidSkene(VariationalBayes):
     """Annotators whose confusion matrices are drawn around a common one, fitted by variational Bayes.
 
     Row k of annotator r's matrix is drawn from Dirichlet(s * M[k]). The common matrix M is drawn to one coin, the
@@ -157,6 +137,7 @@ class HierarchicalDawidSkene(Incremental, Iterative):
         Comparing Bayesian Models of Annotation. TACL 2018.
     """
 
+    name: ClassVar[str] = "hierarchical-dawid-skene"
     title: ClassVar[str] = "Hierarchical Dawid-Skene"
 
     max_iter: int = setting(500, MAX_ITER)
@@ -164,56 +145,11 @@ class HierarchicalDawidSkene(Incremental, Iterative):
     annotators: float = setting(100.0, Number(1e-6, 1e9))
     seed: int = setting(0, SEED)
 
-    def fit(
-        self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None, prior: Prior = None
-    ) -> Aggregation:
-        """Finds truths, annotators and the common matrix together.
+    def _first(self, counts: Counts) -> Crowd:
+        return start(counts)
 
-        Memory beyond the table of annotations: as `IBCC`.
+    def _next(self, counts: Counts, earlier: Crowd) -> Crowd:
+        return update(counts, earlier, self.annotators)
 
-        Args:
-            annotations: N tasks, R annotators, K classes; not changed.
-            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the bound
-                counts it.
-            initial: starting point instead of vote shares: posteriors [N, K], or an earlier `Aggregation` of the
-                same tasks and classes, whose posteriors count.
-            prior: an earlier result for classes, whose annotations count for annotators and classes as if they were
-                fitted here with the posteriors that they had; annotators and classes are matched by name, and those
-                that only the prior has follow in the result. Its tasks are not aggregated again.
-
-        Returns:
-            Posteriors under the last beliefs; where there are no annotations, the class prior. `confusions` are
-            posterior means, and `log_likelihood` is that of the annotations (and known classes) under these means.
-            `history` is the variational lower bound (see `bound`) at the start and after each iteration. Ties are
-            drawn, as in `MajorityVote`.
-
-        Raises:
-            DataError: annotations are not of kind classification, or `gold`, `initial` or `prior` does not fit them.
-
-        Warns:
-            ConvergenceWarning: `max_iter` was not enough.
-        """
-        annotations, history = with_prior(annotations, prior, self.title)
-        blocks, first_posteriors = taken(annotations, self.title, gold, initial)
-        num_idle = sum(int((~block.informed).sum()) for block in blocks)
-        sizes = annotations.num_annotators, annotations.num_classes
-        run = Run(start(history.added(first_counts(blocks, *sizes, first_posteriors))))
-        while not run.done:
-            params = run.params.params
-            run = self.step(run, history.added(Counts.expected(blocks, params), params), num_idle)
-        warn_unless_converged(self, run, len(annotations))
-        posteriors, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
-        log_likelihood = Counts.expected(blocks, run.params.means).log_likelihood
-        return history.noted(self.result(annotations, run, posteriors, labels, log_likelihood))
-
-    def step(self, run: Run[Crowd], counts: Counts, num_idle: int) -> Run[Crowd]:
-        """One iteration, given the counts of all blocks under `run.params`, and tasks without information."""
-        lower_bound = bound(counts, run.params, self.annotators, num_idle)
-        return self._advance(run, lower_bound, counts, partial(update, counts, run.params, self.annotators))
-
-    def result(
-        self, annotations: Annotations, run: Run[Crowd], posteriors: Any, labels: Any, log_likelihood: float
-    ) -> Aggregation:
-        """What `fit` gives back for a run, its posteriors [N, K], their labels [N], and its means' log-likelihood."""
-        facts = run.facts | {"log_likelihood": log_likelihood}
-        return Aggregation.of("hierarchical-dawid-skene", annotations, posteriors, labels, run.params.means, **facts)
+    def _log_density(self, beliefs: Crowd) -> float:
+        return self.annotators * float((beliefs.coin * np.log(beliefs.common)).sum())

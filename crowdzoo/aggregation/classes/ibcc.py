@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from crowdzoo.aggregation.classes.history import Prior, with_prior
-from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, taken
-from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
-from crowdzoo.aggregation.engine import bayes
+from crowdzoo.aggregation.classes.iterative import VariationalBayes
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
 from crowdzoo.aggregation.engine.params import Params
-from crowdzoo.aggregation.engine.run import Run
-from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
 
 if TYPE_CHECKING:
-    from crowdzoo.data.annotations import Annotations
+    pass
 
 LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
 ANSWERS, RIGHT = 5.0, 4.0  # that the prior of a row is worth, and how many of them are right
@@ -89,23 +82,8 @@ def update(counts: Counts, priors: Priors) -> Beliefs:
     return Beliefs(counts, priors, params, divergence + class_divergence)
 
 
-def bound(counts: Counts, beliefs: Beliefs, num_idle: int = 0) -> float:
-    """The variational lower bound of the log probability of all annotations and known classes, nats.
-
-    Each task's log normaliser, log of the sum over k of exp(E[log rho_k] + sum of E[log pi_rkl]), is what it adds once
-    its posterior is the best one; the beliefs subtract their divergence from the priors.
-
-    Args:
-        counts: made with `beliefs.params`.
-        beliefs: where the bound is taken.
-        num_idle: how many of the counted tasks have neither annotations nor a known class; they are not data.
-    """
-    idle = num_idle * float(np.logaddexp.reduce(beliefs.params.log_class_prior)) if num_idle else 0.0
-    return counts.log_likelihood - idle - beliefs.divergence
-
-
 @dataclass(frozen=True)
-class IBCC(Incremental, Iterative):
+class IBCC(VariationalBayes):
     """Independent Bayesian classifier combination, by variational Bayes.
 
     The model of Dawid and Skene, with class probabilities rho ~ Dirichlet(`class_prior`) and rows of the annotators'
@@ -155,6 +133,7 @@ class IBCC(Incremental, Iterative):
         Dynamic Bayesian Combination of Multiple Imperfect Classifiers. 2013.
     """
 
+    name: ClassVar[str] = "ibcc"
     title: ClassVar[str] = "iBCC"
 
     max_iter: int = setting(500, MAX_ITER)
@@ -164,66 +143,12 @@ class IBCC(Incremental, Iterative):
     class_prior: float = setting(1.0, Number(LEAST_PRIOR, 1e9))
     seed: int = setting(0, SEED)
 
-    def _priors(self, num_classes: int) -> Priors:
-        """The settings that `update` takes."""
-        return Priors(*_cells(self.prior, self.diagonal, num_classes), self.class_prior)
+    def _first(self, counts: Counts) -> Beliefs:
+        cells = _cells(self.prior, self.diagonal, counts.num_classes)
+        return update(counts, Priors(*cells, self.class_prior))
 
-    def fit(
-        self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None, prior: Prior = None
-    ) -> Aggregation:
-        """Finds truths and annotators together.
-
-        Memory beyond the table of annotations: as `DawidSkene`, and 8 K**2 bytes an annotator more.
-
-        Args:
-            annotations: N tasks, R annotators, K classes; not changed.
-            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the bound
-                counts it.
-            initial: starting point instead of vote shares: posteriors [N, K], or an earlier `Aggregation` of the
-                same tasks and classes, whose posteriors count.
-            prior: an earlier result for classes, whose annotations count for annotators and classes as if they were
-                fitted here with the posteriors that they had; annotators and classes are matched by name, and those
-                that only the prior has follow in the result. Its tasks are not aggregated again.
-
-        Returns:
-            Posteriors under the last beliefs; where there are no annotations, the class prior. `confusions` and
-            `class_prior` are posterior means, and `log_likelihood` is that of the annotations (and known classes) under
-            these means. `history` is the variational lower bound (see `bound`) at the start and after each iteration.
-            Ties are drawn, as in `MajorityVote`.
-
-        Raises:
-            DataError: annotations are not of kind classification, or `gold`, `initial` or `prior` does not fit them.
-
-        Warns:
-            ConvergenceWarning: `max_iter` was not enough.
-        """
-        annotations, history = with_prior(annotations, prior, self.title)
-        blocks, first_posteriors = taken(annotations, self.title, gold, initial)
-        num_idle = sum(int((~block.informed).sum()) for block in blocks)
-        first = first_counts(blocks, annotations.num_annotators, annotations.num_classes, first_posteriors)
-        run = Run(update(history.added(first), self._priors(annotations.num_classes)))
-        while not run.done:
-            params = run.params.params
-            run = self.step(run, history.added(Counts.expected(blocks, params), params), num_idle)
-        warn_unless_converged(self, run, len(annotations))
-        posteriors, labels = bayes.answers(annotations, blocks, run.params.params, self.seed)
-        means = run.params.means
-        for block in blocks:
-            posteriors[block.tasks[~block.informed]] = means.class_prior
-        log_likelihood = Counts.expected(blocks, means).log_likelihood
-        return history.noted(self.result(annotations, run, posteriors, labels, log_likelihood))
-
-    def step(self, run: Run[Beliefs], counts: Counts, num_idle: int) -> Run[Beliefs]:
-        """One iteration, given the counts of all blocks under `run.params`, and tasks without information."""
-        m_step = partial(update, counts, self._priors(len(counts.classes)))
-        return self._advance(run, bound(counts, run.params, num_idle), counts, m_step)
-
-    def result(
-        self, annotations: Annotations, run: Run[Beliefs], posteriors: Any, labels: Any, log_likelihood: float
-    ) -> Aggregation:
-        """What `fit` gives back for a run, its posteriors [N, K], their labels [N], and its means' log-likelihood."""
-        facts = run.facts | {"log_likelihood": log_likelihood}
-        return Aggregation.of("ibcc", annotations, posteriors, labels, run.params.means, **facts)
+    def _next(self, counts: Counts, earlier: Beliefs) -> Beliefs:
+        return update(counts, earlier.priors)
 
 
 def _cells(prior: float | None, diagonal: float | None, num_classes: int) -> tuple[float, float]:

@@ -15,10 +15,9 @@ from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
 from crowdzoo.aggregation.classes.history import NO_HISTORY, History, Prior, with_prior
-from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.agreement import Agreement, sum_rows
 from crowdzoo.aggregation.engine.block import Block, blocks_of
-from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.counts import Counts, block_posteriors
 from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.learned_step import Crowd, evidence, facts_of, readout
 from crowdzoo.aggregation.engine.params import TINY, Params
@@ -108,7 +107,7 @@ def believe(step: int, counts: Counts, agreement: Agreement) -> Beliefs:
 
 def posteriors_of(block: Block, beliefs: Beliefs) -> Array:
     """Class probabilities of a block's tasks, [T, K]."""
-    evident = np.log(np.maximum(bayes.posteriors(block, beliefs.params), TINY))
+    evident = np.log(np.maximum(block_posteriors(block, beliefs.params), TINY))
     num_tasks, num_classes = evident.shape
     cells = block.index * num_classes + block.labels
     votes = np.bincount(cells, minlength=evident.size).reshape(num_tasks, num_classes).astype(np.float64)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.against_votes import VotesWarning, different_note, empty_note, ignored, warn_of_notes
 from crowdzoo.aggregation.aggregator import Aggregator
-from crowdzoo.aggregation.classes.methods import METHODS
-from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named
+from crowdzoo.aggregation.named import FOR_CLASSES, METHODS, aggregator_named
 from crowdzoo.aggregation.regions.objects import LEAST, Objects
 from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
 from crowdzoo.aggregation.regions.region_table import RegionTable

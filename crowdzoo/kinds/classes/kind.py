@@ -88,6 +88,8 @@ class ClassAggregating(Aggregating[Annotations, "Aggregation", Codes]):
 class ClassTraining(Training[Annotations, "Aggregation", Codes]):
     """Models are classifiers of instances of any kind."""
 
+    starts_warm = True
+
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Codes:
         """Class codes, [N], -1 where the table does not know."""
         return table.gold_codes(np.asarray(crowd.classes), str(path))

@@ -26,6 +26,7 @@ class ClassScoring(Scoring[Codes, Floats]):
         "cross_entropy": "log loss",
         "calibration_error": "calibration error",
     }
+    by_annotations = True
 
     def known(self, gold: Codes) -> Flags:
         """Tasks whose code is not negative."""

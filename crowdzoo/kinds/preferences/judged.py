@@ -9,9 +9,8 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
-from crowdzoo.quality.columns import ratio
+from crowdzoo.quality.columns import NORMAL_975, ratio, wilson
 from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
-from crowdzoo.quality.wilson import NORMAL_975, wilson
 from crowdzoo.reading.instances.gold import EQUAL, TURNED
 
 LEFT = 0

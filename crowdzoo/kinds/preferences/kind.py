@@ -17,7 +17,7 @@ from crowdzoo.kinds.preferences.scoring import ORDER_SCORING, SCORING
 from crowdzoo.kinds.reading import Reading
 from crowdzoo.kinds.scoring import Floats, Rows
 from crowdzoo.kinds.training import Encoder, Training, TrainingSet, encode
-from crowdzoo.quality.wilson import NORMAL_975
+from crowdzoo.quality.columns import NORMAL_975
 from crowdzoo.reading.instances.gold import read_gold_pairs, read_gold_ratings
 from crowdzoo.reading.instances.instances import Instances
 
@@ -75,6 +75,7 @@ class PreferenceAggregating(Aggregating[Annotations, "PreferenceAggregation", Fl
 class PreferenceTraining(Training[Annotations, "PreferenceAggregation", Floats]):
     """Models score single tasks (`RewardModel`)."""
 
+    fit = "CrowdModel(RewardModel(base), {layer}).fit(x, annotations, tasks=ids)"
     fit_aggregated = (
         "train(settings, x, annotations=annotations, tasks=ids, label_distribution=shares)"
         "  # shares [P, 3] of left, right and equal, a row for each of annotations.pairs()"

@@ -9,6 +9,7 @@ from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAg
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.questions import Opened, Questions
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
+from crowdzoo.quality.first_round import first_pairs
 from crowdzoo.quality.next_annotation import FEWEST, Gains
 
 PRIOR = 0.25  # information on a score before any answer: that of the methods' default prior
@@ -20,6 +21,16 @@ class PreferenceQuestions(Questions[PreferenceAggregation]):
     """By the standard errors of the scores; what is asked about is a pair of tasks."""
 
     unit = "of standard errors"
+    subject = "pairs of tasks"
+    about_tasks = False
+
+    def first(self, num_tasks: int, most: float, seed: int) -> Codes:
+        """As many pairs as can be answered, so that they link the tasks, [P, 2]."""
+        return first_pairs(num_tasks, max(1, int(most)), seed)
+
+    def sides(self, table: Annotations, rows: Codes, num_tasks: int) -> Codes:
+        """Left and right, [n, 2]; see `opened`."""
+        return np.stack(np.divmod(table.tasks[rows], num_tasks), axis=1)
 
     def skills(self, result: PreferenceAggregation, places: list[int] | slice) -> Floats:
         """Slope of an annotator, and probability that the answer follows the scores, [R, 2]; 1 where not fitted."""

@@ -23,10 +23,9 @@ from crowdzoo.reading.instances.gold import EQUAL, TURNED, gold_pairs, read_gold
 from crowdzoo.reading.instances.instances import Instances, take_rows
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
-from crowdzoo.records.example_files import SPLITS, DatasetInfo
+from crowdzoo.records.example_files import SPLITS, DatasetInfo, GenOptions, LabelledTasks
 from crowdzoo.records.instance_examples import read_annotations, read_instances_of, split_of
 from crowdzoo.records.instance_features import add_instance, instance_info, parsed_instances
-from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
 from crowdzoo.records.training import WARMUP, Trained
 from crowdzoo.training.instance_training import train
 from crowdzoo.training.methods import AGGREGATED

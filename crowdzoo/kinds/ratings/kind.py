@@ -46,6 +46,7 @@ class RatingTraining(Training[Annotations, "RatingAggregation", Floats]):
     """Models are regressors of instances of any kind."""
 
     fit_aggregated = "CrowdModel(base).fit(x, result.estimates)"
+    starts_warm = True
 
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Floats:
         """True ratings, [N], NaN where the table does not know."""

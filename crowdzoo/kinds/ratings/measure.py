@@ -6,10 +6,11 @@ import numpy as np
 
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.measure import Measure, Scores, Sum
+from crowdzoo.kinds.measure import Deep, Measure, Scores, Sum
 from crowdzoo.kinds.ratings.scoring import SCORING
 from crowdzoo.kinds.scoring import Codes, Flags
 from crowdzoo.training.held_out_ratings import rating_evidence, rating_scores
+from crowdzoo.training.methods import AGGREGATED
 
 
 class RatingMeasure(Measure[Annotations, RatingAggregation]):
@@ -19,6 +20,12 @@ class RatingMeasure(Measure[Annotations, RatingAggregation]):
     title = "mean absolute error, negative"
     baseline = "mean"
     quick: ClassVar[tuple[str, ...]] = ("mean", "median", "rating-em")
+    quick_deep: ClassVar[Deep] = (  # those of docs/ratings.md
+        (AGGREGATED, {}),
+        ("crowdsourced-layer", {"connection": "B"}),
+        ("crowdsourced-layer", {"connection": "S+B"}),
+        ("rating-em", {}),
+    )
 
     check = Measure.numbers_of
 

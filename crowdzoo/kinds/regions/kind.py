@@ -52,6 +52,7 @@ class RegionAggregating(Aggregating[Annotations, "RegionAggregation", Objects]):
 class RegionTraining(Training[Annotations, "RegionAggregation", Objects]):
     """Models are networks for masks."""
 
+    fit = "CrowdModel(base, {layer}).fit(x, masks)"
     fit_aggregated = "CrowdModel(base).fit(x, masks)"
 
     def split_method(self, method: str) -> tuple[str, str | None]:

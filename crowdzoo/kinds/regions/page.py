@@ -22,8 +22,7 @@ from crowdzoo.kinds.page_parts import Columns, Details, PageWarning, as_lists, p
 from crowdzoo.kinds.regions.differing_objects import differing_objects
 from crowdzoo.kinds.regions.scoring import RegionScoring
 from crowdzoo.quality.annotators import FAR, FEW
-from crowdzoo.quality.columns import ratio
-from crowdzoo.quality.wilson import NORMAL_975, wilson
+from crowdzoo.quality.columns import NORMAL_975, ratio, wilson
 
 # Overlap of regions of one object where annotators are compared; from where it is said how they differ
 OVERLAP, SOME = 0.2, 0.1

@@ -20,9 +20,8 @@ from crowdzoo.kinds.regions.training import train_masks
 from crowdzoo.kinds.scoring import Scores
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import SAID, read_batches, said_of
-from crowdzoo.records.example_files import DatasetInfo
+from crowdzoo.records.example_files import DatasetInfo, GenOptions, LabelledTasks
 from crowdzoo.records.instance_features import INSTANCES
-from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
 from crowdzoo.records.training import WARMUP, Trained
 from crowdzoo.training.settings import MaskSettings, Settings
 

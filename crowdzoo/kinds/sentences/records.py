@@ -24,8 +24,7 @@ from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.records import example_files
 from crowdzoo.records.crowd_answers import CrowdAnswers, answers_table
 from crowdzoo.records.example_dataset import files_of
-from crowdzoo.records.example_files import SPLITS, DatasetInfo, split_by_hash, split_files
-from crowdzoo.records.labelled_tasks import GenOptions, LabelledTasks
+from crowdzoo.records.example_files import SPLITS, DatasetInfo, GenOptions, LabelledTasks, split_by_hash, split_files
 from crowdzoo.records.training import WARMUP, Trained
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import Settings, TaggerSettings

@@ -105,20 +105,15 @@ class Export:
         self.platform = PLATFORMS[platform]
         self.path = Path(path)
         self.name = os.fspath(path)
-        labels = label_kind(kind)
-        self.spans, self.regions, self.pairs = labels.has_positions, labels.has_regions, labels.has_pairs
+        self._sorts = label_kind(kind).sorts
+        self.spans, self.regions, self.pairs = (sort in self._sorts for sort in ("spans", "regions", "ranking"))
         self.left_out: Counter[str] = Counter()
         self.empty: Counter[str] = Counter()
         if self.pairs and self.platform.pairs is None:
             fix = "Write them as a table with the columns left, right, annotator, label (docs/platforms.md has code)."
             raise ConfigError(f"crowdzoo does not read preferences of {self.platform.title}. {fix}")
-        # the preferred one first
-        sorts: tuple[str, ...] = ("number", "class") if labels.has_numbers else ("class", "pair", "number")
-        if labels.values or self.pairs:
-            sorts = ("pair", "ranking", "class") if self.pairs else ("text", "class", "number")
         self._images: dict[str, set[str]] = {}  # name of an image -> ids of what the platform has under it
         self._items: dict[str, str] = {}  # of an entry with several: number -> question
-        self._sorts = ("spans",) if self.spans else ("regions",) if self.regions else sorts
         self._field, self._image = field, image
         self._columns = columns or {}
         self._kept: set[str] = set()  # groups of entries that count

@@ -6,9 +6,8 @@ The format: https://docs.labelbox.com/reference/label-export and https://docs.la
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.forms import Answer, of_forms
 from crowdzoo.reading.platforms.json_records import json_records
-from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.platform import Answer, Platform, of_forms
 from crowdzoo.reading.platforms.record import BadValue
 
 

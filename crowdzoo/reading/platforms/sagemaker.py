@@ -10,10 +10,9 @@ from typing import Any
 
 from crowdzoo.errors import BadRow
 from crowdzoo.reading.platforms.export_file import ExportFile
-from crowdzoo.reading.platforms.forms import Answer, of_forms
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.mturk import form_answers
-from crowdzoo.reading.platforms.platform import Platform
+from crowdzoo.reading.platforms.platform import Answer, Platform, of_forms
 from crowdzoo.reading.platforms.record import BadValue
 
 _ALL = "annotationsFromAllWorkers"

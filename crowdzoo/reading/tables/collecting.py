@@ -86,12 +86,10 @@ class Collector:
         self.rules = rules
         self.reject = reject
         self.keeps_all = rules.on_bad_rows == "reject" and rules.rejects is not None
-        self.has_pairs = source.label_kind.has_pairs
         self.sides = source.label_kind.sides
-        named = [column for column in VOCABULARIES if column in source.required]
-        if source.label_kind.has_numbers:
-            named.remove("label")
-        self.vocabularies = {column: Vocabulary(rules.names[column]) for column in named}
+        self.image_column = "label" if source.label_kind.has_regions else None
+        named = {*source.required} - {*source.label_kind.number_columns}
+        self.vocabularies = {column: Vocabulary(rules.names[column]) for column in VOCABULARIES if column in named}
         self.numbers: dict[str, list[np.ndarray]] = {}  # parts of the columns that hold numbers
         self.lines: list[int | np.ndarray] = []  # of each batch's good rows, or the first of them
         self.counts: list[int] = []
@@ -121,7 +119,7 @@ class Collector:
             for name in {*OPTIONAL} & self.rows.keys():
                 if np.isnan(self.rows[name]).all():
                     del self.rows[name]
-        if self.has_pairs:  # left and right share their names
+        if "right" in self.vocabularies:  # left and right share their names
             left, right = self.vocabularies["left"], self.vocabularies["right"]
             self.rows["left"], self.rows["right"] = left.join(right, self.rows["left"], self.rows["right"])
             self.vocabularies["right"] = left
@@ -129,11 +127,11 @@ class Collector:
         self.keep = np.ones(sum(self.counts), dtype=bool)
         for column in (*self.sides, "annotator"):
             self._check_given(column)
-        if self.has_pairs:
+        if "right" in self.vocabularies:
             self._check_different()
         self._check_repeats()
         self._check_none()
-        if self.source.label_kind.has_positions:
+        if "position" in self.rows:
             self._check_lengths()
         self._stop_if_bad()
         self._write_late()
@@ -143,7 +141,7 @@ class Collector:
         self._tell_left_out(num_left_out, len(self.rows["annotator"]))
         counts = {"num_rejected": num_left_out, "num_replaced": self.num_replaced}
         result: dict[str, Any] = {"kind": self.source.label_kind.name, "repeats": self.repeats, **counts}
-        if self.has_pairs:
+        if "right" in self.vocabularies:
             self.rows["left"] = np.concatenate([self.rows["left"], self.rows.pop("right")])
         for column in list(self.rows):
             values = self.rows.pop(column)
@@ -160,11 +158,11 @@ class Collector:
                 objects = self.source.objects.get(column)
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
-        if self.has_pairs:
+        if "right" in self.vocabularies:
             result["task_ids"], result["right_ids"] = np.split(result["task_ids"], 2)
         result["classes_sorted"] = "classes" in result and self.rules.names["label"] is None
         if self.source.label_kind.values:
-            value_of = self.source.image if self.source.label_kind.has_regions else str
+            value_of = self.source.image if self.image_column else str
             result["values"] = [value_of(str(name)) for name in result.pop("classes").tolist()]
         if result.get("classes") is not None:
             what = self.source.axes[1]
@@ -280,7 +278,7 @@ class Collector:
         """The short way for ids that are integers, all of them so far and without a bad one; None on the long way."""
         if column not in self.vocabularies or not self.vocabularies[column].takes_integers:
             return None
-        if column == "label" and self.source.label_kind.has_regions:
+        if column == self.image_column:
             return None
         if pa.types.is_integer(values.type) and not values.null_count:
             return values.to_numpy()
@@ -305,7 +303,7 @@ class Collector:
             dictionary = trimmed if self.source.trim else dictionary
         empty = np.append(blank, True)[codes]  # -1 is the last
         problems.append((np.flatnonzero(empty), "is empty. Fill it in, or remove the row."))
-        if column == "label" and self.source.label_kind.has_regions:
+        if column == self.image_column:
             bad = np.array([*(self._no_regions(text) != "" for text in dictionary.to_pylist()), False])  # -1 is empty
             problems.append((np.flatnonzero(bad[codes] & ~empty), self._no_regions))
         if column == "label" and (classes := self.rules.names["label"]) is not None:
@@ -328,7 +326,7 @@ class Collector:
         assert allowed is not None
         names, what = allowed.tolist(), VOCABULARIES[column]
         hint = ""
-        if column == "label" and self.has_pairs:
+        if column == "label" and "right" in self.vocabularies:
             hint = " If the file has other words for left, right and equal, name them in this order: "
             hint += f"{Setting('classes', ['LEFT', 'RIGHT', 'EQUAL'])}."
         first_names = ", ".join(repr(name) for name in names[:10])

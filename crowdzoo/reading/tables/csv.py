@@ -115,8 +115,7 @@ class CsvSource(TextSource):
 
     def numeric_columns(self) -> set[str]:
         """Those of the columns found that hold numbers as a rule; none where Arrow cannot read them as such."""
-        of_labels = {"label"} if self.label_kind.has_numbers else set[str]()
-        return {"confidence", *of_labels} if self.layout.decimal == "." else set()
+        return {"confidence", *self.label_kind.number_columns} if self.layout.decimal == "." else set()
 
     def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
         column_types = (pa.float64() if column in self.numeric else pa.large_string() for column in self.found)

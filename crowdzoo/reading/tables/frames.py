@@ -80,7 +80,7 @@ def array_source(columns: Mapping[str, Any], kind: str, passed: Container[str], 
             continue
         if isinstance(values, (pa.Array, pa.ChunkedArray)):
             arrays[column] = plain_array(values, column, column, name)
-        elif column in NAMES and (column != "label" or not labels.has_numbers):
+        elif column in NAMES and column not in labels.number_columns:
             if column == "label" and labels.has_regions:
                 images |= {label.text: label for label in values if isinstance(label, MarkedImage)}
                 values = [label.text if isinstance(label, MarkedImage) else label for label in values]

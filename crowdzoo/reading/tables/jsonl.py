@@ -53,7 +53,7 @@ class JsonlSource(TextSource):
             whole = pa.int64() if type(value) is int else pa.bool_() if isinstance(value, bool) else pa.string()
             if column.startswith(VOID):
                 self.expected[column], self.types[name] = ("true, false or a word", (bool, int, str)), whole
-            elif column in OPTIONAL or (column == "label" and self.label_kind.has_numbers):
+            elif column in (*OPTIONAL, *self.label_kind.number_columns):
                 self.expected[column] = "a number", (int, float, str)
                 self.types[name] = whole if isinstance(value, str) else pa.float64()
             else:

@@ -172,7 +172,7 @@ class Rules:
             raise ConfigError(f"{Setting('on_duplicate', 'all')} belongs to {kinds}, got kind '{label_kind.name}'")
         if not label_kind.has_classes and classes is not None:
             raise ConfigError(f"{Setting('classes')} do not belong to kind '{label_kind.name}'")
-        if label_kind.has_pairs:
+        if label_kind.answers:
             classes = own_names.get("label", label_kind.answers) if classes is None else classes
             _check_answers(classes, label_kind)
         arguments = {**dict.fromkeys(label_kind.sides, tasks), "annotator": annotators, "label": classes}

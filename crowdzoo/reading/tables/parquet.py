@@ -194,7 +194,7 @@ def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
         array = np.empty(len(names), dtype=np.int64 if kind is int else object)
         array[:] = names
         arrays[column] = array
-    if LABEL_KINDS[about["kind"]].has_numbers and "label" in arrays:
+    if arrays.keys() & {*LABEL_KINDS[about["kind"]].number_columns}:
         raise ValueError("holds names of ratings, which have none")
     return arrays
 

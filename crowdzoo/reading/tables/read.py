@@ -59,11 +59,11 @@ class PlatformSource(Source):
         layout: Layout | None = None,
     ):
         super().__init__(kind, layout)
-        if self.label_kind.has_positions:
-            raise ConfigError("an export with spans is read by crowdzoo.sequences.read_spans(path, platform=...).")
         more = self.layout.encoding, self.layout.separator, self.layout.columns
         self.layout = replace(self.layout, columns={})
         self.export = Export(path, platform, kind, field, image, *more)
+        if self.export.spans:
+            raise ConfigError("an export with spans is read by crowdzoo.sequences.read_spans(path, platform=...).")
         self.tasks: dict[str, None] = {}  # also those that nobody answered
         self.path = self.export.path
         self.name = self.export.name
@@ -95,7 +95,7 @@ class PlatformSource(Source):
 
     def _batch(self, rows: list[_Row], bad: list[tuple[BadRow, str]]) -> Batch:
         values = ((record.task, who, label) for record, who, label, *_ in rows)
-        if self.label_kind.has_pairs:
+        if self.export.pairs:
             values = ((*label[:2], who, label[2]) for _, who, label, *_ in rows)
         columns = zip(*values, strict=True) if rows else ((),) * len(self.required)
 
@@ -133,7 +133,7 @@ def read_annotations(
         raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
     source = PlatformSource(path, kind or "classification", platform, field, image, layout)
     annotations = _read(source, options)
-    if all_tasks and not annotations.label_kind.has_pairs and options.get("tasks") is None:
+    if all_tasks and annotations.right_ids is None and options.get("tasks") is None:
         annotations = _with_tasks(annotations, source.tasks)
     if len(source.export.files) > 1 < annotations.num_annotators and annotations.redundancy.max() < 2:
         text = "no task has the answers of two annotators. Do their files name tasks alike?"

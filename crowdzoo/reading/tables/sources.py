@@ -124,10 +124,9 @@ class Source:
     def __init__(self, kind: str, layout: Layout | None = None):
         self.label_kind = label_kind(kind)
         self.layout = layout or Layout()
-        if self.layout.wide and (self.label_kind.has_positions or self.label_kind.has_pairs):
+        self.required = self.label_kind.columns
+        if self.layout.wide and not self.label_kind.one_label:
             raise ConfigError(f"{Setting('wide')} belongs to kinds classification and regression, got kind '{kind}'")
-        positions = ("position",) if self.label_kind.has_positions else ()
-        self.required: tuple[str, ...] = (*self.label_kind.sides, "annotator", "label", *positions)
         self.path: Path | None = None
         self.found: dict[str, str] = {}
         self.guessed: dict[str, str] = {}
@@ -318,7 +317,7 @@ class Source:
                 no_header += f" If a row is an annotator and each other column a task: {wide} {by_annotator}."
         if inside := [name for name, value in getattr(self, "first", {}).items() if isinstance(value, (list, dict))]:
             no_header = f" Answers inside {inside[0]!r} are not read: write a line for each answer."
-        if self.label_kind.has_pairs and "left" in missing:
+        if "left" in missing:
             lists = Setting(self.layout.option, {"ranking": "NAME", "annotator": "NAME"})
             no_header += f" If a column holds lists in order, such as a>b=c: {lists}."
         names = Setting(self.layout.option, dict.fromkeys(missing, "NAME"))

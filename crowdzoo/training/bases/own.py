@@ -67,7 +67,7 @@ class OwnBase(Base):
         if kind == TEXTS:
             inputs = getattr(self._build_model(settings, Sizes(num_classes=2), encoder), "inputs", None)
             if inputs and all(tensor.dtype == "string" for tensor in inputs):
-                from crowdzoo.networks.raw_texts import RawTexts
+                from crowdzoo.networks.text_ids import RawTexts
 
                 return RawTexts()
         return encoder

@@ -14,7 +14,7 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.questions import annotations_of, pooled
-from crowdzoo.quality.first_round import PER_TASK, first_annotations, first_pairs
+from crowdzoo.quality.first_round import PER_TASK, first_annotations
 from crowdzoo.quality.next_annotation import SURE, NextAnnotations, next_questions, prices_of
 
 
@@ -81,20 +81,16 @@ def next_answers(
     if not len(people) + len(table) or ((people < 0) | (people >= table.num_annotators)).any():
         raise DataError(f"next_answers: annotators are codes of some of the {table.num_annotators:,} annotators.")
     limits: dict[str, Any] = {"per_annotator": per_annotator, "costs": costs, "budget": budget}
-    if not len(table):
-        pairs: NDArray[np.int64] | None = None
-        each = per_task or PER_TASK
-        limits["costs"] = prices = prices_of(costs, people)
-        if kind.labels.has_pairs:  # as many as can be answered, so that they link the tasks
-            most = number if budget is None else min(number, budget / float(prices.mean()))
-            pairs = first_pairs(table.num_tasks, max(1, int(most / min(each, len(people)))), seed)
-        tasks = table.num_tasks if pairs is None else len(pairs)
-        plan = first_annotations(tasks, len(people), number, per_task=each, seed=seed, **limits)
-        plan = replace(plan, annotators=people[plan.annotators])
-        return plan if pairs is None else replace(plan, tasks=pairs[plan.tasks, 0], rights=pairs[plan.tasks, 1])
     questions = kind.questions
     if questions is None:
         raise DataError(f"next_answers does not know what to ask about {kind.title}.")
+    if not len(table):
+        each = per_task or PER_TASK
+        limits["costs"] = prices = prices_of(costs, people)
+        most = number if budget is None else min(number, budget / float(prices.mean()))
+        first = questions.first(table.num_tasks, most / min(each, len(people)), seed)
+        plan = first_annotations(len(first), len(people), number, per_task=each, seed=seed, **limits)
+        return _about(replace(plan, annotators=people[plan.annotators]), first[plan.tasks])
     if result is None:
         aggregator: Any = kind.aggregation.create(seed=seed)
         result = aggregator.fit(annotations)
@@ -107,7 +103,10 @@ def next_answers(
         opened.gains, opened.table.num_tasks, number, annotators=people, annotations=opened.table,
         per_task=per_task or 1, sure=opened.sure, cells=skills[0].size, **limits,
     )  # fmt: skip
-    if not kind.labels.has_pairs:
-        return found
-    left, right = np.divmod(opened.table.tasks[found.tasks], table.num_tasks)
-    return replace(found, tasks=left, rights=right)
+    return _about(found, questions.sides(opened.table, found.tasks, table.num_tasks))
+
+
+def _about(plan: NextAnnotations, sides: NDArray[np.int64]) -> NextAnnotations:
+    """The same questions about other tasks, [n, 1], or about pairs of them, [n, 2]."""
+    left, *right = sides.T
+    return replace(plan, tasks=left, rights=right[0] if right else None)

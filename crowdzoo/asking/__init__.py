@@ -1,1 +1,0 @@
-"""What to ask annotators next, for labels of every kind."""
