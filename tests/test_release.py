@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections import defaultdict
 from pathlib import Path
@@ -22,6 +23,14 @@ ROOT = Path(__file__).resolve().parents[1]
 # Folder in the repository -> import name in the wheel
 MAPPED = {"crowdzoo": "crowdzoo", "components": "crowdzoo/components", "pipelines": "crowdzoo/pipelines",
           "serving": "crowdzoo/serving"}  # fmt: skip
+# What work in a clone leaves behind, and no distribution may hold
+LEFT_BEHIND = (
+    ".coverage", ".ruff_cache/0/a", "benchmarks/.mypy_cache/3/a.json", "build/lib/crowdzoo/a.py", "components/a.pyc",
+    "crowdzoo/__pycache__/a.py", "crowdzoo-runs/a.html", "docs/.DS_Store", "docs/install.md~",
+    "docs/notebooks/.ipynb_checkpoints/a.ipynb", "examples/own_method/build/lib/a.py",
+    "examples/own_method/own_method.egg-info/PKG-INFO", "tests/.coverage", "tests/.hypothesis/a/b",
+    "tests/.pytest_cache/v/a", "tests/__pycache__/a.cpython-310.pyc", "tests/crowdzoo-runs/a.html",
+)  # fmt: skip
 CONSTRAINTS = (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
@@ -98,6 +107,8 @@ def test_the_changelog_has_its_form():
 
 def files_of_the_repository() -> list[str]:
     """What git tracks, or would."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is not a clone: git is what says which files belong to the repository")
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     return [name for name in listed if (ROOT / name).is_file()]
@@ -111,6 +122,9 @@ def built(tmp_path_factory):
     for name in files_of_the_repository():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
+    for name in LEFT_BEHIND:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text("rubbish")
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(source)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -129,6 +143,16 @@ def test_the_wheel_holds_exactly_the_files_of_the_folders_and_the_licences(built
     }
     assert {name for name in inside if ".dist-info/" not in name} == expected
     assert {"LICENSE", "NOTICE"} == {Path(name).name for name in inside if ".dist-info/licenses/" in name}
+
+
+@pytest.mark.slow
+def test_the_source_distribution_holds_exactly_the_repository(built):
+    (source,) = built.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        inside = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    assert "" not in inside
+    made = {name for name in inside if name in ("PKG-INFO", "setup.cfg") or name.startswith("crowdzoo.egg-info/")}
+    assert inside - made == set(files_of_the_repository())
 
 
 @pytest.mark.slow
