@@ -92,6 +92,8 @@ def test_the_citation_has_the_version_and_what_the_format_wants():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
     assert citation["version"] == crowdzoo.__version__
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"[{citation['version']}] - {citation['date-released']}" in changelog
 
 
 def test_the_changelog_has_its_form():
