@@ -1,6 +1,7 @@
-"""What a release is made of: constraints in step with the lock, one version, citation, changelog, and the wheel."""
+"""What a release is made of: constraints in step with the lock, one version, citation, changelog, and the files."""
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -94,6 +95,21 @@ def test_the_citation_has_the_version_and_what_the_format_wants():
     assert citation["version"] == crowdzoo.__version__
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"[{citation['version']}] - {citation['date-released']}" in changelog
+
+
+def test_the_description_links_to_files_of_the_repository_at_the_tag(monkeypatch):
+    keywords = {}
+    monkeypatch.setattr("setuptools.setup", lambda **words: keywords.update(words))
+    monkeypatch.chdir(ROOT)
+    runpy.run_path("setup.py")
+    links = re.findall(r"(!?)\[[^]]*\]\(([^)#]+)", keywords["long_description"])
+    tag = f"crowdzoo/crowdzoo/{{}}v{crowdzoo.__version__}/"
+    page, picture = f"https://github.com/{tag.format('blob/')}", f"https://raw.githubusercontent.com/{tag.format('')}"
+    names = [link.removeprefix(picture if kind else page) for kind, link in links]
+    names = [name for name in names if not name.startswith("https:")]
+    assert {"docs/install.md", "docs/pictures/report.png"} <= {*names}
+    assert [name for name in names if not (ROOT / name).exists()] == []
+    assert keywords["long_description_content_type"] == "text/markdown"
 
 
 def test_the_changelog_has_its_form():
