@@ -7,6 +7,7 @@ IN_PARALLEL := -n auto --maxprocesses=8 --dist=worksteal
 
 UV = $$($(PYTHON) bootstrap.py --uv)
 PIP_AUDIT := pip-audit==2.9.0
+TWINE := twine==7.0.0
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' crowdzoo/__init__.py)
 
 .DEFAULT_GOAL := help
@@ -87,6 +88,7 @@ check: lint types ## style and types
 
 build: setup ## wheel and source distribution into dist/
 	@$(BIN)/python -m build -q
+	@$(UV) tool run -q $(TWINE) check --strict dist/crowdzoo-$(VERSION).tar.gz dist/crowdzoo-$(VERSION)-py3-none-any.whl
 
 site: setup ## documentation site, into build/site: guides, cards of methods, API reference, reports
 	@$(PYTHON) bootstrap.py --site
@@ -99,8 +101,9 @@ pip-installs: build ## the wheel in empty environments, with pip alone, each ext
 licences: setup ## table of the licences of what the extras install; tests/test_licences.py refuses some
 	@$(BIN)/python tests/test_licences.py
 
-sbom: ## what the extras install, as CycloneDX, into dist/
+sbom: setup ## what the extras install, with licences, as a bill of materials (CycloneDX) into dist/
 	@mkdir -p dist && $(UV) export -q --frozen --all-extras --no-dev --preview-features sbom-export --format cyclonedx1.5 --output-file dist/crowdzoo-$(VERSION).cdx.json
+	@$(BIN)/python tests/test_licences.py dist/crowdzoo-$(VERSION).cdx.json
 
 audit: ## known vulnerabilities of what the extras install (asks the index of packages)
 	@mkdir -p build && $(UV) export -q --frozen --all-extras --no-dev --no-emit-project --output-file build/audit.txt

@@ -1,15 +1,19 @@
 """Licences of the packages that the extras install: each is known, and none binds those who build on crowdzoo.
 
-`make licences` prints them as a table. It reads what the installed packages say of themselves, so it covers the
-packages of this Python's stack.
+`make licences` prints them as a table, and `make sbom` writes them into the bill of materials. Both read what the
+installed packages say of themselves, so they cover the packages of this Python's stack.
 """
 
+import json
 import re
+import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+import crowdzoo
 
 ROOT = Path(__file__).resolve().parents[1]
 # words in what a package says -> the licence's SPDX name, or its family; from the special to the general
@@ -95,6 +99,19 @@ def packages() -> Iterator[tuple[str, str, str]]:
             yield canonical(each.name), each.version, said(each.metadata)
 
 
+def with_licences(bill: dict) -> dict:
+    """A bill of materials of uv, CycloneDX, with crowdzoo's version and the licences of the installed packages."""
+    version, licence = crowdzoo.__version__, said(metadata.metadata("crowdzoo"))
+    bill["metadata"]["component"] |= {
+        "version": version, "purl": f"pkg:pypi/crowdzoo@{version}", "licenses": [{"expression": licence}]
+    }  # fmt: skip
+    texts = {(name, version): text for name, version, text in packages()}
+    for component in bill["components"]:
+        if text := texts.get((component["name"], component["version"])):
+            component["licenses"] = [{"license": {"name": text}}]
+    return bill
+
+
 def test_the_licence_of_every_dependency_is_permissive_or_listed_with_a_reason():
     found = list(packages())
     assert len(found) > 30
@@ -119,7 +136,23 @@ def test_the_licences_that_a_text_names(text, expected):
     assert families(text) == expected
 
 
+def test_the_bill_of_materials_has_the_version_and_the_licences():
+    components = [{"name": "numpy", "version": metadata.version("numpy")}, {"name": "numpy", "version": "0.1"}]
+    bill = with_licences({"metadata": {"component": {"name": "crowdzoo"}}, "components": components})
+    main = bill["metadata"]["component"]
+    assert (main["name"], main["version"]) == ("crowdzoo", crowdzoo.__version__)
+    assert main["purl"] == f"pkg:pypi/crowdzoo@{crowdzoo.__version__}"
+    assert main["licenses"] == [{"expression": "Apache-2.0 AND CC-BY-4.0"}]
+    installed, other = bill["components"]
+    assert "BSD" in installed["licenses"][0]["license"]["name"]
+    assert "licenses" not in other
+
+
 if __name__ == "__main__":
+    if sys.argv[1:]:
+        path = Path(sys.argv[1])
+        path.write_text(json.dumps(with_licences(json.loads(path.read_text(encoding="utf-8"))), indent=2))
+        sys.exit()
     print("| package | version | licence | note |\n|---|---|---|---|")
     for name, version, text in packages():
         note = refused(name, text) or (listed(name) or ("", ""))[1]

@@ -1,9 +1,11 @@
-"""What a release is made of: constraints in step with the lock, one version, citation, changelog, and the wheel."""
+"""What a release is made of: constraints in step with the lock, one version, citation, changelog, and the files."""
 
 import re
+import runpy
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections import defaultdict
 from pathlib import Path
@@ -22,6 +24,14 @@ ROOT = Path(__file__).resolve().parents[1]
 # Folder in the repository -> import name in the wheel
 MAPPED = {"crowdzoo": "crowdzoo", "components": "crowdzoo/components", "pipelines": "crowdzoo/pipelines",
           "serving": "crowdzoo/serving"}  # fmt: skip
+# What work in a clone leaves behind, and no distribution may hold
+LEFT_BEHIND = (
+    ".coverage", ".ruff_cache/0/a", "benchmarks/.mypy_cache/3/a.json", "build/lib/crowdzoo/a.py", "components/a.pyc",
+    "crowdzoo/__pycache__/a.py", "crowdzoo-runs/a.html", "docs/.DS_Store", "docs/install.md~",
+    "docs/notebooks/.ipynb_checkpoints/a.ipynb", "examples/own_method/build/lib/a.py",
+    "examples/own_method/own_method.egg-info/PKG-INFO", "tests/.coverage", "tests/.hypothesis/a/b",
+    "tests/.pytest_cache/v/a", "tests/__pycache__/a.cpython-310.pyc", "tests/crowdzoo-runs/a.html",
+)  # fmt: skip
 CONSTRAINTS = (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
@@ -83,6 +93,23 @@ def test_the_citation_has_the_version_and_what_the_format_wants():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
     assert citation["version"] == crowdzoo.__version__
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"[{citation['version']}] - {citation['date-released']}" in changelog
+
+
+def test_the_description_links_to_files_of_the_repository_at_the_tag(monkeypatch):
+    keywords = {}
+    monkeypatch.setattr("setuptools.setup", lambda **words: keywords.update(words))
+    monkeypatch.chdir(ROOT)
+    runpy.run_path("setup.py")
+    links = re.findall(r"(!?)\[[^]]*\]\(([^)#]+)", keywords["long_description"])
+    tag = f"crowdzoo/crowdzoo/{{}}v{crowdzoo.__version__}/"
+    page, picture = f"https://github.com/{tag.format('blob/')}", f"https://raw.githubusercontent.com/{tag.format('')}"
+    names = [link.removeprefix(picture if kind else page) for kind, link in links]
+    names = [name for name in names if not name.startswith("https:")]
+    assert {"docs/install.md", "docs/pictures/report.png"} <= {*names}
+    assert [name for name in names if not (ROOT / name).exists()] == []
+    assert keywords["long_description_content_type"] == "text/markdown"
 
 
 def test_the_changelog_has_its_form():
@@ -98,6 +125,8 @@ def test_the_changelog_has_its_form():
 
 def files_of_the_repository() -> list[str]:
     """What git tracks, or would."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is not a clone: git is what says which files belong to the repository")
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     return [name for name in listed if (ROOT / name).is_file()]
@@ -111,6 +140,9 @@ def built(tmp_path_factory):
     for name in files_of_the_repository():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
+    for name in LEFT_BEHIND:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text("rubbish")
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(source)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -129,6 +161,16 @@ def test_the_wheel_holds_exactly_the_files_of_the_folders_and_the_licences(built
     }
     assert {name for name in inside if ".dist-info/" not in name} == expected
     assert {"LICENSE", "NOTICE"} == {Path(name).name for name in inside if ".dist-info/licenses/" in name}
+
+
+@pytest.mark.slow
+def test_the_source_distribution_holds_exactly_the_repository(built):
+    (source,) = built.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        inside = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    assert "" not in inside
+    made = {name for name in inside if name in ("PKG-INFO", "setup.cfg") or name.startswith("crowdzoo.egg-info/")}
+    assert inside - made == set(files_of_the_repository())
 
 
 @pytest.mark.slow

@@ -14,10 +14,10 @@ from crowdzoo.commands.options import add_options, group
 from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.commands.progress import progress
 from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, CrowdzooError
 from crowdzoo.files.writing import write_rows
 from crowdzoo.kinds import KINDS
-from crowdzoo.process import use_tensorflow
+from crowdzoo.process import say, use_tensorflow
 from crowdzoo.report.tables import print_table
 
 # Options of `crowdzoo train` alone, and those that say nothing of how the best method is taken
@@ -114,7 +114,10 @@ def run(arguments: argparse.Namespace) -> None:
             crowd, gold=gold, seeds=range(arguments.seeds), folder=arguments.out, on_run=on_run, **passed
         )
     write_rows(arguments.out / "comparison.csv", comparison.frame, comparison.frame.itertuples(index=False, name=None))
-    plot_comparison(comparison, arguments.out / "comparison.png")
+    try:
+        plot_comparison(comparison, arguments.out / "comparison.png")
+    except CrowdzooError as error:  # matplotlib is not installed: the table is what counts
+        say(f"warning: comparison.png is left out: {error}")
     _print(comparison, arguments, "train" if "settings" in passed else "aggregate")
 
 

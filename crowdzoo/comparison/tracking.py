@@ -74,8 +74,10 @@ def check_tracking(where: str, folder: Path | None) -> None:
     Choice(TRACKERS).checked("compare", "track", where)
     if where == "tensorboard" and folder is None:
         raise ConfigError("compare: track='tensorboard' writes next to the runs: name their folder.")
-    try:
-        __import__("mlflow" if where == "mlflow" else "tensorboard.plugins.hparams.api")
-    except ImportError:
-        extra = "mlflow" if where == "mlflow" else "tensorflow"
-        raise ConfigError(f"compare: track={where!r} needs {where}: pip install 'crowdzoo[{extra}]'") from None
+    own = ("mlflow", "mlflow") if where == "mlflow" else ("tensorboard.plugins.hparams.api", "tensorflow")
+    for module, extra in (own, ("matplotlib", "plots")):
+        try:
+            __import__(module)
+        except ImportError:
+            name = module.partition(".")[0]
+            raise ConfigError(f"compare: track={where!r} needs {name}: pip install 'crowdzoo[{extra}]'") from None

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import sys
 
 import numpy as np
 import pandas as pd
@@ -47,6 +48,16 @@ def test_the_table_the_files_and_the_line_that_takes_the_best(folder, capsys):
     assert run("compare", "answers.csv", *GOLD, "--methods", "quick", "--out", "runs") == 0  # goes on, needs no --force
     assert len(pd.read_parquet("runs/runs.parquet")) == 9
     assert "Level with it: " in capsys.readouterr().out
+
+
+def test_without_matplotlib_the_picture_is_left_out_and_the_table_is_there(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    assert run("compare", "answers.csv", *GOLD, "--methods", "wawa", "--out", "runs") == 0
+    printed = capsys.readouterr()
+    assert "40 tasks, intervals of 95 %" in printed.out
+    assert "comparison.png is left out: plots need matplotlib: pip install 'crowdzoo[plots]'" in printed.err
+    assert (folder / "runs" / "comparison.csv").exists()
+    assert not (folder / "runs" / "comparison.png").exists()
 
 
 def test_without_gold_the_table_says_what_it_cannot_tell(folder, capsys, monkeypatch):

@@ -1,6 +1,7 @@
 """A comparison in MLflow and in TensorBoard's HParams."""
 
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -72,5 +73,9 @@ def test_what_cannot_be_tracked_is_said_before_the_work(crowd, tmp_path, monkeyp
         compare(annotations, gold=gold, track="tensorboard")
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(ConfigError, match=r"needs mlflow: pip install 'crowdzoo\[mlflow\]'"):
+        compare(annotations, gold=gold, track="mlflow", folder=tmp_path)
+    monkeypatch.setitem(sys.modules, "mlflow", types.ModuleType("mlflow"))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ConfigError, match=r"needs matplotlib: pip install 'crowdzoo\[plots\]'"):
         compare(annotations, gold=gold, track="mlflow", folder=tmp_path)
     assert not [*tmp_path.iterdir()]
