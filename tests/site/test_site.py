@@ -38,6 +38,22 @@ def test_the_nav_lists_every_page_once():
     assert {"omitted_files", "unrecognized_links", "anchors"} <= set(settings["validation"])
 
 
+def test_pictures_exist_have_an_alternative_text_and_are_small():
+    shown = set()
+    for page in [ROOT / "README.md", *DOCS.glob("*.md")]:
+        for text, path in re.findall(r"!\[(.*?)\]\((.*?)\)", page.read_text(encoding="utf-8")):
+            assert len(text) > 20, f"{page.name}: {path}"
+            shown.add((page.parent / path).resolve())
+    assert shown == set((DOCS / "pictures").iterdir())
+    for path in shown:
+        assert path.stat().st_size < 90_000, path
+        if path.suffix == ".svg":
+            drawing = path.read_text(encoding="utf-8")
+            assert {"<title", "<desc"} <= set(re.findall("<[a-z]+", drawing)), path
+            assert "prefers-color-scheme: dark" in drawing, path
+            assert set(re.findall(r"https?://[^\"]*", drawing)) == {"http://www.w3.org/2000/svg"}, path
+
+
 def test_the_environment_of_the_site_is_locked():
     lists = [(DOCS / "site" / f"requirements.{form}").read_text(encoding="utf-8") for form in ("in", "txt")]
     wanted, locked = ({re.match(r"[\w-]+", line)[0] for line in text.splitlines() if line[0] != "#"} for text in lists)
