@@ -53,7 +53,7 @@ class Picture(NamedTuple):
     write: Callable[[], list[str]]
     room: str = "tasks"
     row: int = 0
-    size: tuple[int, int] = (900, 1500)
+    size: tuple[int, int] = (720, 1500)
 
 
 def labelme() -> list[str]:

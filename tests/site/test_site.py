@@ -87,6 +87,9 @@ def test_the_site_builds_without_a_warning(tmp_path):
     names_in_the_reference(tmp_path)
     cards_of_all_methods(tmp_path)
     nothing_is_asked_of_another_machine(tmp_path)
+    layers = (tmp_path / "api" / "crowdzoo.layers" / "index.html").read_text(encoding="utf-8")
+    assert "<blockquote>" not in layers  # of which the >>> of an example would be three
+    assert '<span class="option">--out</span>' in (tmp_path / "commands" / "index.html").read_text(encoding="utf-8")
     reports = sorted((tmp_path / "gallery").glob("*.html"))
     assert len(reports) == 4  # three, and their list
     assert all(report.stat().st_size < 2_000_000 for report in reports)
