@@ -11,7 +11,7 @@ TWINE := twine==7.0.0
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' crowdzoo/__init__.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fuzz test-debian13 demo demo-images demo-ner demo-ratings engines reproduce test test-all test-backends lint types format check build site lock constraints pip-installs licences sbom audit clean
+.PHONY: help setup fuzz test-debian13 demo demo-images demo-ner demo-ratings engines reproduce test test-all test-backends lint types format check build site pictures lock constraints pip-installs licences sbom audit clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ site: setup ## documentation site, into build/site: guides, cards of methods, AP
 	@$(PYTHON) bootstrap.py --site
 	@$(BIN)/python -W ignore docs/site/pages.py
 	@NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build
+
+pictures: setup ## the pictures of reports in docs/pictures, with Chromium (NAMES="report regions" for some of them)
+	@$(BIN)/python -W ignore docs/site/pictures.py $(NAMES)
 
 pip-installs: build ## the wheel in empty environments, with pip alone, each extra by itself: PYTHON=python3.13 EXTRAS="tensorflow serving"
 	@.ci/pip_installs dist/crowdzoo-$(VERSION)-py3-none-any.whl --python $(PYTHON) $(if $(EXTRAS),--extras $(EXTRAS))

@@ -46,7 +46,7 @@ from crowdzoo.aggregation import Robust
 from crowdzoo.kinds.page_parts import serious_notes
 from crowdzoo.label_studio.outcome import Outcome
 from crowdzoo.label_studio.project import Project
-from crowdzoo.label_studio.push import MARK, NEXT, push
+from crowdzoo.label_studio.pushing import MARK, NEXT, push
 from crowdzoo.quality import annotator_table
 from crowdzoo.reading.platforms.label_config import read_label_config
 

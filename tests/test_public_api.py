@@ -1,6 +1,7 @@
 """The public names are those of public_api.txt; `python tests/test_public_api.py` writes it after a change."""
 
 import importlib
+import inspect
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ def test_dir_shows_public_names_only_and_each_of_them_is_there(name):
     module = importlib.import_module(name)
     assert dir(module) == sorted(module.__all__)
     assert [each for each in module.__all__ if not hasattr(module, each)] == []
+
+
+@pytest.mark.parametrize("name", MODULES[1:])
+def test_a_public_name_is_not_hidden_by_a_module_of_the_same_name_once_that_is_loaded(name):
+    module = importlib.import_module(name)
+    for each in module.__all__:
+        getattr(module, each)  # loads its module, which Python makes an attribute of the package
+        assert not inspect.ismodule(getattr(module, each)), each
 
 
 def test_what_tfx_looks_up_is_there_without_being_listed():

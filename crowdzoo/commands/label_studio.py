@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Pulls, aggregates, writes and pushes, once or every so many seconds."""
     from crowdzoo.label_studio.client import LabelStudioError
     from crowdzoo.label_studio.project import Project
-    from crowdzoo.label_studio.push import WHAT
+    from crowdzoo.label_studio.pushing import WHAT
 
     what = {word.strip() for word in arguments.push.split(",") if word.strip()}
     if not what <= {*WHAT}:
@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _round(arguments: argparse.Namespace, project: Project, outcome: Outcome | None, what: set[str]) -> Outcome | None:
     """Pulls, makes the results again where something changed, and pushes; None where nothing is answered yet."""
-    from crowdzoo.label_studio.push import push
+    from crowdzoo.label_studio.pushing import push
 
     page, requests = arguments.out / "report.html", project.client.requests
     with progress("pull", None):

@@ -255,7 +255,8 @@ def look_first(warnings: Sequence[PageWarning], noted: int, extras: Sequence[str
         extras: what else is conspicuous.
         otherwise: the sentence where nothing does.
     """
-    parts = [f"{noted:,} annotator{'s' if noted > 1 else ''} to check"] if noted else []
+    notes = f"{noted:,} annotators with serious notes" if noted > 1 else "annotator with a serious note"
+    parts = [f"the {notes}"] if noted else []
     places, serious = " and at ".join((*parts, *extras)), sum(item.serious for item in warnings)
     if not serious:
         return f"Look first at {places}." if places else otherwise

@@ -8,6 +8,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.label_studio.client": "Client LabelStudioError",
         "crowdzoo.label_studio.outcome": "Outcome",
         "crowdzoo.label_studio.project": "Project",
-        "crowdzoo.label_studio.push": "push",
+        "crowdzoo.label_studio.pushing": "push",
     },
 )

@@ -19,7 +19,7 @@ from crowdzoo.errors import ConfigError, Setting, unknown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.label_studio.client import Client, LabelStudioError
-from crowdzoo.label_studio.push import MODEL_VERSION, push_predictions, push_views, tasks_view
+from crowdzoo.label_studio.pushing import MODEL_VERSION, push_predictions, push_views, tasks_view
 from crowdzoo.label_studio.result_form import consensus_results
 from crowdzoo.label_studio.store import Store, time_of
 from crowdzoo.reading.platforms.label_config import Control, read_label_config

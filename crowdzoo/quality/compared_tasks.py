@@ -39,7 +39,7 @@ class CircularTriads:
 def circular_triads(annotations: Annotations) -> CircularTriads | None:
     """Counts where majorities contradict any order: A is preferred to B, B to C, and C to A.
 
-    The majority of a pair is that of all judgments of it, whichever task stood on the left. A pair of which as many
+    The majority of a pair is that of all judgments of it, whichever task was on the left. A pair of which as many
     prefer either task has none, and is in no triad.
 
     Args:

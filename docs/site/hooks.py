@@ -1,4 +1,4 @@
-"""What `mkdocs build` is told beside mkdocs.yml: pages that docs/site/pages.py wrote, and links out of docs/."""
+"""What mkdocs.yml cannot say: pages that docs/site/pages.py wrote, links out of docs/, and details of the HTML."""
 
 import posixpath
 import re
@@ -56,3 +56,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"]({config.extra['repository']}/blob/main/{target}{found[2] or ''})"
 
     return re.sub(r"\]\((?![a-z]+:)([^)#]*\.\./[^)#]+)(#[^)]*)?\)", link, markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A picture opens in full, as on GitHub; a line does not end within an option such as --out."""
+    html = re.sub(r'<img [^>]*src="([^"]*/pictures/[^"]*)"[^>]*>', r'<a href="\1">\g<0></a>', html)
+
+    def unbroken(code: re.Match) -> str:
+        return re.sub(r"(?<![\w-])--?\w[\w-]*", r'<span class="option">\g<0></span>', code[0])
+
+    return re.sub(r"(?<!<pre>)<code>[^<]*</code>", unbroken, html)

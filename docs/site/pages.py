@@ -228,6 +228,9 @@ def _source(folder: Path) -> None:
     }.items():
         ignored = shutil.ignore_patterns("__pycache__", "labelme*.zip", "*.npz", "*.csv", "*.json")
         shutil.copytree(ROOT / name, folder / "source" / place, ignore=ignored)
+    for path in (folder / "source").rglob("*.py"):  # under "Examples" mkdocstrings shows code, under "Example" text
+        text = path.read_text(encoding="utf-8")
+        path.write_text(re.sub(r"^( +)Example:$", r"\1Examples:", text, flags=re.MULTILINE), encoding="utf-8")
 
 
 def _write(path: Path, text: str) -> None:

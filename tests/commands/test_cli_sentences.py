@@ -32,7 +32,7 @@ def test_aggregate_prints_f1_and_writes_tags(spans, tmp_path, capsys):
     assert run(*words) == 0
     shown = capsys.readouterr().out
     assert "F1 of spans" in shown
-    assert "answers, a sentence by an annotator" in shown
+    assert "answers (one sentence by one annotator)" in shown
     assert (tmp_path / "out" / "tags.txt").read_text().startswith("Ann")
 
 

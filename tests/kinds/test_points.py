@@ -68,7 +68,7 @@ def test_the_report_names_who_misses_invents_and_shifts_points_and_shows_them(fo
     assert re.match("invents [345]", differs["invents"])
     assert re.fullmatch("shifted by [56]. % of the distance of one object", differs["shifted"])  # 17 of 30 pixels
     page = (folder / "r.html").read_text()
-    assert "F1 of the points of two answers" in page
+    assert "Two answers to an image have an F1 of points of" in page
     picture = Image.open(io.BytesIO(base64.b64decode(re.search(r"data:image/png;base64,([^\"]+)", page)[1])))
     assert {colour for _, colour in picture.getcolors()} > {(255, 255, 255), (205, 225, 205), (40, 90, 200)}
 

@@ -8,7 +8,7 @@ from crowdzoo.aggregation import MultiLabel, Robust, create
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.errors import ConfigError
 from crowdzoo.label_studio.outcome import Outcome
-from crowdzoo.label_studio.push import annotator_view, push, tasks_view
+from crowdzoo.label_studio.pushing import annotator_view, push, tasks_view
 from crowdzoo.quality.settled import settlement
 from crowdzoo.reading.platforms.label_config import read_label_config
 

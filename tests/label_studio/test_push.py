@@ -6,7 +6,7 @@ import pytest
 from server import CHOICES
 
 from crowdzoo.label_studio.client import Client
-from crowdzoo.label_studio.push import (
+from crowdzoo.label_studio.pushing import (
     MARK,
     PATIENCE,
     annotator_view,

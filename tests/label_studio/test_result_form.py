@@ -12,7 +12,7 @@ from crowdzoo.data.regions import MarkedImage, mask_of_pixels
 from crowdzoo.errors import DataError
 from crowdzoo.label_studio.client import Client
 from crowdzoo.label_studio.project import answers_kind, read_answers
-from crowdzoo.label_studio.push import push_predictions
+from crowdzoo.label_studio.pushing import push_predictions
 from crowdzoo.label_studio.result_form import consensus_results
 from crowdzoo.reading.platforms.label_config import read_label_config
 from crowdzoo.reading.platforms.shapes import brush_mask

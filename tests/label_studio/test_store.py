@@ -139,7 +139,7 @@ def test_what_a_round_could_not_send_is_sent_by_the_next_one(tmp_path, monkeypat
     monkeypatch.setattr(Project, "pull", pull)
     monkeypatch.setattr(label_studio, "_results", results)
     monkeypatch.setattr(label_studio.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(sys.modules["crowdzoo.label_studio.push"], "push", push)
+    monkeypatch.setattr(sys.modules["crowdzoo.label_studio.pushing"], "push", push)
     words = ["label-studio", "http://127.0.0.1:9", "--project", "1", "--out", str(tmp_path / "out")]
     assert main([*words, "--every", "1", "--push", "predictions"]) == 0
     assert len(pushed) == 3

@@ -138,7 +138,7 @@ def test_a_page_of_preferences_renders_and_follows_links(tmp_path):
         ("annotator-ann", "who is ahead by the others' judgments"),
         (f"annotator-{quote(EVIL[1], safe='')}", "Least expected judgments"),
         (f"task-{quote(str(names[1]), safe='')}", "not preferred"),
-        (f"pair-{quote(pairs[0], safe='')}", "on the left stood"),
+        (f"pair-{quote(pairs[0], safe='')}", "on the left"),
     ):
         dom, log = browse(path, "--dump-dom", link=f"#{link}")
         assert console(log) == []

@@ -96,10 +96,16 @@ def test_the_first_screen_names_the_classes_that_are_unclear(labelme):
     ("serious", "noted", "more", "said"),
     [
         (0, 0, [], "Nothing."),
-        (0, 1, [], "Look first at 1 annotator to check."),
-        (0, 2, ["the class a"], "Look first at 2 annotators to check and at the class a."),
+        (0, 1, [], "Look first at the annotator with a serious note."),
+        (0, 2, ["the class a"], "Look first at the 2 annotators with serious notes and at the class a."),
         (1, 0, [], "Read the warning marked serious before you use the labels."),
-        (2, 1, [], "Read the 2 warnings marked serious before you use the labels, then look at 1 annotator to check."),
+        (
+            2,
+            1,
+            [],
+            "Read the 2 warnings marked serious before you use the labels, then look at the annotator with a serious "
+            "note.",
+        ),
     ],
 )
 def test_the_verdict_ends_with_what_to_look_at_first_and_serious_warnings_come_before_all(serious, noted, more, said):

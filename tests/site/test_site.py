@@ -38,6 +38,22 @@ def test_the_nav_lists_every_page_once():
     assert {"omitted_files", "unrecognized_links", "anchors"} <= set(settings["validation"])
 
 
+def test_pictures_exist_have_an_alternative_text_and_are_small():
+    shown = set()
+    for page in [ROOT / "README.md", *DOCS.glob("*.md")]:
+        for text, path in re.findall(r"!\[(.*?)\]\((.*?)\)", page.read_text(encoding="utf-8")):
+            assert len(text) > 20, f"{page.name}: {path}"
+            shown.add((page.parent / path).resolve())
+    assert shown == set((DOCS / "pictures").iterdir())
+    for path in shown:
+        assert path.stat().st_size < 90_000, path
+        if path.suffix == ".svg":
+            drawing = path.read_text(encoding="utf-8")
+            assert {"<title", "<desc"} <= set(re.findall("<[a-z]+", drawing)), path
+            assert "prefers-color-scheme: dark" in drawing, path
+            assert set(re.findall(r"https?://[^\"]*", drawing)) == {"http://www.w3.org/2000/svg"}, path
+
+
 def test_the_environment_of_the_site_is_locked():
     lists = [(DOCS / "site" / f"requirements.{form}").read_text(encoding="utf-8") for form in ("in", "txt")]
     wanted, locked = ({re.match(r"[\w-]+", line)[0] for line in text.splitlines() if line[0] != "#"} for text in lists)
@@ -71,6 +87,9 @@ def test_the_site_builds_without_a_warning(tmp_path):
     names_in_the_reference(tmp_path)
     cards_of_all_methods(tmp_path)
     nothing_is_asked_of_another_machine(tmp_path)
+    layers = (tmp_path / "api" / "crowdzoo.layers" / "index.html").read_text(encoding="utf-8")
+    assert "<blockquote>" not in layers  # of which the >>> of an example would be three
+    assert '<span class="option">--out</span>' in (tmp_path / "commands" / "index.html").read_text(encoding="utf-8")
     reports = sorted((tmp_path / "gallery").glob("*.html"))
     assert len(reports) == 4  # three, and their list
     assert all(report.stat().st_size < 2_000_000 for report in reports)

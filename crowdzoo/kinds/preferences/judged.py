@@ -1,4 +1,4 @@
-"""Judgments by pair, whichever task stood on the left; and by side, against the order by the other annotators."""
+"""Judgments by pair, whichever task was on the left; and by side, against the order by the other annotators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEVEL = 1e-9  # difference of two scores, in log odds, up to which neither task 
 
 @dataclass(frozen=True, eq=False)
 class JudgedPairs:
-    """Judgments by pair, whichever task stood on the left; A judgments, P pairs.
+    """Judgments by pair, whichever task was on the left; A judgments, P pairs.
 
     Attributes:
         lower: task code, [P].

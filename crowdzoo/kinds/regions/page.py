@@ -18,7 +18,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.kinds.answer_page import AnswerPage, Codes, Flags, Floats
 from crowdzoo.kinds.model_answers import MOST_LISTED, ModelAnswers
 from crowdzoo.kinds.page import MOST_VOTES, interval
-from crowdzoo.kinds.page_parts import Columns, Details, PageWarning, as_lists, percent, read_columns, warning
+from crowdzoo.kinds.page_parts import UNKNOWN, Columns, Details, PageWarning, as_lists, percent, read_columns, warning
 from crowdzoo.kinds.regions.differing_objects import differing_objects
 from crowdzoo.kinds.regions.scoring import RegionScoring
 from crowdzoo.quality.annotators import FAR, FEW
@@ -175,8 +175,10 @@ class RegionPage(AnswerPage):
     def headline(self) -> str:
         """See `KindPage.headline`."""
         mean = self.overall["dice"]
-        of = "F1 of the points" if self.are_points else "Dice"
-        return "No image has two answers." if mean is None else f"{of} of two answers to an image is {mean:.2f}."
+        if mean is None:
+            return f"{UNKNOWN}: no image has two answers."
+        figure = "an F1 of points" if self.are_points else "a Dice coefficient"
+        return f"Two answers to an image have {figure} of {mean:.2f} on average (0: no overlap, 1: equal)."
 
     def background(self) -> str:
         """See `KindPage.background`."""

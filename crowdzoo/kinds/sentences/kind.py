@@ -99,7 +99,7 @@ class SpanReading(Reading[CrowdSequences, Tags]):
             (f"{self.counted}{what}", f"{len(crowd):,}"),
             (f"tokens{what}", f"{int(crowd.lengths.sum()):,}"),
             ("annotators", f"{crowd.annotations.num_annotators:,}"),
-            ("answers, a sentence by an annotator", f"{int(crowd.annotations.redundancy.sum()):,}"),
+            ("answers (one sentence by one annotator)", f"{int(crowd.annotations.redundancy.sum()):,}"),
         ]
         rows += [("rows left out", f"{crowd.annotations.num_rejected:,}")] if crowd.annotations.num_rejected else []
         return rows + ([("tags fixed", f"{crowd.num_mended:,}")] if crowd.num_mended else [])
