@@ -169,7 +169,7 @@ class Collector:
         if result.get("classes") is not None:
             what = self.source.axes[1]
             self._check_wide(result[f"{what}_ids"], result[f"{what}s"], result["labels"], result["classes"])
-            self._tell_suspicious(result["classes"], np.bincount(result["labels"], minlength=len(result["classes"])))
+            self._tell_suspicious(result["classes"], result["labels"])
         return result
 
     # === Rows one by one, as they come ===
@@ -377,16 +377,22 @@ class Collector:
             text = f"{num_left_out:,} row{'s were' if num_left_out > 1 else ' was'} left out, e.g. {example}"
             warnings.warn(text, UserWarning, stacklevel=6)
 
-    def _tell_suspicious(self, classes: np.ndarray, counts: np.ndarray) -> None:
-        """Says what is odd about classes that occur, each so often; [K] both."""
+    def _tell_suspicious(self, classes: np.ndarray, labels: np.ndarray) -> None:
+        """Says what is odd about classes, [K], by the labels, [n] codes."""
         if self.rules.names["label"] is not None:
             return
+        counts, rows = np.bincount(labels, minlength=len(classes)), np.flatnonzero(self.keep)
+
+        def row_of(code: int) -> int:
+            """The row of the first annotation of a class."""
+            return int(self._line_numbers(rows[[np.argmax(labels == code)]])[0])
+
         number, long = len(classes), sum(len(str(name).split()) >= LONG for name in classes.tolist())
         if number >= DISTINCT and 2 * min(long / number, number / counts.sum()) > 1:
             look = f"{number:,} classes look like texts that annotators wrote, such as {short_repr(classes[0])}"
             self._tell([f"{look}. If they are, use {Setting('kind', 'free-text')}."])
         else:
-            self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label))
+            self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label, row_of))
 
     def _tell(self, sentences: list[str]) -> None:
         if not self.source.own:  # what crowdzoo wrote was looked at when it was read first
