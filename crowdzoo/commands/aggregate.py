@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crowdzoo import process
 from crowdzoo.aggregation.result_files import RESULT_FILES
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.checks.option_types import integer, number, path
@@ -224,7 +225,7 @@ def _write(
         *kind.reading.size_rows(crowd),
         *kind.aggregation.rows(result, crowd, gold, bool(arguments.use_gold or arguments.calibrate)),
         ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
-        *(("note", note) for note in getattr(result, "notes", ())),
+        *(("note", note) for note in getattr(result, "notes", ()) if not process.is_reported(note)),
         ("results", str(arguments.out)),
         *(_others(arguments) if arguments.accept_error is not None and not result.accepted.all() else []),
     ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crowdzoo import process
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.options import add_options, group
@@ -261,7 +262,8 @@ def run(arguments: argparse.Namespace) -> None:
         noted = data_notes(everybody, result.method, models_named=known is not None and known.sources is not None)
         if mixed is None and camps_of(everybody, seed=arguments.seed) is not None:
             noted = (CAMPS, *noted)
-    rows += [("note", note) for note in dict.fromkeys((*result.notes, *noted))]
+    notes = dict.fromkeys((*result.notes, *noted))
+    rows += [("note", note) for note in notes if not process.is_reported(note)]
     _hand_out(arguments, kind, asked, instances, f"next, by {result.method}", rows)
 
 

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,9 @@ from pyarrow import csv
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataWarning, Setting
+from crowdzoo.quality import quality_report
 from crowdzoo.reading.tables.suspicious import suspicious_classes
+from crowdzoo.report.quality_tables import print_quality
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -105,7 +108,23 @@ def test_the_command_line_says_them_with_its_option(capsys):
     assert cli.main(words) == 0
     printed = capsys.readouterr()
     assert "If it means that there is no label, leave the rows out: --missing NA." in printed.err
-    assert "note: 'NA' counts as a class." in printed.out
+    assert "counts as a class" not in printed.out  # said once
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("command", ["quality", "aggregate", "next", "report"])
+def test_a_command_says_a_warning_once(command, capsys):
+    rows = [f"{n},{who},{'Cat' if who == 'c' else 'cat'}" for n in range(30) for who in "abc"]
+    Path("b.csv").write_text("\n".join(["task,annotator,label", *rows]))
+    out = {"aggregate": ["--out", "labels.csv"], "report": ["--out", "page.html"]}
+    assert cli.main([command, "b.csv", *out.get(command, [])]) == 0
+    printed = "".join(capsys.readouterr())
+    assert [printed.count(said) for said in ("differ only in case", "Class 'Cat' is the label of no task")] == [1, 1]
+    # for a script, which has no standard error
+    with pytest.warns(DataWarning):
+        report = quality_report(Annotations.read("b.csv"), bootstrap=0)
+    print_quality(report)
+    assert "note: classes differ only in case" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("way", ["csv", "parquet", "categories", "frame", "arrays"])
