@@ -19,7 +19,7 @@ SPARE, FEW, MOST_PAIRS = 2, 50, 1000  # pairs for each question, and further one
 class PreferenceQuestions(Questions[PreferenceAggregation]):
     """By the standard errors of the scores; what is asked about is a pair of tasks."""
 
-    unit = "of standard errors"
+    gain_meaning = "by how much the answer lowers the standard errors of the two scores"
 
     def skills(self, result: PreferenceAggregation, places: list[int] | slice) -> Floats:
         """Slope of an annotator, and probability that the answer follows the scores, [R, 2]; 1 where not fitted."""
