@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.data.numbers import Problem, numbers_of, outside_scale, scale_reason
 from crowdzoo.data.vocabulary import Vocabulary, as_named, is_among, text_as_integers
-from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, Setting, did_you_mean, short_repr
+from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, Setting, did_you_mean, keep_one, short_repr
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.reading.tables.annotation_files import rejects_file
 from crowdzoo.reading.tables.cells import YES, CellSource, check_pairs, json_answers, listed, made_of_others
@@ -350,7 +350,8 @@ class Collector:
     def _refuse_nothing(self) -> None:
         unmet = [name for name in self.rules.exclude if name not in self.excluded]
         if unmet and self.source.complete:
-            raise not_excluded(unmet[0], self.source.name)
+            known = self.vocabularies["annotator"]
+            raise not_excluded(unmet[0], self.source.name, [known.name(code) for code in range(len(known))])
         are_named = all(self.rules.names[column] is not None for column in (*self.sides, "annotator"))
         if not (sum(self.counts) or self.num_bad or are_named):
             void = self._void() if self.num_void else self.source.void
@@ -431,10 +432,10 @@ class Collector:
         if composed or lists:
             name, mark = (lists[0], ",") if lists else composed or ("", "")
             what = "a list" if listed(name) is not None else "made of other labels"
-            split, first = Setting("label_separator", mark), Setting("on_duplicate", "first")
+            split = Setting("label_separator", mark)
             raise DataError(
                 f"{self.source.name}: the label {short_repr(name)} is {what}. If a cell may hold several, split them "
-                f"with {split}; {first} or 'last' then says which of them counts; {SEVERAL_HOLD} If it is one class, "
+                f"with {split}; {keep_one()} then says which of them counts; {SEVERAL_HOLD} If it is one class, "
                 f"name all of them, as in {Setting('classes', ['A', 'B'])}."
             )
 
@@ -499,7 +500,7 @@ class Collector:
             if "position" in self.rows:
                 what = f"position {self.rows['position'][rows[number]]} of {what}"
             if policy == "error":
-                way_out = f"Remove one, or pass {Setting('on_duplicate', 'first')} or 'last'."
+                way_out = f"Remove one, or keep one with {keep_one()}."
                 if len(tasks) > 1:
                     other_text = "where it is another comparison, as of another text."
                     way_out = f"{way_out[:-1]}; {Setting('on_duplicate', 'all')} {other_text}"
