@@ -165,7 +165,7 @@ LAYOUT_OPTIONS = tuple(option.name for option in fields(Layout) if option.name n
 
 def _columns(columns: Any, known: Sequence[str], option: str) -> dict[str, str]:
     """Columns as a mapping, out of one or of `task=HITId,annotator=WorkerId`."""
-    given = columns.items() if isinstance(columns, Mapping) else ()
+    given: Any = columns.items() if isinstance(columns, Mapping) else ()
     if isinstance(columns, str):
         given = [part.partition("=")[::2] for part in columns.split(",")]
         # a name may hold a comma, so only a comma before a known name counts
