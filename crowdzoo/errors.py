@@ -5,7 +5,7 @@ import difflib
 import re
 import reprlib
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -158,6 +158,11 @@ class ConfigError(CrowdzooError, ValueError):
     exit_code = 4
 
 
+def keep_one() -> str:
+    """The settings that keep one of several labels by an annotator."""
+    return f"{Setting('on_duplicate', 'first')} or {Setting('on_duplicate', 'last')}"
+
+
 def bad_setting(name: str, reason: str, value: object, where: str = "") -> ConfigError:
     """The error on a value that a setting cannot have: "separator must be one character, got 'ab'.".
 
@@ -195,13 +200,16 @@ class ConditionError(CrowdzooError, RuntimeError):
     exit_code = 7
 
 
-def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
+def did_you_mean(
+    name: object, known: Iterable[object], cutoff: float = 0.6, also: Mapping[str, object] | None = None
+) -> str:
     """The end of a message about a misspelt name.
 
     Args:
         name: as it was given; upper and lower case do not count.
         known: the right names.
         cutoff: how near the nearest must be, from 0 to 1 (`difflib.get_close_matches`).
+        also: other words, in lower case -> the right names that they mean.
 
     Returns:
         " Did you mean 'nearest'?", or nothing where no name is near, or there are more than 2,000.
@@ -210,24 +218,27 @@ def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> 
     text = name if isinstance(name, str) else short_repr(name)
     if len(names) > MOST_NAMES or len(text) > LONGEST_VALUE:
         return ""
+    if (meant := (also or {}).get(text.casefold())) is not None:
+        return f" Did you mean {short_repr(meant)}?"
     folded = {str(one).casefold(): one for one in names}
     near = difflib.get_close_matches(text.casefold(), list(folded), 1, cutoff)
     return f" Did you mean {short_repr(folded[near[0]])}?" if near else ""
 
 
-def unknown(what: str, name: object, known: Iterable[object]) -> str:
+def unknown(what: str, name: object, known: Iterable[object], also: Mapping[str, object] | None = None) -> str:
     """The message about an unknown name: "unknown method 'x': choose one of a, b, c. Did you mean 'b'?".
 
     Args:
         what: what is named, such as "method".
         name: as it was given.
         known: the right names; long lists are cut.
+        also: as for `did_you_mean`.
     """
     names = list(known)
     listed = ", ".join(map(str, names[:MOST_LISTED]))
     if len(names) > MOST_LISTED:
         listed += f", ... {len(names) - MOST_LISTED:,} more"
-    return f"unknown {what} {short_repr(name)}: choose one of {listed}.{did_you_mean(name, names)}"
+    return f"unknown {what} {short_repr(name)}: choose one of {listed}.{did_you_mean(name, names, also=also)}"
 
 
 def option_text(option: str, value: str) -> str:

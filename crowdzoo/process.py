@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+_reported: set[str] = set()  # warnings that this command has shown
 NO_LIMIT = 1 << 60  # what a control group of version 1 without a limit says, or more
 
 
@@ -66,7 +68,6 @@ def command_process(debug: bool) -> Iterator[None]:
         debug: show all warnings with their places.
     """
     owner = os.getpid()
-    reported: set[str] = set()
 
     def terminate(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process at once
@@ -77,8 +78,8 @@ def command_process(debug: bool) -> Iterator[None]:
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         """Shows each warning that is meant for users once, without the place in the code."""
         text = str(message)
-        if issubclass(category, UserWarning) and text not in reported:
-            reported.add(text)
+        if issubclass(category, UserWarning) and text not in _reported:
+            _reported.add(text)
             say(f"warning: {text}")
 
     earlier = None
@@ -90,8 +91,14 @@ def command_process(debug: bool) -> Iterator[None]:
                 warnings.showwarning = show
             yield
     finally:
+        _reported.clear()
         if earlier is not None:
             signal.signal(signal.SIGTERM, earlier)
+
+
+def is_reported(note: str) -> bool:
+    """Whether a warning of this command has said the same, perhaps with the file, the method and rows."""
+    return any(note in re.sub(r" \(row [\d,]+\)", "", text) for text in _reported)
 
 
 def quiet_libraries() -> None:

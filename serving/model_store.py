@@ -271,7 +271,9 @@ class ModelStore:
         try:
             folders, refused = version_folders(self.folder)
         except OSError as error:
-            self._say_once(str(self.folder), f"cannot be read ({error.strerror}); what is in memory is served on")
+            if self._models:
+                text = f"cannot be read ({error.strerror}); versions that are loaded are still served"
+                self._say_once(str(self.folder), text)
             return {}, f"the folder of the versions cannot be read ({error.strerror}); it is answered from memory"
         self._said.pop(str(self.folder), None)
         for name in refused:
@@ -317,7 +319,10 @@ class ModelStore:
         if self.folder.suffix == ".keras":
             return f"is a saved model. Run `crowdzoo export {self.folder} FOLDER`, and serve that folder"
         if not self.folder.is_dir():
-            return "the folder does not exist"
+            return (
+                "the folder does not exist. `crowdzoo run` and `crowdzoo export` write one; with --wait the server "
+                "starts without it"
+            )
         if errors := [status for status in self._statuses.values() if status.error]:
             return "no version can be loaded" + "".join(f"\n  version {one.version}: {one.error}" for one in errors)
         if (self.folder / "saved_model.pb").is_file():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crowdzoo import process
 from crowdzoo.aggregation.result_files import RESULT_FILES
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.checks.option_types import integer, number, path
@@ -20,6 +22,7 @@ from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds import Kind
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.options import ROW_OPTIONS
+from crowdzoo.reading.tables.suffixes import column_names
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -28,17 +31,36 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
     from crowdzoo.data.annotations import Annotations
 
-# How columns of a table begin, and files of a result; for any kind of label, as one may replace another
+# Columns of a table, and files of a result; for any kind of label, as one may replace another
 COLUMNS = (
     r"^task,((position,)?label,label_code,probability|estimate,standard_error|score,rank|labels,annotations"
-    r"|(text|regions),confidence)\b"
+    r"|(text|regions),confidence)(,(settled|accepted|group|annotations|answers_to_settle|posteriors|difficulty"
+    r"|effective_votes|probability_.*))*$"
 )
 FOLDER = ("summary.json", *RESULT_FILES)
 
 
 def is_result(path: Path) -> bool:
-    """Whether `crowdzoo aggregate` wrote a table, or a folder and nothing else is in it."""
-    return (holds(FOLDER) if path.is_dir() else marked(COLUMNS))(path)
+    """Whether `crowdzoo aggregate` wrote a table that nobody edited since, or a folder and nothing else is in it."""
+    return holds(FOLDER)(path) if path.is_dir() else marked(COLUMNS)(path) and not _is_edited(path)
+
+
+def _is_edited(path: Path) -> bool:
+    """Whether a table has the line ends of a spreadsheet, or a label with the code of another one."""
+    if path.suffix == ".csv":
+        with open(path, "rb") as file:
+            if file.readline().endswith(b"\r\n"):
+                return True
+    if "label_code" not in column_names(path):
+        return False
+    from crowdzoo.data.annotations import Annotations
+
+    columns = {"task": "label", "annotator": "task", "label": "label_code"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        labels = Annotations.read(path, columns=columns, on_duplicate="all", on_bad_rows="reject")
+    pairs = np.unique(np.stack([labels.task_ids, labels.labels]), axis=1)
+    return any(np.unique(codes).size < pairs.shape[1] for codes in pairs)
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -203,7 +225,7 @@ def _write(
         *kind.reading.size_rows(crowd),
         *kind.aggregation.rows(result, crowd, gold, bool(arguments.use_gold or arguments.calibrate)),
         ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
-        *(("note", note) for note in getattr(result, "notes", ())),
+        *(("note", note) for note in getattr(result, "notes", ()) if not process.is_reported(note)),
         ("results", str(arguments.out)),
         *(_others(arguments) if arguments.accept_error is not None and not result.accepted.all() else []),
     ]

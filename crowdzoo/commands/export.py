@@ -1,6 +1,7 @@
 """`crowdzoo export`: a trained model as the next version of a served folder, or as a folder that travels."""
 
 import argparse
+import shlex
 from typing import Any
 
 from crowdzoo.checks.option_types import path
@@ -52,6 +53,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise DataError(f"{arguments.model}: the file does not exist. `crowdzoo train {option}` makes one.")
     target = arguments.out if hub else arguments.out / str(next_version(arguments.out))
     check_output_folder(target, "out")
+    if arguments.model.is_file() and arguments.model.suffix != ".keras":
+        fix = f"`crowdzoo train {shlex.quote(str(arguments.model))} INSTANCES --out model.keras` trains one"
+        raise DataError(f"{arguments.model}: is not a trained model (.keras). If it holds annotations, {fix}.")
     beside = names_path(arguments.model)
     if not beside.is_file():
         raise DataError(

@@ -4,6 +4,7 @@ import argparse
 import errno
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import Any, NoReturn
 from crowdzoo import __version__, process
 from crowdzoo.commands.options import as_option, hide_other_kinds, options_of
 from crowdzoo.commands.outputs import check_outputs
+from crowdzoo.data.label_kinds import OTHER_NAMES
 from crowdzoo.errors import CrowdzooError, did_you_mean, settings_as, short_message, shorten
 
 EPILOG = """exit codes:
@@ -185,7 +187,11 @@ class _Parser(argparse.ArgumentParser):
         """Ends the process with the message, a hint at the option that was meant, and where help is."""
         parser = next((each for each in self._below().values() if each.command is None), self)  # of the command
         unknown = message.removeprefix("unrecognized arguments: ")
-        hint = self._hint(parser, unknown) if unknown != message else ""
+        hint = self._hint(parser, unknown) if unknown != message else self._meant(message)
+        missing = message.removeprefix("the following arguments are required: ")
+        if missing != message and not all(name.startswith("-") for name in missing.split(", ")):
+            files = [action for action in parser._actions if not action.option_strings and action.help]
+            hint = "".join(f"\n  {action.metavar or action.dest}: {action.help}" for action in files).replace("%%", "%")
         self.exit(
             2, f"{parser.prog}: error: {short_message(message)}{hint}\n(`{parser.prog} --help` lists what it takes)\n"
         )
@@ -203,6 +209,20 @@ class _Parser(argparse.ArgumentParser):
             return f". Did you mean '{option} {value}'?"
         near = did_you_mean(flag, [option for option in options if option.startswith("--")])
         return f".{near}" if near else ""
+
+    def _meant(self, message: str) -> str:
+        """The value that was probably meant, of an option with a few values."""
+        refused = re.match(r"argument (?:\S+/)?(--[\w-]+|COMMAND): invalid choice: '(.*?)' \(", message)
+        if refused is None:
+            return ""
+        option, value = refused.groups()
+        if option == "COMMAND":
+            return f".{near}" if (near := did_you_mean(value, COMMANDS)) else ""
+        also = OTHER_NAMES if option == "--kind" else {}
+        near = did_you_mean(value, self._option_string_actions[option].choices or (), also=also)
+        if f"--{value}" in self._option_string_actions:
+            return f". Did you mean '--{value}'?"
+        return f".{near}".replace("mean '", f"mean '{option} ") if near else ""
 
     def _below(self) -> "dict[str, _Parser]":
         """The parsers of the commands below this one, by name."""

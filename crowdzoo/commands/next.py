@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crowdzoo import process
 from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
 from crowdzoo.commands.options import add_options, group
@@ -102,8 +103,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     }
     add_options(questions, first, action="store_true")
     out = {
-        "--out FILE": "file for the questions: .csv (task, annotator, gain, cost; for preferences left and right in "
-        "place of task), or .json, an object per task",
+        "--out FILE": "file for the questions: .csv (task, annotator, gain: what the answer is expected to tell, cost; "
+        "for preferences left and right in place of task), or .json, an object per task",
     }
     add_options(group(command, options.OUTPUT), out, type=path)
     options.add_spreadsheet(command)
@@ -246,7 +247,8 @@ def run(arguments: argparse.Namespace) -> None:
         ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
         ("annotators asked", f"{len(np.unique(found.annotators)):,}"),
         *_asked_by_source(found, known),
-        ("expected gain", f"{found.gains.sum():.4g} {questions.unit}"),
+        ("expected gain, all together", f"{found.gains.sum():.4g}"),
+        ("gain of an answer", questions.gain_meaning),
         *_why_stopped(found, costs[who], is_open, per_task[~done], share, arguments),
     ]
     names = annotations_of(crowd).tasks
@@ -257,7 +259,8 @@ def run(arguments: argparse.Namespace) -> None:
         noted = data_notes(everybody, result.method, models_named=known is not None and known.sources is not None)
         if mixed is None and camps_of(everybody, seed=arguments.seed) is not None:
             noted = (CAMPS, *noted)
-    rows += [("note", note) for note in dict.fromkeys((*result.notes, *noted))]
+    notes = dict.fromkeys((*result.notes, *noted))
+    rows += [("note", note) for note in notes if not process.is_reported(note)]
     _hand_out(arguments, kind, asked, instances, f"next, by {result.method}", rows)
 
 
@@ -306,12 +309,38 @@ def _plan(arguments: argparse.Namespace, kind: Kind, questions: Questions, insta
         ("questions per annotator", f"{loads.min():g} to {loads.max():g}"),
         *([("gold questions", f"{gold[found.tasks].sum():,}")] if gold.any() else []),
         *([("tasks that two annotators share", f"{shared.min():g} to {shared.max():g}")] if len(shared) else []),
+        *_why_shorter(found, gold, costs, min(per_task, len(people)), arguments),
     ]
     if len(shared) and not shared.min():
         note = "some annotators share no task: raise --budget or --per-task, or ask fewer annotators first"
         rows.append(("note", note))
     columns = [names[task] for task in found.tasks], [people[who] for who in found.annotators], found.gains, found.costs
     _hand_out(arguments, kind, list(zip(*columns, strict=True)), instances, "a first round", rows)
+
+
+def _why_shorter(
+    found: NextAnnotations, gold: np.ndarray, costs: np.ndarray, answers: int, arguments: argparse.Namespace
+) -> list[tuple[str, str]]:
+    """A row of the table where a first round costs less than the budget, or has not all tasks.
+
+    Args:
+        found: questions.
+        gold: tasks that have gold, bool [N]; all others are asked about if the budget pays for them.
+        costs: of the annotators, [R].
+        answers: for each task without gold.
+        arguments: of the command.
+    """
+    most, open_tasks = arguments.per_annotator, np.flatnonzero(~gold)
+    left, price = arguments.budget - found.costs.sum(), answers * costs.mean()
+    if np.isin(open_tasks, found.tasks).all():
+        if left < costs.min():
+            return []
+        each = "each task has one answer by every annotator"
+        each = each if answers == len(costs) else f"each task has {answers} answer{'s' * (answers > 1)} (--per-task)"
+        return [("why not more", each)]
+    if most is not None and (np.bincount(found.annotators, minlength=len(costs)) < most).sum() < answers:
+        return [("why not more", f"the annotators have {most:,} questions each (--per-annotator)")]
+    return [("why not all tasks", f"--budget {arguments.budget:g}: all of them cost about {price * len(open_tasks):g}")]
 
 
 def _has_gold(arguments: argparse.Namespace, crowd: Annotations) -> np.ndarray:
@@ -466,7 +495,8 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
     if arguments.costs and arguments.annotator_table is not None:
         raise ConfigError("--cost and --annotator-table both say what answers cost; leave one out.")
     if arguments.out is not None and arguments.out.suffix not in ENDINGS:
-        raise ConfigError(f"--out {arguments.out}: ends in .csv, or in .json.")
+        fix = options.option_text("--out", str(arguments.out.with_suffix(".csv")))
+        raise ConfigError(f"--out {arguments.out}: is written as .csv or .json, by the ending of its name. Give {fix}.")
     for name in options.given(arguments, options.TIMES):
         raise ConfigError(f"--{name}: answers that are left out would be asked for again; leave the option out.")
     if arguments.sure == 0:

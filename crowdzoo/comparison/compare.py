@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -269,12 +270,14 @@ def _score_method(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> 
     measure = setup.measure
     shape = len(seeds), setup.annotations.num_tasks
     totals, weights, figures, counted = np.zeros(shape), np.zeros(shape), [], np.zeros(shape[1], bool)
-    notes = dict.fromkeys(fault for seed_runs in runs for run in seed_runs for fault in run.faults)
+    notes: dict[str, str] = {}  # those of other runs that differ in numbers alone are left out
+    for fault in (fault for seed_runs in runs for run in seed_runs for fault in run.faults):
+        notes.setdefault(re.sub(r"\d+(\.\d+)?", "", fault), fault)
     for place, (seed, seed_runs) in enumerate(zip(seeds, runs, strict=True)):
         tasks = np.concatenate([run.tasks for run in seed_runs])
         answers = np.concatenate([run.answers for run in seed_runs])
         if not notes:
-            notes |= dict.fromkeys(measure.faults(answers, tasks))
+            notes |= {fault: fault for fault in measure.faults(answers, tasks)}
         for run in seed_runs:
             score = measure.sums if setup.gold is not None else setup.evidence(seed, run.part)
             for sums, values in zip((totals, weights), score(run.answers, run.tasks), strict=True):
@@ -286,7 +289,7 @@ def _score_method(setup: Setup, runs: list[list[Run]], seeds: Sequence[int]) -> 
     if not weights.any(axis=1).all():
         raise DataError("compare: gold tells no answers apart, as all of it is the same. Give gold of more tasks.")
     means = {name: float(np.mean([row[name] for row in figures])) for name in (figures[0] if figures else ())}
-    return _Scored(totals[:, counted], weights[:, counted], means, list(notes), runs)
+    return _Scored(totals[:, counted], weights[:, counted], means, list(notes.values()), runs)
 
 
 def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequence[int]) -> Comparison:

@@ -16,7 +16,7 @@ from crowdzoo.checks.constraints import Number
 from crowdzoo.data.dense import read_matrix
 from crowdzoo.data.label_kinds import LABEL_KINDS, LabelKind, label_kind
 from crowdzoo.data.numbers import check_ends, outside_scale, scale_reason
-from crowdzoo.errors import SHOWN, BadRow, DataError, Setting, short_repr, shorten
+from crowdzoo.errors import SHOWN, BadRow, DataError, Setting, keep_one, short_repr, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -622,7 +622,7 @@ class Annotations:
         if self.repeats:
             raise DataError(
                 f"{who} takes one label by an annotator for a task, and some annotators gave several. Read the "
-                f"annotations with {Setting('on_duplicate', 'first')} or 'last'{f', or {unless}' if unless else ''}."
+                f"annotations with {keep_one()}{f', or {unless}' if unless else ''}."
             )
 
     # === Selection ===

@@ -175,6 +175,12 @@ REGION = LabelKind(
     learned_as="segmentation",
 )
 LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, FREE_TEXT, REGION)}
+# what a kind may be called -> its name
+OTHER_NAMES = {kind.title: kind.name for kind in LABEL_KINDS.values()} | {
+    "labels": "classification", "ordinal": "classification", "scores": "regression", "numbers": "regression",
+    "spans": "sequence", "tags": "sequence", "ner": "sequence", "pairs": "preference", "rankings": "preference",
+    "transcriptions": "free-text", "boxes": "region", "masks": "region", "points": "region", "images": "region",
+}  # fmt: skip
 # How annotations of classes are understood where several may hold for a task
 MULTI_LABEL = LabelKind("multi-label", "several labels", "MultiLabelAggregation", has_several=True, trained=False)
 # Labels that are arrays in memory, for layers and models; there are no tables of them
@@ -194,7 +200,7 @@ def label_kind(name: object, kinds: Mapping[str, LabelKind] = LABEL_KINDS) -> La
     """
     if isinstance(name, str) and name in kinds:
         return kinds[name]
-    raise ConfigError(unknown("kind", name, kinds))
+    raise ConfigError(unknown("kind", name, kinds, OTHER_NAMES))
 
 
 def require_annotations(annotations: Any, who: str, instead: str = "") -> None:

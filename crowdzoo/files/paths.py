@@ -84,7 +84,8 @@ def check_output_file(
                 raise ConfigError(f"{named}: is also an input ({os.fspath(source)}). Name another file than that.")
         if is_own is not None and not force and os.path.getsize(place) and not _recognized(is_own, place):
             raise ConfigError(
-                f"{named}: exists and was not written by this command. Name another file, or replace it with --force."
+                f"{named}: exists and was not written by this command, or was edited since. Name another file, or "
+                "replace it with --force."
             )
     _check_parent(Path(os.path.realpath(place)).parent, named)
 

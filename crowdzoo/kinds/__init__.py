@@ -1,5 +1,6 @@
 """Kinds of labels: one value for each, with everything that belongs to it (see `crowdzoo.kinds.kind`)."""
 
+from crowdzoo.data.label_kinds import OTHER_NAMES
 from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.kinds.classes.kind import CLASSES
 from crowdzoo.kinds.free_texts.kind import FREE_TEXTS
@@ -34,4 +35,4 @@ def kind_of(name: object) -> Kind:
     """
     if isinstance(name, str) and name in KINDS:
         return KINDS[name]
-    raise ConfigError(unknown("kind of label", name, KINDS))
+    raise ConfigError(unknown("kind of label", name, KINDS, OTHER_NAMES))

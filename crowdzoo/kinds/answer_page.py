@@ -93,8 +93,8 @@ class AnswerPage(KindPage):
         known = (self.shared >= FEW) & np.isfinite(low)
         far = known & (high < np.where(worse, self.usual, self.usual - FAR))
         extent = extent & known & (low > 0) & ~(far & worse)
-        self.doubted, of = int((far | extent).sum()), int(known.sum())
-        self.unclear = of > 0 and (self.usual < HARDLY or 2 * self.doubted >= of)
+        self.doubted, self.judged = int((far | extent).sum()), int(known.sum())
+        self.unclear = self.judged > 0 and (self.usual < HARDLY or 2 * self.doubted >= self.judged)
         far &= (known & ~far).sum() > 1  # one alone may be the one who errs
         marks = {"random": far & (low <= 0), "far": far & (low > 0) & ~extent, "extent": extent}
         columns["differs"] = [text if any(of) else None for text, *of in zip(differs, *marks.values(), strict=True)]

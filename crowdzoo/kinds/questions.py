@@ -43,14 +43,14 @@ class Questions(ABC, Generic[Result]):
     """What a further answer is expected to tell, and which tasks need none.
 
     Attributes:
-        unit: of the gains.
+        gain_meaning: what the expected gain of an answer is, for users.
         names: attribute of a result with the names that skills are about; empty: they are about none.
         methods: those whose results know skills, for messages; empty: all of the kind.
         subject: what is asked about, in messages.
         about_tasks: whether that is one of the tasks; a pair of tasks may be a new one.
     """
 
-    unit: ClassVar[str]
+    gain_meaning: ClassVar[str]
     names: ClassVar[str] = ""
     methods: ClassVar[str] = ""
     subject: ClassVar[str] = "tasks"

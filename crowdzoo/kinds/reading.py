@@ -20,6 +20,7 @@ from crowdzoo.data.label_kinds import LabelKind
 from crowdzoo.errors import ConfigError, DataError, Setting, shorten
 from crowdzoo.kinds.scoring import Rows
 from crowdzoo.reading.instances.export_instances import write_export_instances
+from crowdzoo.reading.instances.table import find_instance_columns, shown_names
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import Layout, own_encoding
@@ -109,8 +110,12 @@ class Reading(Generic[Crowd, Gold]):
             layout: of that file.
         """
         layout = Layout() if layout is None else layout
-        if column in column_names(path, own_encoding(path, layout)):
+        names = column_names(path, own_encoding(path, layout))
+        if column in names:
             layout = replace(layout, columns={**layout.columns, "gold": column})
+        elif "gold" not in find_instance_columns(str(path), names, layout, ("task", "gold"))[0]:
+            form = f"Predictions have the columns task and {column}, as `crowdzoo predict` writes, or task and gold."
+            raise DataError(f"{path}: has no column {column!r}; its columns are {shown_names(names)}. {form}")
         return self.gold_of(crowd, path, layout)
 
     def size_rows(self, crowd: Crowd, what: str = "") -> Rows:
@@ -191,7 +196,7 @@ def _select(
     rows, names = np.ones(len(crowd), bool), list(map(str, crowd.annotators.tolist()))
     for option, named in (("only", only or ()), ("exclude", [name for name, *_ in without])):
         if unmet := [name for name in named if name not in names]:
-            raise not_excluded(unmet[0], place, option)
+            raise not_excluded(unmet[0], place, names, option)
     if only is not None:
         rows &= np.isin(crowd.annotator_ids, [names.index(name) for name in only])
     since, until = times

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crowdzoo.checks.constraints import FLAG, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, require_annotations, require_kind
-from crowdzoo.errors import ConfigError, DataError, Setting, short_repr, unknown
+from crowdzoo.errors import SHOWN, ConfigError, DataError, Setting, short_repr, unknown
 from crowdzoo.quality.columns import Estimate
 from crowdzoo.quality.model_agreement import codes_of
 
@@ -185,8 +185,8 @@ def _numbers(
         values = np.asarray(annotations.classes)
         if passes is None and not np.issubdtype(values.dtype, np.integer):
             raise DataError(
-                f"rate: the mean needs classes that are whole numbers, and one is {short_repr(names[0])}. Give "
-                f"{Setting('passes', [names[0]])}, the classes that count as a pass."
+                f"rate: the mean needs classes that are whole numbers, and these are {short_repr(names[:SHOWN])}. Name "
+                f"those whose share of the tasks you want, such as {Setting('passes', [names[0]])}."
             )
         for name in passes or ():
             if str(name) not in names:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.kinds.quality_words import camp_warning, opening, replaces, tasks_a_person
+from crowdzoo.process import is_reported
 from crowdzoo.quality.rates import LEAST, SEEN
 from crowdzoo.report.tables import print_table
 
@@ -39,7 +40,8 @@ def print_quality(report: QualityReport, top: int = 5, source: str | None = None
         print("\n".join(opening(report.overall, source)) + "\n")
     print_table("quality", ("", ""), _overall(report))
     for note in report.notes:
-        print(f"note: {note}")
+        if not is_reported(note):
+            print(f"note: {note}")
     for warning in camp_warning(report):
         print(f"note: {warning.about} {warning.finding}: {warning.fix}.")
     if report.alpha is None:

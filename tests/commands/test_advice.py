@@ -139,6 +139,12 @@ CASES = {
     "a line break between labels": Advice(
         HEAD + '1,a,"born in\nlives in"\n1,b,born in\n1,c,lives in\n', ["label_separator", "on_duplicate"], "made of"
     ),
+    "two spellings": Advice(
+        HEAD + "1,a,New York\n1,b,New York\n2,a,new york\n", ["rename"], "differ only in case", failing=(0,)
+    ),
+    "a misspelt class": Advice(
+        HEAD + "".join(f"{n},a,dog's\n" for n in range(40)) + "1,b,dgo's\n", ["rename"], "is almost", failing=(0,)
+    ),
     "two dashes": Advice(HEAD + "1,a,x\n2,a,--\n", ["missing"], "counts as a class", failing=(0,)),
     "columns with signs of a shell": Advice(
         "no,Title,it's,$HOME,a&b;c\n1,t,x,y,x\n",

@@ -65,6 +65,26 @@ def test_only_an_earlier_table_is_replaced(here, capsys):
     assert (here / "others.csv").read_text() == (here / "a.csv").read_text() == ROWS
 
 
+EDITS = {
+    "a label": lambda text: text.replace('"t1","cat"', '"t1","dog"'),
+    "a column": lambda text: "".join(f'{line},"checked"\n' for line in text.splitlines()),
+    "saved by a spreadsheet": lambda text: text.replace('"', "").replace("\n", "\r\n"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_a_table_that_was_edited_is_only_replaced_with_force(here, capsys, edit):
+    path = here / "labels.csv"
+    assert aggregate("--out", path.name) == 0
+    written = path.read_text()
+    path.write_bytes(edit(written).encode())
+    assert aggregate("--out", path.name) == 4
+    assert "or was edited since. Name another file, or replace it with --force." in capsys.readouterr().err
+    assert path.read_bytes() == edit(written).encode() != written.encode()
+    assert aggregate("--out", path.name, "--force") == 0
+    assert path.read_text() == written
+
+
 def test_gold_has_the_decimal_mark_of_the_annotations(here, capsys):
     (here / "r.csv").write_text('task,annotator,label\n1,a,"3,5"\n1,b,"4,5"\n')
     (here / "g.csv").write_text("task,gold\n1,4.2\n")

@@ -91,11 +91,35 @@ def test_it_says_why_the_budget_is_not_spent(folder, capsys, words, reason):
     assert (reason in said) if reason else ("why not more" not in said)
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--annotators", "a,b"], "why not more .* each task has one answer by every annotator"),
+        (["--annotators", "a,b,c,d"], r"why not more .* each task has 3 answers \(--per-task\)"),
+        (["--annotators", "a,b,c,d", "--budget", 15], "why not all tasks .* --budget 15: all of them cost about 30"),
+        (["--annotators", "a,b,c", "--per-annotator", 4], r"why not more .* the annotators have 4 questions each"),
+        (["--annotators", "a,b,c", "--budget", 30], None),
+    ],
+)
+def test_a_first_round_says_why_it_is_short(folder, capsys, words, reason):
+    (folder / "t.csv").write_text("task,text\n" + "".join(f"{n},x\n" for n in range(10)))
+    assert cli.main(["next", "t.csv", "--first", *map(str, words)]) == 0
+    said = capsys.readouterr().out
+    assert re.search(reason, said) if reason else "why not" not in said
+
+
+def test_the_gain_of_an_answer_is_explained_without_jargon(folder, capsys):
+    assert run("a.csv") == 0
+    said = capsys.readouterr().out
+    assert re.search(r"gain of an answer +how much the answer tells: .* 0.69 decides between two", said)
+    assert "nats" not in said
+
+
 def test_wrong_words_are_refused_before_any_work(folder, capsys):
     (folder / "own.json").write_text("[1]")
     (folder / "own.csv").write_text("a,b\n")
     for words, message in (
-        (["--out", "b.txt"], "ends in .csv, or in .json"),
+        (["--out", "b.txt"], "is written as .csv or .json"),
         (["--out", "own.json"], "own.json"),
         (["--out", "own.csv"], "own.csv"),
         (["--cost", "w1"], "write NAME=X"),

@@ -45,7 +45,7 @@ def test_ratings_with_large_errors_are_asked_of_precise_annotators(capsys):
     rows = read_csv("b.csv")
     assert {row["task"] for row in rows} == {"t38", "t39"}
     assert {row["annotator"] for row in rows} == {"sharp"}
-    assert "of standard errors" in capsys.readouterr().out
+    assert "lowers the standard error of the estimate" in capsys.readouterr().out
     assert run("aggregate", "ratings.csv", "--kind", "regression", "--out", "then") == 0
     words = ("--kind", "regression", "--prior", "then", "--new", "zoe", "--cost", "sharp=99")
     assert run("next", "ratings.csv", *words, "--out", "b.csv") == 0

@@ -41,6 +41,14 @@ def by_method(comparison):
     return comparison.frame.set_index("method")
 
 
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
+def test_a_note_of_each_part_is_there_once():
+    said = [0] * 40 + [0, 1] * 20 + [2] * 40
+    annotations = Annotations.from_arrays([*range(40)] * 3, [0] * 40 + [1] * 40 + [2] * 40, said, classes=[0, 1, 2])
+    notes = by_method(compare(annotations, methods=["one-coin"])).loc["one-coin", "notes"]
+    assert notes.count("is the label of no task") == 1
+
+
 def test_with_gold_scores_and_intervals_are_those_of_numpy():
     annotations, gold = crowd()
     gold[::3] = -1

@@ -188,7 +188,7 @@ def test_every_bad_image_of_a_table_is_listed_with_its_row(tmp_path):
         read_instances(tmp_path / "images.csv")
     name = tmp_path / "images.csv"
     assert str(caught.value).splitlines() == [
-        "Some instances cannot be used.",
+        "Some rows cannot be used.",
         f"  {name}, row 3, column 'image': '2.png' is empty. Copy or download it again.",
         f"  {name}, row 4, column 'image': '3.png' is a folder. Name a file in it.",
         f"  {name}, row 5, column 'image': '22.png' does not exist. Did you mean '2.png'?",

@@ -47,7 +47,7 @@ def test_parquet_and_csv_hold_the_same_instances(tmp_path):
     [
         ("tsk,a\n1,2\n", "no column 'task'.*Did you mean 'tsk'"),
         ("task,gold\n1,cat\n", "has no features"),
-        ("task,a\n", "holds no instances"),
+        ("task,a\n", "has no rows, only a header"),
         ("task,a\n1,2\n1,3\n", "row 3, column 'task': '1' appears here a second time"),
         ("task,a\n1,2\n,3\n", "row 3, column 'task': '' is empty"),
         ("task,a\n1,2\n2,red\n", "row 3, column 'a': 'red' is not a number"),
@@ -78,7 +78,7 @@ def test_texts_are_read_beside_gold_and_split(tmp_path):
 def test_missing_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(DataError, match="does not exist"):
         read_instances(tmp_path / "nowhere.csv")
-    with pytest.raises(DataError, match=r"instances are .parquet, .xlsx, .csv"):
+    with pytest.raises(DataError, match=r"is not a table: use .parquet, .xlsx, .csv"):
         read_instances(write(tmp_path, "", "instances.ods"))
     with pytest.raises(DataError, match="not a whole Parquet file"):
         read_instances(write(tmp_path, "no parquet", "instances.parquet"))

@@ -68,9 +68,25 @@ def test_the_report_names_who_misses_invents_and_shifts_points_and_shows_them(fo
     assert re.match("invents [345]", differs["invents"])
     assert re.fullmatch("shifted by [56]. % of the distance of one object", differs["shifted"])  # 17 of 30 pixels
     page = (folder / "r.html").read_text()
-    assert "Two answers to an image have an F1 of points of" in page
+    assert report["verdict"][0].startswith("Not usable yet: the points of two answers to an image have an F1 of 0.7")
+    assert report["verdict"][0] in page.replace("&#x27;", "'")
     picture = Image.open(io.BytesIO(base64.b64decode(re.search(r"data:image/png;base64,([^\"]+)", page)[1])))
     assert {colour for _, colour in picture.getcolors()} > {(255, 255, 255), (205, 225, 205), (40, 90, 200)}
+
+
+def test_the_verdict_says_how_near_an_annotator_is_to_the_right_points(folder, tmp_path):
+    words = "--exclude", "misses,invents,shifted", "--out", str(tmp_path / "r.html")
+    assert run(folder, "report", *words) == 0
+    verdict = json.loads((tmp_path / "r.json").read_text())["verdict"][0]
+    form = (
+        r"Probably usable: the points of two answers to an image have an F1 of (0\.\d\d) \(1: equal\); those of one annotator "
+    )
+    pair, one = map(
+        float, re.match(form + r"and the right points usually (0\.\d\d), if annotators err", verdict).groups()
+    )
+    # 95 % of 7 points are seen, and 0.2 are invented: precision 0.97
+    assert one == pytest.approx(2 * 0.95 * 0.97 / (0.95 + 0.97), abs=0.03)
+    assert pair == pytest.approx(one**2, abs=0.02)
 
 
 def test_quality_has_the_points_of_who_is_to_be_paid(folder, capsys, tmp_path):

@@ -364,7 +364,7 @@ def test_next_asks_for_images_on_which_annotators_differ_or_are_few(folder, caps
         path.write_text(json.dumps(file))
     words = ["next", str(folder / "coco"), *NAMED, "--new", "dora", "--out", str(folder / "n.csv")]
     assert main(words) == 0
-    assert "of Dice" in capsys.readouterr().out
+    assert "as a Dice coefficient" in capsys.readouterr().out
     rows = [line.split(",") for line in (folder / "n.csv").read_text().splitlines()[1:]]
     assert {task for task, *_ in rows[:2]} == {"4.jpg", "7.jpg"}
     assert rows[[task for task, *_ in rows].index("4.jpg")][1] != "careless"

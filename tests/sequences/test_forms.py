@@ -110,7 +110,7 @@ def test_a_bad_region_and_a_second_answer_are_left_out_with_their_reasons(write)
         ]
     with pytest.warns(UserWarning, match="rows left out: 2"):
         assert read_spans("a.json", **options).answers(0)[1][0] == "B-PER"
-    with pytest.raises(DataError, match=r"with on_bad_rows='reject'[\s\S]*on_duplicate='first' or 'last'"):
+    with pytest.raises(DataError, match=r"with on_bad_rows='reject'[\s\S]*on_duplicate='first' or on_duplicate='last'"):
         read_spans("a.json", platform="label-studio")
 
 

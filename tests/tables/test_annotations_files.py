@@ -168,7 +168,7 @@ BAD_ROWS = {
         'task,annotator,label,text\na,x,1,"\n\n"\n,x,1,\n',
         "row 5, column 'task': '' is empty.",
     ),
-    "too few values": (HEADER + "a,x\nb,x,1\n", "row 2: 'a,x' has 2 values where the header has 3. Put quotes (\")"),
+    "too few values": (HEADER + "a,x\nb,x,1\n", "row 2: 'a,x' has 2 values where the header has 3. Add the missing"),
     "too many values": (HEADER + "b,x,1\na,x,1,2\n", "row 3: 'a,x,1,2' has 4 values where the header has 3. Put quo"),
     "repeated": (HEADER + "a,x,1\nb,x,1\na,x,1\n", "row 4, column 'annotator': 'x' has labelled task 'a' before, in"),
     "not UTF-8": (b"task,annotator,label\na,x,caf\xe9\n", "row 2, column 'label': 'caf\\\\xe9' is not UTF-8 (byte"),
@@ -208,9 +208,10 @@ def test_an_open_quote_costs_its_own_line_and_not_the_rest_of_the_file():
         write("a.csv", HEADER + '"a,x,1\n' + rows + 'b,x,"1\n'), on_bad_rows="reject", rejects="rejects.csv"
     )
     assert len(ann) == 20_000
+    fix = 'Close it, or remove it; quotes (") inside of a value are written twice.'
     assert [(reject["row"], reject["reason"]) for reject in read_csv("rejects.csv")] == [
-        ("2", "opens a quote that does not close within 131,072 characters."),
-        ("20003", "opens a quote that nothing closes."),
+        ("2", f"opens a quote that does not close within 131,072 characters. {fix}"),
+        ("20003", f"opens a quote that nothing closes. {fix}"),
     ]
 
 

@@ -255,7 +255,7 @@ def test_gold_has_the_key_of_two_columns_that_annotations_have(ending, tmp_path)
     found = kind_of("classification").reading.gold_of(crowd, Path(f"gold.{ending}"), layout)
     assert dict(zip(crowd.tasks, found, strict=True)) == {"1 | d1": 1, "2 | d1": 0, "2 | d2": -1}
     write("half.csv", "topic,document,gold\n1,,yes\n")
-    with pytest.raises(DataError, match="Give every instance a task id"):
+    with pytest.raises(DataError, match="Write the name of a task"):
         kind_of("classification").reading.gold_of(crowd, Path("half.csv"), layout)
     with pytest.raises(DataError, match="there is no column 'documents'"):
         kind_of("classification").reading.gold_of(

@@ -46,7 +46,7 @@ def test_the_command_counts_each_label(method, tmp_path, capsys):
     (tmp_path / "a.csv").write_text("\n".join(["task,annotator,label", *rows]) + "\n")
     words = ["aggregate", str(tmp_path / "a.csv"), "--method", method, "--out", str(tmp_path / "out")]
     assert main(words) == DataError.exit_code
-    assert "pass --on-duplicate first or 'last'." in capsys.readouterr().err
+    assert "keep one with --on-duplicate first or --on-duplicate last." in capsys.readouterr().err
     assert main([*words, "--on-duplicate", "all"]) == 0
     found = Aggregation.from_parquet(tmp_path / "out")
     assert found.annotations_per_task.tolist() == [4, 4, 4]

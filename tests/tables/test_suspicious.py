@@ -1,5 +1,9 @@
 """Names of classes that may be a mistake: a warning where a file is read, a note in the report on quality."""
 
+import re
+import shlex
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,8 +12,10 @@ from pyarrow import csv
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import DataWarning
+from crowdzoo.errors import DataWarning, Setting
+from crowdzoo.quality import quality_report
 from crowdzoo.reading.tables.suspicious import suspicious_classes
+from crowdzoo.report.quality_tables import print_quality
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -23,7 +29,7 @@ def file_of(*labels):
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (["Sehr gut", "sehr gut", "gut"], "white space, Unicode form or the form of a number: 'Sehr gut' and 'sehr"),
+        (["Sehr gut", "sehr gut", "gut"], "white space, Unicode form or the form of a number: 'Sehr gut'"),
         (["sehr  gut", "sehr gut"], "differ only in case"),
         (["caf\u00e9", "cafe\u0301"], "differ only in case"),
         (["cat", "NA"], "If it means that there is no label, leave the rows out: missing=['NA']."),
@@ -50,11 +56,50 @@ def test_commas_of_thousands_are_no_decimals_and_no_label_is_said_once():
 
 
 def test_a_class_with_one_annotation_of_thousands_may_be_written_wrongly():
-    said = suspicious_classes(["cat", "catt", "dog"], np.array([1500, 1, 1500]))
-    assert said == ["only one of 3,001 annotations says 'catt'. Is it written wrongly?"]
+    said = suspicious_classes(["cat", "cow", "dog"], np.array([1500, 1, 1500]))
+    assert said == ["only one of 3,001 annotations says 'cow'. Is it written wrongly?"]
     # many classes are rare, and so are those of a small file
-    assert suspicious_classes(["cat", "catt", "dog"], np.array([150, 1, 150])) == []
+    assert suspicious_classes(["cat", "cow", "dog"], np.array([150, 1, 150])) == []
     assert suspicious_classes([f"class {number}" for number in range(9)], np.array([1] * 5 + [700] * 4)) == []
+
+
+@pytest.mark.parametrize("name", ["dgo", "dogg", "dig", "dot"])
+def test_a_rare_class_a_letter_from_a_common_one_is_told_with_the_correction(name):
+    (said,) = suspicious_classes(["cat", "dog", name], np.array([30, 20, 1]))
+    assert said.startswith(f"1 of 51 annotations says '{name}', which is almost 'dog'. If that is a spelling mistake,")
+    assert said.endswith(f"correct it: {Setting('rename', {name: 'dog'})}.")
+
+
+@pytest.mark.parametrize(
+    ("names", "counts"),
+    [
+        (["cat", "dog", "dgo"], [30, 20, 2]),  # not rare
+        (["class 1", "class 2"], [30, 1]),  # another number
+        (["B-PER", "I-PER"], [30, 1]),  # another first letter
+        (["cat", "cattle"], [30, 1]),
+        (["no", "now"], [30, 1]),  # too short
+    ],
+)
+def test_other_classes_are_no_misspellings(names, counts):
+    assert suspicious_classes(names, np.array(counts)) == []
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("dgo", "a.jsonl: 1 of 44 annotations says 'dgo' (row 43), which is almost 'dog'."),
+        ("Dog", "the form of a number: 'Dog' (row 43) and 'dog' (row 2). Write them alike: "),
+    ],
+)
+def test_a_misspelt_class_is_told_with_its_row_and_an_option_that_works(capsys, wrong, said):
+    words = ["quality", file_of(*["cat", "dog"] * 21, wrong, "cat"), "--method", "none", "--bootstrap", "0"]
+    assert cli.main(words) == 0
+    printed = capsys.readouterr()
+    assert said in printed.err
+    option = re.search(r"(--rename \S+)\.\n", printed.err)[1]
+    assert cli.main([*words, *shlex.split(option)]) == 0
+    assert "warning" not in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("default")
@@ -63,7 +108,23 @@ def test_the_command_line_says_them_with_its_option(capsys):
     assert cli.main(words) == 0
     printed = capsys.readouterr()
     assert "If it means that there is no label, leave the rows out: --missing NA." in printed.err
-    assert "note: 'NA' counts as a class." in printed.out
+    assert "counts as a class" not in printed.out  # said once
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("command", ["quality", "aggregate", "next", "report"])
+def test_a_command_says_a_warning_once(command, capsys):
+    rows = [f"{n},{who},{'Cat' if who == 'c' else 'cat'}" for n in range(30) for who in "abc"]
+    Path("b.csv").write_text("\n".join(["task,annotator,label", *rows]))
+    out = {"aggregate": ["--out", "labels.csv"], "report": ["--out", "page.html"]}
+    assert cli.main([command, "b.csv", *out.get(command, [])]) == 0
+    printed = "".join(capsys.readouterr())
+    assert [printed.count(said) for said in ("differ only in case", "Class 'Cat' is the label of no task")] == [1, 1]
+    # for a script, which has no standard error
+    with pytest.warns(DataWarning):
+        report = quality_report(Annotations.read("b.csv"), bootstrap=0)
+    print_quality(report)
+    assert "note: classes differ only in case" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("way", ["csv", "parquet", "categories", "frame", "arrays"])
@@ -82,7 +143,7 @@ def test_a_misspelt_class_is_said_wherever_the_table_stands(way):
         "frame": lambda: Annotations.from_frame(table),
         "arrays": lambda: Annotations.from_arrays(*columns.values()),
     }.get(way, lambda: Annotations.read("a.parquet"))
-    with pytest.warns(DataWarning, match=r"only one of 6,000 annotations says 'hihg'\. Is it written wrongly\?"):
+    with pytest.warns(DataWarning, match=r"1 of 6,000 annotations says 'hihg' \(row .*'high'\. If that is a spell"):
         found = read()
     # it was said; a file of one's own says nothing more
     found.to_parquet("own.parquet")
@@ -100,7 +161,7 @@ def test_the_check_of_a_pipeline_says_a_misspelt_class_of_parquet(capsys):
     with open("run.yaml", "w") as file:
         file.write("{name: n, data: {annotations: a.parquet, instances: x.parquet}, output: {root: out}}\n")
     assert cli.main(["run", "run.yaml", "--check=all"]) == 0
-    assert "a.parquet: only one of 6,000 annotations says 'hihg'." in capsys.readouterr().err
+    assert "a.parquet: 1 of 6,000 annotations says 'hihg' (row 77), which is almost 'high'." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -120,6 +181,7 @@ def test_two_spellings_of_an_annotator_are_said(names):
 
 
 def test_a_number_that_is_written_in_several_ways_is_said():
-    with pytest.warns(DataWarning, match="classes differ only in .* the form of a number: '01' and '1' and '1.0'"):
+    fix = "the form of a number: '01' .*: rename={'01': '1', '1.0': '1'}"
+    with pytest.warns(DataWarning, match=f"classes differ only in .* {fix}"):
         Annotations.read(file_of("1", "1.0", "01", "x"))
     assert Annotations.read(file_of("1", "1.0", "2")).num_classes == 2

@@ -12,7 +12,7 @@ from crowdzoo.quality.next_annotation import Gains, class_gains, sure_tasks
 class ClassQuestions(Questions[Aggregation]):
     """By confusion matrices."""
 
-    unit = "nats"
+    gain_meaning = "how much the answer tells: 0 is nothing, 0.69 decides between two equally probable classes"
     names = "classes"
     methods = "hierarchical-dawid-skene, dawid-skene, one-coin or ibcc"
 

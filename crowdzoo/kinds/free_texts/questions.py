@@ -12,7 +12,7 @@ from crowdzoo.quality.next_annotation import Gains, agreement_gains
 class TextQuestions(AnswerQuestions[TextAggregation]):
     """By the agreement of texts."""
 
-    unit = "error rates"
+    gain_meaning = "how much nearer the answer brings the text to the true one, in errors per word or character of it"
 
     def gains(self, result: TextAggregation, skills: Floats, crowd: Annotations) -> Gains:
         """How much nearer a further text is expected to bring the task's, as an error rate.

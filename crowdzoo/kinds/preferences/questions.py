@@ -20,7 +20,7 @@ SPARE, FEW, MOST_PAIRS = 2, 50, 1000  # pairs for each question, and further one
 class PreferenceQuestions(Questions[PreferenceAggregation]):
     """By the standard errors of the scores; what is asked about is a pair of tasks."""
 
-    unit = "of standard errors"
+    gain_meaning = "by how much the answer lowers the standard errors of the two scores"
     subject = "pairs of tasks"
     about_tasks = False
 

@@ -14,7 +14,7 @@ from crowdzoo.quality.next_annotation import FEWEST, LEAST, Gains
 class RatingQuestions(Questions[RatingAggregation]):
     """By the standard errors of the estimates."""
 
-    unit = "of standard errors"
+    gain_meaning = "by how much the answer lowers the standard error of the estimate, in the unit of the ratings"
 
     def skills(self, result: RatingAggregation, places: list[int] | slice) -> Floats:
         """Share of the variance of an annotator's ratings that the truth makes up, [R]."""

@@ -18,7 +18,18 @@ from crowdzoo.errors import DataError
 from crowdzoo.kinds.answer_page import AnswerPage, Codes, Flags, Floats
 from crowdzoo.kinds.model_answers import MOST_LISTED, ModelAnswers
 from crowdzoo.kinds.page import MOST_VOTES, interval
-from crowdzoo.kinds.page_parts import UNKNOWN, Columns, Details, PageWarning, as_lists, percent, read_columns, warning
+from crowdzoo.kinds.page_parts import (
+    NOT_YET,
+    UNKNOWN,
+    Columns,
+    Details,
+    PageWarning,
+    as_lists,
+    percent,
+    read_columns,
+    warning,
+)
+from crowdzoo.kinds.quality_words import level_of
 from crowdzoo.kinds.regions.differing_objects import differing_objects
 from crowdzoo.kinds.regions.scoring import RegionScoring
 from crowdzoo.quality.annotators import FAR, FEW
@@ -174,11 +185,21 @@ class RegionPage(AnswerPage):
 
     def headline(self) -> str:
         """See `KindPage.headline`."""
-        mean = self.overall["dice"]
-        if mean is None:
-            return f"{UNKNOWN}: no image has two answers."
-        figure = "an F1 of points" if self.are_points else "a Dice coefficient"
-        return f"Two answers to an image have {figure} of {mean:.2f} on average (0: no overlap, 1: equal)."
+        if (mean := self.overall["dice"]) is None:
+            return f"{UNKNOWN}: agreement cannot be measured, because no image has two answers."
+        what, score = ("points", "an F1") if self.are_points else ("regions", "a Dice coefficient")
+        pair = f"the {what} of two answers to an image have {score} of {mean:.2f} (1: equal)"
+        if not self.judged:
+            return (
+                f"{UNKNOWN}: {pair}, but too few images have two answers to tell how near they are to the right ones."
+            )
+        if self.unclear:
+            return f"{NOT_YET}: {pair}, and answers alone do not tell which annotators are right."
+        level, right = level_of(self.usual), f"the right {what}"
+        return (
+            f"Probably {level[0].lower()}{level[1:]}: {pair}; those of one annotator and {right} usually "
+            f"{self.usual:.2f}, if annotators err independently."
+        )
 
     def background(self) -> str:
         """See `KindPage.background`."""

@@ -16,7 +16,7 @@ from crowdzoo.quality.next_annotation import Gains, agreement_gains
 class RegionQuestions(AnswerQuestions[RegionAggregation]):
     """By the agreement of regions."""
 
-    unit = "of Dice"
+    gain_meaning = "how much nearer the answer brings the regions to the true ones, as a Dice coefficient (0 to 1)"
 
     def gains(self, result: RegionAggregation, skills: Floats, crowd: Annotations) -> Gains:
         """How much nearer a further answer is expected to bring an image's regions, as a Dice coefficient.

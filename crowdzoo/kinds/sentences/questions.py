@@ -16,7 +16,7 @@ CERTAIN = 1e-3  # what the tag of a token may lack that no answer is expected to
 class SpanQuestions(Questions[SequenceAggregation]):
     """By the posteriors of tokens and the confusion matrices of annotators."""
 
-    unit = "nats"
+    gain_meaning = "how much the answer tells, tag by tag: 0.69 decides between two equally probable tags"
     names = "classes"
     methods = "bsc-seq, hmm-crowd or dawid-skene"
 

@@ -15,7 +15,7 @@ from crowdzoo.quality.next_annotation import FEWEST, Gains, information_gain
 class LabelQuestions(Questions[MultiLabelAggregation]):
     """By sensitivities and specificities."""
 
-    unit = "nats"
+    gain_meaning = "how much the answer tells, label by label: 0.69 decides whether an even one holds"
     names = "label_names"
 
     def skills(self, result: MultiLabelAggregation, places: list[int] | slice) -> Floats:

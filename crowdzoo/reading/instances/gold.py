@@ -230,7 +230,7 @@ def check_shared(path: str | Path, names: Collection[str], tasks: np.ndarray) ->
 
 
 def parse_classes(
-    table: Table, gold: np.ndarray, classes: np.ndarray, column: str = "gold", what: str = "instances"
+    table: Table, gold: np.ndarray, classes: np.ndarray, column: str = "gold", what: str = "rows"
 ) -> np.ndarray:
     """Gold, or another column of classes, as class codes, int64 [N], -1 where it is unknown.
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from crowdzoo.errors import DataError
 from crowdzoo.reading.instances.gold import check_shared, parse_classes
-from crowdzoo.reading.instances.table import read_table, task_names
+from crowdzoo.reading.instances.table import read_table, shown_names, task_names
 from crowdzoo.reading.tables.layout import Layout
 
 NEEDED = ("task", "class", "probability")
@@ -32,6 +33,15 @@ class Predictions:
         return f"<Predictions: of {int((self.labels >= 0).sum()):,} of {len(self.labels):,} tasks>"
 
 
+def _check_columns(name: str, header: Sequence[str]) -> None:
+    """Refuses a file that has not the columns of predictions."""
+    for column in NEEDED:
+        if column not in header:
+            form = "Predictions have the columns task, class and probability (of that class, from 0 to 1)"
+            columns = f"its columns are {shown_names(header)}"
+            raise DataError(f"{name}: has no column {column!r}; {columns}. {form}, as `crowdzoo predict` writes them.")
+
+
 def read_predictions(
     path: str | Path, tasks: np.ndarray, classes: Sequence[Any] | np.ndarray, layout: Layout | None = None
 ) -> Predictions:
@@ -51,7 +61,7 @@ def read_predictions(
         DataError: no such file or columns, no rows, a repeated or empty task, none of the tasks that are wanted, a
             class that is not among `classes`, or an invalid probability; names file, row, column and value.
     """
-    table = read_table(path, NEEDED, layout=layout)
+    table = read_table(path, NEEDED, _check_columns, layout)
     names = [str(name) for name in task_names(table).tolist()]
     class_names = table.names("class")
     labels = parse_classes(table, class_names, np.asarray(classes), "class", "predictions")

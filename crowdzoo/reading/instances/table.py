@@ -145,7 +145,7 @@ class Table:
         return numbers
 
     def complain(
-        self, places: Sequence[int] | np.ndarray, column: str, values: Any, reason: Reason, what: str = "instances"
+        self, places: Sequence[int] | np.ndarray, column: str, values: Any, reason: Reason, what: str = "rows"
     ) -> None:
         """Refuses the file where there are rows to complain about."""
         if not len(places):
@@ -232,7 +232,7 @@ def read_table(
     warn_of_guess(name, guessed, layout.option, stacklevel=3)
     result.outside_images = layout.outside_images
     if most_rows is None and not len(rows):
-        raise DataError(f"{name}: holds no instances, only column names.")
+        raise DataError(f"{name}: has no rows, only a header.")
     if most_rows is not None:
         result.columns = {column: array.slice(0, most_rows) for column, array in columns.items()}
         result.rows = rows[:most_rows]
@@ -277,7 +277,7 @@ def _csv_parts(source: _InstanceCsv, most_batches: int | None) -> Iterator[Part]
         yield columns, here
     if num_bad and most_batches is None:  # whoever looks at the first rows alone is not the one to refuse them
         bad.sort(key=lambda row: row.row or 0)
-        raise DataError("Some instances cannot be used.", bad, num_bad)
+        raise DataError("Some rows cannot be used.", bad, num_bad)
 
 
 def _parquet_parts(path: Path, names: Mapping[str, str]) -> Iterator[Part]:
@@ -382,7 +382,7 @@ def check_ending(path: Path) -> None:
     """Refuses a file that is not regular, or whose name has another ending."""
     check_regular(path)
     if path.suffix not in (".parquet", WORKBOOK) and not plain_name(path).endswith((".csv", ".tsv")):
-        raise DataError(f"{path}: instances are .parquet, .xlsx, .csv or .tsv files; text also in .gz or .zip.")
+        raise DataError(f"{path}: is not a table: use .parquet, .xlsx, .csv or .tsv; text also in .gz or .zip.")
 
 
 def check_has(name: str, header: Sequence[str], needed: Sequence[str]) -> None:
@@ -401,13 +401,13 @@ def task_names(table: Table, repeats: bool = False) -> np.ndarray:
     """
     names = table.names("task")
     empty = np.flatnonzero([not name.strip() for name in names.tolist()])
-    table.complain(empty, "task", names, "is empty. Give every instance a task id.")
+    table.complain(empty, "task", names, "is empty. Write the name of a task.")
     array = pa.array(names, pa.large_string())
     if not repeats:
         codes = array.dictionary_encode().indices.to_numpy()
         # codes count up where a name is new
         repeated = np.flatnonzero(codes <= np.maximum.accumulate(np.concatenate([[-1], codes[:-1]])))
-        reason = "appears here a second time. Keep one row a task. Are these annotations?"
+        reason = "appears here a second time. Keep one row per task. Are these annotations?"
         table.complain(repeated, "task", names, reason)
     integers = text_as_integers(array)
     return names if integers is None else integers

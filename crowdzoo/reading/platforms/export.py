@@ -101,7 +101,8 @@ class Export:
         columns: Mapping[str, str] | None = None,
     ):
         if platform not in PLATFORMS:
-            raise ConfigError(unknown("platform", platform, PLATFORMS))
+            words = {word: one.name for one in PLATFORMS.values() for word in one.title.casefold().split()}
+            raise ConfigError(unknown("platform", platform, PLATFORMS, words))
         self.platform = PLATFORMS[platform]
         self.path = Path(path)
         self.name = os.fspath(path)

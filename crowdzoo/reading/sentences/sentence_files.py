@@ -74,7 +74,7 @@ def _without(crowd: CrowdSequences, names: Sequence[str], path: str | Path) -> C
     table = crowd.annotations
     known = list(map(str, table.annotators.tolist()))
     if unmet := [name for name in names if name not in known]:
-        raise not_excluded(unmet[0], str(path))
+        raise not_excluded(unmet[0], str(path), known)
     gone = np.array([name in names for name in known], bool)
     kept = table.select_rows(~gone[table.annotator_ids])
     places = [*np.where(gone, len(gone), np.cumsum(~gone) - 1).tolist(), GOLD]  # that of gold is the last

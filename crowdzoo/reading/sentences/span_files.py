@@ -17,7 +17,7 @@ from crowdzoo.data.drawn_spans import GOLD, DrawnSpan, outermost
 from crowdzoo.data.tags import TagSet, allowed_tags, check_scheme, tags_of, type_problem
 from crowdzoo.data.tokens import split_tokens, token_edges
 from crowdzoo.data.vocabulary import names_array
-from crowdzoo.errors import BadRow, DataError, Setting, did_you_mean, shorten
+from crowdzoo.errors import BadRow, DataError, Setting, did_you_mean, keep_one, shorten
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_text, shown
 from crowdzoo.reading.sentences.text_lines import ExportLines, TextFile, integers_if_all, sorted_names
@@ -274,7 +274,7 @@ class _Spans:
         if annotator in sentence.lines:
             before = f"labelled task {task!r} before, in line {sentence.lines[annotator]}"
             if self.on_duplicate == "error":
-                fix = f"Keep one, or pass {Setting('on_duplicate', 'first')} or 'last'."
+                fix = f"Remove one, or keep one with {keep_one()}."
                 raise LineError("annotator", annotator, f"{before}. {fix}")
             reason = f"{before}; the {self.on_duplicate} one is kept."
             self.repeated.append(BadRow(self.file.name, number, "annotator", annotator, reason))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.data.numbers import Problem, numbers_of, outside_scale, scale_reason
 from crowdzoo.data.vocabulary import Vocabulary, as_named, is_among, text_as_integers
-from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, Setting, did_you_mean, short_repr
+from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, Setting, did_you_mean, keep_one, short_repr
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.reading.tables.annotation_files import rejects_file
 from crowdzoo.reading.tables.cells import YES, CellSource, check_pairs, json_answers, listed, made_of_others
@@ -167,7 +167,7 @@ class Collector:
         if result.get("classes") is not None:
             what = self.source.axes[1]
             self._check_wide(result[f"{what}_ids"], result[f"{what}s"], result["labels"], result["classes"])
-            self._tell_suspicious(result["classes"], np.bincount(result["labels"], minlength=len(result["classes"])))
+            self._tell_suspicious(result["classes"], result["labels"])
         return result
 
     # === Rows one by one, as they come ===
@@ -348,7 +348,8 @@ class Collector:
     def _refuse_nothing(self) -> None:
         unmet = [name for name in self.rules.exclude if name not in self.excluded]
         if unmet and self.source.complete:
-            raise not_excluded(unmet[0], self.source.name)
+            known = self.vocabularies["annotator"]
+            raise not_excluded(unmet[0], self.source.name, [known.name(code) for code in range(len(known))])
         are_named = all(self.rules.names[column] is not None for column in (*self.sides, "annotator"))
         if not (sum(self.counts) or self.num_bad or are_named):
             void = self._void() if self.num_void else self.source.void
@@ -375,16 +376,22 @@ class Collector:
             text = f"{num_left_out:,} row{'s were' if num_left_out > 1 else ' was'} left out, e.g. {example}"
             warnings.warn(text, UserWarning, stacklevel=6)
 
-    def _tell_suspicious(self, classes: np.ndarray, counts: np.ndarray) -> None:
-        """Says what is odd about classes that occur, each so often; [K] both."""
+    def _tell_suspicious(self, classes: np.ndarray, labels: np.ndarray) -> None:
+        """Says what is odd about classes, [K], by the labels, [n] codes."""
         if self.rules.names["label"] is not None:
             return
+        counts, rows = np.bincount(labels, minlength=len(classes)), np.flatnonzero(self.keep)
+
+        def row_of(code: int) -> int:
+            """The row of the first annotation of a class."""
+            return int(self._line_numbers(rows[[np.argmax(labels == code)]])[0])
+
         number, long = len(classes), sum(len(str(name).split()) >= LONG for name in classes.tolist())
         if number >= DISTINCT and 2 * min(long / number, number / counts.sum()) > 1:
             look = f"{number:,} classes look like texts that annotators wrote, such as {short_repr(classes[0])}"
             self._tell([f"{look}. If they are, use {Setting('kind', 'free-text')}."])
         else:
-            self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label))
+            self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label, row_of))
 
     def _tell(self, sentences: list[str]) -> None:
         if not self.source.own:  # what crowdzoo wrote was looked at when it was read first
@@ -423,10 +430,10 @@ class Collector:
         if composed or lists:
             name, mark = (lists[0], ",") if lists else composed or ("", "")
             what = "a list" if listed(name) is not None else "made of other labels"
-            split, first = Setting("label_separator", mark), Setting("on_duplicate", "first")
+            split = Setting("label_separator", mark)
             raise DataError(
                 f"{self.source.name}: the label {short_repr(name)} is {what}. If a cell may hold several, split them "
-                f"with {split}; {first} or 'last' then says which of them counts; {SEVERAL_HOLD} If it is one class, "
+                f"with {split}; {keep_one()} then says which of them counts; {SEVERAL_HOLD} If it is one class, "
                 f"name all of them, as in {Setting('classes', ['A', 'B'])}."
             )
 
@@ -491,7 +498,7 @@ class Collector:
             if "position" in self.rows:
                 what = f"position {self.rows['position'][rows[number]]} of {what}"
             if policy == "error":
-                way_out = f"Remove one, or pass {Setting('on_duplicate', 'first')} or 'last'."
+                way_out = f"Remove one, or keep one with {keep_one()}."
                 if len(tasks) > 1:
                     other_text = "where it is another comparison, as of another text."
                     way_out = f"{way_out[:-1]}; {Setting('on_duplicate', 'all')} {other_text}"

@@ -23,6 +23,11 @@ LONGEST_VALUE = 8 << 20
 csv.field_size_limit(max(LONGEST_VALUE, csv.field_size_limit()))
 
 
+_FIX_MANY = 'Put quotes (") around a value that holds the separator.'
+_FIX_FEW = "Add the missing values, or remove the row; if it is the last one, the file may be cut off: copy it again."
+_FIX_QUOTE = 'Close it, or remove it; quotes (") inside of a value are written twice.'
+
+
 class CsvSource(TextSource):
     """Values with a separator between them, with a header unless the layout says otherwise.
 
@@ -174,7 +179,7 @@ class CsvSource(TextSource):
                     left.append(b"\n".join(texts[start:]) + b"\n")
                     break
                 elif feed.exhausted or (feed.place > start + 1 and not self._closes(texts[start : feed.place])):
-                    trouble, unclosed = "opens a quote that nothing closes.", True
+                    trouble, unclosed = f"opens a quote that nothing closes. {_FIX_QUOTE}", True
                 elif feed.place == start + 1 and b'"' in texts[start] and not self._closes(texts[start : feed.place]):
                     advice = 'Write quotes (") inside of a value twice, or none around it.'
                     trouble = f"closes a quote within a value. {advice}"
@@ -199,7 +204,7 @@ class CsvSource(TextSource):
         elif not trouble and len(fields) != len(self.header):
             first = "header" if self.layout.header else "first row"
             values = f"{len(fields)} value{'s' * (len(fields) != 1)} where the {first} has {len(self.header)}"
-            trouble = f'has {values}. Put quotes (") around a value that holds the separator.'
+            trouble = f"has {values}. {_FIX_FEW if len(fields) < len(self.header) else _FIX_MANY}"
         elif not trouble and self.top and [field.strip() for field in fields] == self.header:
             trouble = "repeats the names of the columns. Remove the line."
         if trouble:
@@ -212,7 +217,7 @@ class CsvSource(TextSource):
 
 
 def _too_long(limit: int) -> str:
-    return f"opens a quote that does not close within {limit:,} characters."
+    return f"opens a quote that does not close within {limit:,} characters. {_FIX_QUOTE}"
 
 
 def _csv_reason(error: str) -> str:

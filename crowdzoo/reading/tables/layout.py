@@ -165,7 +165,9 @@ LAYOUT_OPTIONS = tuple(option.name for option in fields(Layout) if option.name n
 
 def _columns(columns: Any, known: Sequence[str], option: str) -> dict[str, str]:
     """Columns as a mapping, out of one or of `task=HITId,annotator=WorkerId`."""
+    given: Any = columns.items() if isinstance(columns, Mapping) else ()
     if isinstance(columns, str):
+        given = [part.partition("=")[::2] for part in columns.split(",")]
         # a name may hold a comma, so only a comma before a known name counts
         parts = re.split(rf",(?=\s*(?:{'|'.join(known)})\s*=)", columns)
         pairs = [part.partition("=") for part in parts]
@@ -180,7 +182,10 @@ def _columns(columns: Any, known: Sequence[str], option: str) -> dict[str, str]:
     ours = {"annotator" if name == "worker" else name: theirs for name, theirs in columns.items()}
     for name, theirs in ours.items():
         if name not in known:
-            raise ConfigError(f"{Setting(option)}: {unknown('column', name, known)}")
+            swapped = {str(own).strip(): other.strip() for other, own in given}
+            fix = f" The file's name is the second one: {Setting(option, swapped)}."
+            text = unknown("column", name, known) + fix * ({*swapped} <= {*known, "worker"})
+            raise ConfigError(f"{Setting(option)}: {text}")
         if isinstance(theirs, bool) or not isinstance(theirs, (str, int)) or (theirs == "" and name not in NUMBERED):
             raise ConfigError(f"{Setting(option)}: {name} must be the name of a column, got {short_repr(theirs)}.")
     named = {name: str(theirs) for name, theirs in ours.items()}

@@ -15,7 +15,7 @@ from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.data.label_kinds import LabelKind
 from crowdzoo.data.numbers import check_ends
 from crowdzoo.data.vocabulary import is_among, names_array
-from crowdzoo.errors import ConfigError, Setting, bad_setting, short_repr
+from crowdzoo.errors import SHOWN, ConfigError, Setting, bad_setting, did_you_mean, short_repr
 
 ROW_OPTIONS = ("on_bad_rows", "on_duplicate", "exclude", "rejects")  # which rows count
 
@@ -187,10 +187,11 @@ class Rules:
         return cls(names, on_duplicate, on_bad_rows, file, (low, high), gone)
 
 
-def not_excluded(name: str, where: str | Path, option: str = "exclude") -> ConfigError:
-    """That nobody has a name that an option gives."""
-    nobody = f"no annotation of {where} is by {short_repr(name)}. Write names as they are there."
-    return ConfigError(f"{Setting(option)}: {nobody}", setting=option, value=name)
+def not_excluded(name: str, where: str | Path, known: Sequence[object], option: str = "exclude") -> ConfigError:
+    """That nobody has a name that an option gives; `known` are the names of the annotators."""
+    nobody = f"no annotation of {where} is by {short_repr(name)}.{did_you_mean(name, known)}"
+    listed = ", ".join(map(short_repr, known[:SHOWN])) + (f", ... {len(known) - SHOWN:,} more" * (len(known) > SHOWN))
+    return ConfigError(f"{Setting(option)}: {nobody} The annotators are {listed}.", setting=option, value=name)
 
 
 def _check_answers(classes: Any, label_kind: LabelKind) -> None:

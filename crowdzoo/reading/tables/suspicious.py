@@ -3,34 +3,40 @@
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from crowdzoo.errors import Setting, short_repr
+from crowdzoo.errors import LONGEST_VALUE, Setting, short_repr
 
 NOTHING = frozenset({"na", "n/a", "nan", "none", "null", "-", "--", "?", "nil", "missing", "unknown label"})
 MOST_CLASSES = 10_000  # with more, nothing is looked for
 RARE = 1000  # annotations per class, on average, next to which a class with one looks like a typing mistake
+SHARE = 20  # times as many annotations has a class as a misspelling of it
+MOST_COMPARED = 1000  # classes whose names are compared with each other
 SHOWN = 3
+RowOf = Callable[[int], int]
 
 
-def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: str | None = None) -> list[str]:
+def suspicious_classes(
+    names: Sequence[object], counts: np.ndarray, no_label: str | None = None, row_of: RowOf | None = None
+) -> list[str]:
     """What may be wrong with the names of classes, a sentence each; empty as a rule.
 
     Looked for are names that `spelt_alike` finds, names that usually mean that there is
-    no label, numbers with decimals, white space at the ends of a name, and a class with one annotation among many
-    large ones.
+    no label, numbers with decimals, white space at the ends of a name, a rare class whose name is one letter away from
+    that of a common one, and a class with one annotation among many large ones.
 
     Args:
         names: of the classes, [K].
         counts: annotations of each class, int [K].
         no_label: the label that represents none, where several may hold.
+        row_of: row of an annotation of a class, by its place in `names`; None: the messages name no row.
     """
     if len(names) > MOST_CLASSES:
         return []
     texts = [name for name in names if isinstance(name, str)]
-    similar = spelt_alike(names, "classes")
+    similar = spelt_alike(names, "classes", counts, row_of)
     codes = [str(name) for name in names if isinstance(name, int)]
     nothing = [text for text in texts if text.strip().casefold() in NOTHING and text != no_label]
     if {"-1", "0"} <= {*texts, *codes} and no_label != "-1":  # who abstains, next to class codes
@@ -51,30 +57,89 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
         similar.append(f"classes are numbers, some with decimals: {_listed(decimals)}. If they are ratings, use {use}.")
     if ends := [short_repr(text) for text in texts if text != text.strip()]:
         similar.append(f"white space at the ends is part of a class's name: {_listed(ends)}.")
-    single = np.flatnonzero(np.asarray(counts) == 1)
+    near = _near_names(names, counts)
+    if near:
+        said = [f"{_with_row(names, code, row_of)}, which is almost {names[right]!r}" for code, right in near.items()]
+        number = sum(int(counts[code]) for code in near)
+        fix = _renamed({names[code]: names[right] for code, right in near.items()})
+        verb = "says" if number == 1 else "say"
+        text = f"{number:,} of {int(np.sum(counts)):,} annotations {verb} {_listed(said)}."
+        similar.append(f"{text} If that is a spelling mistake, correct it{fix}.")
+    single = np.setdiff1d(np.flatnonzero(np.asarray(counts) == 1), [*near])
     if len(single) and np.sum(counts) >= RARE * max(len(names) - len(single), 1):
         rare = [short_repr(names[code]) for code in single.tolist()]
         similar.append(f"only one of {int(np.sum(counts)):,} annotations says {_listed(rare)}. Is it written wrongly?")
     return similar
 
 
-def spelt_alike(names: Sequence[object], what: str) -> list[str]:
+def spelt_alike(
+    names: Sequence[object], what: str, counts: np.ndarray | None = None, row_of: RowOf | None = None
+) -> list[str]:
     """A sentence on names that differ in case, white space, Unicode form or the form of a number alone, if there are.
 
     Args:
         names: of classes or annotators; with very many of them nothing is looked for.
         what: they are.
+        counts: annotations of each class, int [K], of which the most frequent spelling is advised; None: none is.
+        row_of: as for `suspicious_classes`.
     """
-    alike: dict[object, list[str]] = {}
-    for name in names if len(names) <= MOST_CLASSES else ():
+    alike: dict[object, list[int]] = {}
+    for place, name in enumerate(names) if len(names) <= MOST_CLASSES else ():
         if isinstance(name, str):
             number = _number(name)
             plain = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")  # such as a blank of no width
             key = " ".join(unicodedata.normalize("NFKC", plain).casefold().split()) if number is None else number
-            alike.setdefault(key, []).append(short_repr(name))
-    same = [" and ".join(spellings) for spellings in alike.values() if len(spellings) > 1]
+            alike.setdefault(key, []).append(place)
+    groups = [places for places in alike.values() if len(places) > 1]
+    if not groups:
+        return []
+    same, fix = [" and ".join(_with_row(names, place, row_of) for place in places) for places in groups], ""
+    if counts is not None:
+        usual = [max(places, key=lambda place: (counts[place], -len(str(names[place])))) for places in groups]
+        pairs = [(place, best) for places, best in zip(groups, usual, strict=True) for place in places if place != best]
+        fix = _renamed({names[place]: names[best] for place, best in pairs})
     form = "case, white space, Unicode form or the form of a number"
-    return [f"{what} differ only in {form}: {_listed(same)}. Write them alike."] if same else []
+    return [f"{what} differ only in {form}: {_listed(same)}. Write them alike{fix}."]
+
+
+def _with_row(names: Sequence[object], place: int, row_of: RowOf | None) -> str:
+    """A name, and where it is."""
+    return short_repr(names[place]) + ("" if row_of is None else f" (row {row_of(place):,})")
+
+
+def _renamed(names: Mapping[object, object]) -> str:
+    """The setting that takes names for others, as the end of a sentence; "" where a name cannot be pasted."""
+    for old, new in names.items():
+        text = f"{old}{new}"
+        if "," in text or "=" in str(new) or len(text) > LONGEST_VALUE or not text.isprintable():
+            return ""
+    return f": {Setting('rename', names)}"
+
+
+def _near_names(names: Sequence[object], counts: np.ndarray) -> dict[int, int]:
+    """Rare classes that may be misspellings: place in `names` -> place of the common class that may be meant."""
+    if len(names) > MOST_COMPARED:
+        return {}
+    near = {}
+    for place, name in enumerate(names):
+        common = np.flatnonzero(counts >= SHARE * counts[place]) if counts[place] else ()
+        right = next((each for each in common if _is_misspelt(name, names[each])), None)
+        if right is not None:
+            near[place] = int(right)
+    return near
+
+
+def _is_misspelt(name: object, right: object) -> bool:
+    """Whether a letter after the first is wrong, missing, added or swapped with the next one."""
+    if not (isinstance(name, str) and isinstance(right, str) and min(len(name), len(right)) > 2):
+        return False
+    pairs = enumerate(zip(name, right, strict=False))
+    start = next((place for place, (one, other) in pairs if one != other), min(len(name), len(right)))
+    one, other = name[start:], right[start:]
+    if not (start and (one[:1] + other[:1]).isalpha()):
+        return False
+    swapped = one[:2] == other[1::-1] and one[2:] == other[2:]
+    return one[1:] == other[1:] or one[1:] == other or one == other[1:] or swapped
 
 
 def strange_ids(names: Sequence[object], what: str) -> list[str]:
