@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from csv_files import read_csv
 from refusals import bad_row
 
 from crowdzoo import Annotations
@@ -141,6 +142,20 @@ def test_answers_since_a_date_are_chosen_and_times_that_are_no_dates_are_counted
     assert main([*words, "--since", "2024-03-02"]) == 3
     assert "name their column, --columns timestamp=COLUMN." in capsys.readouterr().err
     assert main([*words, "--since", "2024-03-02", "--columns", "timestamp=when"]) == 0
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("noon", ["2026-03-01T12:00Z", "2026-03-01 12:00 UTC", "2026-03-01T14:00+02:00"])
+def test_times_are_given_as_exports_write_them_and_answers_without_one_are_counted(write, tmp_path, capsys, noon):
+    rows = "1,ann,cat,2026-03-01T11:59:59Z\n2,ann,cat,2026-03-01 13:00:00 +01:00\n3,ann,cat,\n4,bob,cat,\n"
+    words = ["aggregate", str(write("t.csv", "task,annotator,label,timestamp\n" + rows)), "--force", "--out"]
+    out = tmp_path / "o.csv"
+    for option, expected in ((["--since", noon], ["2"]), (["--until", noon], ["1"])):
+        assert main([*words, str(out), *option, "--only", "ann"]) == 0
+        assert f"t.csv: {option[0]} leaves out annotations without a timestamp: 1" in capsys.readouterr().err
+        assert [row["task"] for row in read_csv(out)] == expected
+    assert main([*words, str(out), "--exclude", f"ann:{noon.replace(' ', 'T', 1).replace(' ', '')}.."]) == 0
+    assert [row["task"] for row in read_csv(out)] == ["1", "3", "4"]
 
 
 def test_a_message_names_no_column_that_the_file_lacks(write, said):
