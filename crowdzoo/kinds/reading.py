@@ -21,6 +21,7 @@ from crowdzoo.data.label_kinds import LabelKind
 from crowdzoo.errors import ConfigError, DataError, DataWarning, Setting, shorten
 from crowdzoo.kinds.scoring import Rows
 from crowdzoo.reading.instances.export_instances import write_export_instances
+from crowdzoo.reading.instances.table import shown_names
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.reading.tables.layout import Layout, own_encoding
@@ -110,8 +111,11 @@ class Reading(Generic[Crowd, Gold]):
             layout: of that file.
         """
         layout = Layout() if layout is None else layout
-        if column in column_names(path, own_encoding(path, layout)):
+        names = column_names(path, own_encoding(path, layout))
+        if column in names:
             layout = replace(layout, columns={**layout.columns, "gold": column})
+        elif "gold" not in {*names, *layout.columns}:
+            raise DataError(f"{path}: has no column {column!r} of predictions; its columns are {shown_names(names)}.")
         return self.gold_of(crowd, path, layout)
 
     def size_rows(self, crowd: Crowd, what: str = "") -> Rows:
