@@ -351,6 +351,14 @@ def test_a_mark_that_is_no_region_is_named_with_its_place(classifications):
         drawn(path)
 
 
+def test_a_damaged_drawing_is_one_bad_row(classifications):
+    path = classifications(row(1, "ann", task("T0", [mark(x=1, y=1)])), row(2, "bob", task("T0", [0])))
+    with pytest.raises(DataError, match=r"row 3, column 'annotations.T0': .* is not a drawing"):
+        drawn(path)
+    with pytest.warns(UserWarning, match="1 row was left out"):
+        assert [*drawn(path, on_bad_rows="reject")] == [(1, "ann")]
+
+
 def test_points_are_read(classifications):
     path = classifications(row(1, "ann", task("T0", [mark(x=3, y=4), mark(x=1, y=1, width=2, height=2)])))
     assert [region.shape for region in drawn(path)[1, "ann"].regions] == [(3, 4), (1, 1, 2, 2)]
