@@ -72,13 +72,13 @@ def setting_value(text: str) -> Any:
 
 
 def date(text: str) -> float:
-    """A date, or a time, in ISO 8601 as seconds since 1970; UTC, where it names no zone.
+    """A date, or a time, in ISO 8601 as seconds since 1970; UTC, where it names no zone but Z or UTC.
 
     Raises:
         ArgumentTypeError: another text.
     """
     try:
-        day = datetime.fromisoformat(text)
+        day = datetime.fromisoformat(re.sub(" ?(Z|UTC)$", "", text))  # Python 3.10 does not read Z
     except ValueError:
         raise argparse.ArgumentTypeError(f"{shorten(text)!r} is not a date such as 2026-03-01") from None
     return (day if day.tzinfo else day.replace(tzinfo=timezone.utc)).timestamp()

@@ -17,6 +17,7 @@ from crowdzoo.errors import ConfigError, Setting
 # 01.03.2026 10:00: the day comes first wherever points separate
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?$")
 _ZONE = re.compile(r"^[A-Z][a-z]{2}\b.* ([ECMP][SD]T|UTC|GMT|[+-]\d{4})\b")
+_FRACTION = re.compile(r"(?<=:\d\d)\.\d+")  # of seconds
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*$")
 
 # numbers of bad rows, and the reason or what makes it from the value
@@ -148,6 +149,7 @@ def parse_number(column: str, text: str) -> float | None:
             return datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc).timestamp()
         if _ZONE.search(text) and (parts := parsedate_tz(text)):  # Sat Mar 02 10:11:12 PST 2024
             return float(mktime_tz(parts))
+        text = _FRACTION.sub(lambda digits: f"{digits[0]:0<7}"[:7], text)  # Python 3.10 reads three or six alone
         moment = datetime.fromisoformat(re.sub(r" ?(Z|UTC|GMT|[+-]00:?00)$", "+00:00", text, flags=re.IGNORECASE))
     except (ValueError, OverflowError):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -17,7 +18,7 @@ from crowdzoo.checks.option_types import date
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind
-from crowdzoo.errors import ConfigError, DataError, Setting, shorten
+from crowdzoo.errors import ConfigError, DataError, DataWarning, Setting, shorten
 from crowdzoo.kinds.scoring import Rows
 from crowdzoo.reading.instances.export_instances import write_export_instances
 from crowdzoo.reading.instances.table import find_instance_columns, shown_names
@@ -207,6 +208,8 @@ def _select(
     if dated and crowd.timestamp is None:
         raise DataError(f"{place}: has no timestamps, which {dated[0]} needs: {fix}.")
     time = np.zeros(len(crowd)) if crowd.timestamp is None else crowd.timestamp
+    if (undated := int((rows & np.isnan(time)).sum())) and (since, until) != (None, None):
+        warnings.warn(f"{place}: {dated[0]} leaves out annotations without a timestamp: {undated:,}", DataWarning, 3)
     rows &= time >= since if since is not None else True
     rows &= time < until if until is not None else True
     for name, start, end in without:

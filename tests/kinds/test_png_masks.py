@@ -116,9 +116,9 @@ def test_a_report_does_not_doubt_regions_of_which_all_mark_the_same_objects(tmp_
     place = masks(tmp_path / "masks", ann=ann, bob=np.roll(ann, 1), cem=ann)
     assert main(["report", str(place), *PNG, "--out", f"{tmp_path}/page.html"]) == 0
     report = json.loads((tmp_path / "page.json").read_text())
-    few = "but too few images have two answers to tell how near they are to the right ones."
     assert report["verdict"][0] == (
-        f"Not known whether usable: the regions of two answers to an image have a Dice coefficient of 0.93 (1: equal), {few}"
+        "Not known whether usable: the regions of two answers to an image have a Dice coefficient of 0.93 (1: equal), "
+        "but too few images have two answers to tell how near they are to the right ones."
     )
     assert report["verdict"][-1] == "Of those who saw an object's image, 100 % marked it."
     assert report["warnings"] == []

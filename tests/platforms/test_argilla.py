@@ -164,6 +164,26 @@ def test_rankings_are_preferences_of_the_options_of_their_record(write):
     assert pairs_of(write("d.json", [also_labels])) == both
 
 
+def test_rankings_of_the_library_datasets_have_a_list_for_each_key(write):
+    """As Sequence({"rank": ..., "value": ...}) of Argilla 1 is written; the ranks may be in any order."""
+    orders = [{"rank": [2, 1], "value": ["a", "b"]}, {"rank": [1, 1], "value": ["a", "b"]}]
+    users = [{"user_id": f"u{n}", "value": value, "status": "submitted"} for n, value in enumerate(orders)]
+    expected = [("r/b", "r/a", "u0", "left"), ("r/b", "r/a", "u1", "equal")]
+    rows = {key: [user[key] for user in users] for key in users[0]}
+    flat = {"order.responses": orders, "order.responses.users": ["u0", "u1"]}
+    for record in ({"order": users}, {"order": rows}, flat):
+        assert pairs_of(write("a.jsonl", [{"external_id": "r", "t": "x", **record}])) == expected
+    with pytest.raises(DataError, match=r"the answers are rankings\. Read them with kind='preference'"):
+        Annotations.read(write("a.jsonl", [{"external_id": "r", "t": "x", "order": users}]), platform="argilla")
+
+
+def test_a_response_that_was_discarded_at_once_has_no_values(write, said):
+    record = feedback(1, ("u0", "submitted", {"mood": "glad"}), ("u1", "discarded", {}), ("u2", "draft", {}))
+    for response in record["responses"][1:]:
+        response["values"] = None
+    assert [row[1:] for row in said(write("a.json", [record]), "argilla")] == [("u0", "glad")]
+
+
 def test_options_of_all_records_are_compared_where_they_name_the_tasks(write, tmp_path):
     path = write("a.json", [ranked(["b", "a"], ["b", "a"]), ranked(["b", "a"], ["a", "b"]) | {"id": "s"}])
     words = ["aggregate", str(path), "--platform", "argilla", "--kind", "preference", "--columns", "task=value"]

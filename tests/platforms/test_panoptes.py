@@ -88,6 +88,9 @@ MENU = {"select_label": "Country", "option": True, "option_index": 2, "value": "
         (MENUS, "T0.City", ["Erewhon"]),
         (MENU, "T0", ["US"]),  # of a classifier from 2.0 on
         (["unknown answer label", "red"], "T0", ["red"]),
+        ([None, "red"], "T0", ["red"]),
+        ([*COMBINED, {"error": "combo tasks cannot be nested"}], "T1", ["glad"]),
+        ([MENU | {"label": None}], "T0", ["3844fc24a3df7"]),  # an option that the workflow no longer has a word for
     ],
 )
 def test_each_sort_of_task_is_read(classifications, said, value, field, labels):
@@ -102,6 +105,21 @@ def test_sliders_and_texts_are_read_as_such(classifications):
     assert ratings.labels.tolist() == [3.0, 4.5]
     texts = Annotations.read(path, platform="panoptes", kind="free-text", field="T1")
     assert [texts.values[code] for code in texts.labels] == ["two cats", "2 cats"]
+
+
+def test_a_slider_may_be_numbers_and_their_texts(classifications):
+    path = classifications(
+        *(row(1, who, task("T0", value)) for who, value in (("ann", "3"), ("bob", 4), ("cid", None)))
+    )
+    with pytest.warns(UserWarning, match="without an answer to 'T0': 1"):
+        assert Annotations.read(path, platform="panoptes", kind="regression").labels.tolist() == [3.0, 4.0]
+
+
+def test_early_exports_have_the_subjects_in_their_data_alone(classifications, said):
+    pair = json.dumps({"2": {"retired": None}, "3": {"retired": None}})
+    rows = row(1, "ann", task("T0", "Yes")), row("", "ann", task("T0", "No"), subject_data=pair)
+    head = [name for name in HEAD if name != "subject_ids"]
+    assert said(classifications(*rows, head=head), "panoptes") == [("1", "ann", "Yes"), ("2;3", "ann", "No")]
 
 
 def test_who_was_not_asked_and_who_gave_no_answer_are_left_out(classifications, said):
@@ -310,12 +328,35 @@ def test_other_marks_are_counted_and_other_frames_are_chosen(classifications):
     assert images[1, "bob"].regions == ()
 
 
+def test_marks_of_clicks_by_mistake_are_left_out_and_counted(classifications):
+    nothing = [mark(x=3, y=3, r=0), mark(x=3, y=3, width=0, height=0), mark(x=-40, y=2), mark(x=2, y=2, rx=0, ry=0),
+               mark(points=[{"x": n, "y": n} for n in (1, 3, 5)])]  # fmt: skip
+    others = [mark(x=None, y=3), mark(points=CORNERS[:2]), mark2(pathX=[3], pathY=[4])]
+    path = classifications(row(1, "ann", task("T0", [None, *nothing, *others, mark(x=8.5, y=3)])))
+    counts = "lines and other marks that are not regions: 3; marks that cover nothing of the image: 5"
+    with pytest.warns(UserWarning, match=counts):
+        assert [region.shape for region in drawn(path)[1, "ann"].regions] == [(8, 3)]
+
+
+def test_the_first_marks_of_the_second_classifier_have_their_tool_under_another_name(classifications):
+    given = {"frame": 0, "toolType": "point", "tool_index": 2, "x": 1, "y": 2}
+    assert drawn(classifications(row(1, "ann", task("T0", [given]))))[1, "ann"].regions[0].label == "tool 2"
+
+
 def test_a_mark_that_is_no_region_is_named_with_its_place(classifications):
     box = mark(x=1, y="left", width=2, height=2)
     path = classifications(row(1, "ann", task("T0", [mark(x=1, y=1, width=2, height=2)])),
                            row(2, "bob", task("T0", [box])))  # fmt: skip
     with pytest.raises(DataError, match=r"row 3: 1 of annotator 'bob'|row 3.*of annotator 'bob': region \(cat\)"):
         drawn(path)
+
+
+def test_a_damaged_drawing_is_one_bad_row(classifications):
+    path = classifications(row(1, "ann", task("T0", [mark(x=1, y=1)])), row(2, "bob", task("T0", [0])))
+    with pytest.raises(DataError, match=r"row 3, column 'annotations.T0': .* is not a drawing"):
+        drawn(path)
+    with pytest.warns(UserWarning, match="1 row was left out"):
+        assert [*drawn(path, on_bad_rows="reject")] == [(1, "ann")]
 
 
 def test_points_are_read(classifications):

@@ -6,6 +6,7 @@ import pytest
 
 from crowdzoo.commands.main import main
 from crowdzoo.errors import DataError
+from crowdzoo.kinds import kind_of
 from crowdzoo.reading.platforms.label_config import read_label_config
 from crowdzoo.reading.platforms.shapes import point_of
 from crowdzoo.tables import Annotations
@@ -144,6 +145,29 @@ def test_coco_may_have_keypoints_and_a_polygon_or_neither(write):
     ((point, polygon, box),) = points_of(write("ann.json", coco(shaped, unmarked)), "coco").values()
     assert (point, polygon[0], box) == (("dog.nose", (9, 9)), "dog", ("dog", (40, 40, 10, 10)))
     assert isinstance(polygon[1], str)
+
+
+def test_an_annotation_of_coco_without_a_marked_keypoint_is_left_out(write):
+    """As CVAT writes a skeleton that is outside; with a box it is one, also where the polygon is an empty list."""
+    none = {"keypoints": [0] * 6, "num_keypoints": 0, "bbox": [0, 0, 0, 0], "segmentation": []}
+    boxed = {"keypoints": [0] * 6, "num_keypoints": 0, "bbox": [40, 40, 10, 10], "segmentation": [[]]}
+    with pytest.warns(UserWarning, match="left out: annotations without a marked keypoint: 2$"):
+        marked = points_of(write("ann.json", coco(none, {**none, "bbox": []}, boxed)), "coco")
+    assert marked == {("a.jpg", "ann"): [("dog", (40, 40, 10, 10))]}
+
+
+def results_of(write, categories, points):
+    """A crowd that marked keypoints, and results of COCO at the same places, as the report reads them."""
+    crowd = Annotations.read(write("ann.json", coco(points, keypoints=categories)), kind="region", platform="coco")
+    results = [{"image_id": 7, "category_id": 1, "keypoints": points["keypoints"], "score": 0.9}]
+    return crowd, kind_of("region").reading.predictions_of(crowd, write("results.json", results), "")
+
+
+def test_keypoints_of_results_of_coco_are_those_of_the_crowd_where_a_category_has_one(write):
+    crowd, (image,) = results_of(write, ["dog"], {"keypoints": [9, 9, 2], "num_keypoints": 1})
+    assert image.regions[0].label == crowd.values[0].regions[0].label == "dog"
+    with pytest.raises(DataError, match=r"results\.json: has keypoints, whose names .* Give a whole file of COCO"):
+        results_of(write, ["nose"], {"keypoints": [9, 9, 2], "num_keypoints": 1})
 
 
 def test_a_keypoint_that_is_called_as_its_category_or_has_no_name(write):

@@ -1,10 +1,12 @@
 """What all exports that are text have in common: their encoding, their separator, and when an answer was given."""
 
+import json
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from csv_files import read_csv
 from refusals import bad_row
 
 from crowdzoo import Annotations
@@ -77,6 +79,7 @@ SECONDS = 1_709_403_072  # date -u -d "2024-03-02 18:11:12 UTC" +%s
 DATES = [
     "Sat Mar 02 10:11:12 PST 2024", "Sat, 02 Mar 2024 18:11:12 GMT", "2024-03-02 18:11:12 UTC", "2024-03-02 18:11:12",
     "2024-03-02T18:11:12Z", "2024-03-02 18:11:12 +0000", "2024-03-02T19:11:12+01:00", str(SECONDS), f"{SECONDS}000",
+    "2024-03-02T18:11:12.0", "2024-03-02T18:11:12.0000000Z",
 ]  # fmt: skip
 
 
@@ -141,6 +144,35 @@ def test_answers_since_a_date_are_chosen_and_times_that_are_no_dates_are_counted
     assert main([*words, "--since", "2024-03-02"]) == 3
     assert "name their column, --columns timestamp=COLUMN." in capsys.readouterr().err
     assert main([*words, "--since", "2024-03-02", "--columns", "timestamp=when"]) == 0
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("noon", ["2026-03-01T12:00Z", "2026-03-01 12:00 UTC", "2026-03-01T14:00+02:00"])
+def test_times_are_given_as_exports_write_them_and_answers_without_one_are_counted(write, tmp_path, capsys, noon):
+    rows = "1,ann,cat,2026-03-01T11:59:59Z\n2,ann,cat,2026-03-01 13:00:00 +01:00\n3,ann,cat,\n4,bob,cat,\n"
+    words = ["aggregate", str(write("t.csv", "task,annotator,label,timestamp\n" + rows)), "--force", "--out"]
+    out = tmp_path / "o.csv"
+    for option, expected in ((["--since", noon], ["2"]), (["--until", noon], ["1"])):
+        assert main([*words, str(out), *option, "--only", "ann"]) == 0
+        assert f"t.csv: {option[0]} leaves out annotations without a timestamp: 1" in capsys.readouterr().err
+        assert [row["task"] for row in read_csv(out)] == expected
+    assert main([*words, str(out), "--exclude", f"ann:{noon.replace(' ', 'T', 1).replace(' ', '')}.."]) == 0
+    assert [row["task"] for row in read_csv(out)] == ["1", "3", "4"]
+
+
+def test_several_labels_in_one_answer_are_read_by_multi_label_as_the_message_says(write, said):
+    survey = [{"choice": choice, "answers": {}, "filters": {}} for choice in ("LION", "GNU")]
+    cell = json.dumps([{"task": "T0", "value": survey}]).replace('"', '""')
+    exports = {
+        "doccano": write("ann.jsonl", [{"id": 1, "text": "a", "label": ["x", "y"]}]),
+        "panoptes": write("c.csv", f'user_name,workflow_id,subject_ids,annotations\nann,1,1,"{cell}"\n'),
+    }
+    for platform, path in exports.items():
+        with pytest.raises(DataError, match=r"before, in row \d\. .*; where several may hold .* --multi-label"):
+            said(path, platform)
+    once = {"id": 1, "text": "a", "label": ["x"]}
+    with pytest.raises(DataError, match=r"before, in row 1\. Remove one, or pass on_duplicate='first' or 'last'\.$"):
+        said(write("ann.jsonl", [once, once]), "doccano")
 
 
 def test_a_message_names_no_column_that_the_file_lacks(write, said):

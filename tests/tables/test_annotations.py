@@ -1,5 +1,7 @@
 """Annotations from arrays, frames and matrices, and what can be asked of them."""
 
+from datetime import timedelta
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -372,3 +374,12 @@ def test_a_notebook_shows_sizes_and_the_first_rows():
     assert page.count("<tr>") == 11
     assert "… and 15 more rows" in page
     assert "x" * 100 not in page
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_seconds_that_are_durations_are_seconds(library):
+    """They were read as nanoseconds."""
+    module = pytest.importorskip(library)
+    seconds = [timedelta(seconds=1.5), None, timedelta(minutes=2)]
+    frame = module.DataFrame({"task": [1, 1, 2], "annotator": [*"aba"], "label": [*"xyx"], "seconds": seconds})
+    np.testing.assert_array_equal(Annotations.from_frame(frame).seconds, [1.5, np.nan, 120])

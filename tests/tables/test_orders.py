@@ -97,6 +97,13 @@ def test_lists_of_parquet_are_lists(tmp_path):
     assert sorted(rows_of(rankings.preferences())) == sorted(expected)
 
 
+def test_lists_of_a_pandas_frame_may_have_ties():
+    """By hand: y is better than x and z, which are equal. Arrow has no type for names and lists in one list."""
+    frame = pd.DataFrame({"annotator": ["ann", "bob"], "ranking": [["x", "y"], ["y", ["x", "z"]]]})
+    expected = [("y", "x", "ann", "right"), ("y", "x", "bob", "left"), ("x", "z", "bob", "equal")]
+    assert rows_of(Annotations.from_frame(frame, kind="preference")) == [*expected, ("z", "y", "bob", "right")]
+
+
 def test_the_column_may_be_named_and_so_may_the_answers(tmp_path):
     (tmp_path / "a.csv").write_text("who,said,when\nann,a>b=c,2026-03-01\n")
     columns = {"annotator": "who", "ranking": "said", "timestamp": "when"}

@@ -121,7 +121,12 @@ def _results(path: Path, entries: list[dict[str, Any]], crowd: Annotations) -> O
     answers = _by_task(crowd)
     names = {region.category_id: region.label for image in np.asarray(crowd.values) for region in image.regions}
     images = dict[int | None, list[dict[str, Any]]]({image.image_id: [] for image in answers.values()})
-    if None in images or None in names:
+    points = {label for image in np.asarray(crowd.values) for label in image.points}
+    objects = [entry for entry in entries if isinstance(entry, dict)]
+    if any(entry.get("keypoints") and names.get(entry.get("category_id")) not in points for entry in objects):
+        whole = "Give a whole file of COCO, with images, annotations and categories."
+        raise DataError(f"{path}: has keypoints, whose names results of COCO do not say. {whole}")
+    if None in images or {*names} == {None}:
         raise DataError(f"{path}: has numbers of images and categories, which only annotations in files of COCO have.")
     numbers = [entry.get("image_id") if isinstance(entry, dict) else None for entry in entries]
     if not any(type(number) is int and number in images for number in numbers):
@@ -134,7 +139,8 @@ def _results(path: Path, entries: list[dict[str, Any]], crowd: Annotations) -> O
                 f"{short_repr(score)} cannot be used. Give two integers and a number."
             )
         if number in images and score >= LEAST_SCORE:
-            regions = regions_of(entry, {"name": names.get(code, f"category {code}")})
+            name = names.get(code, f"category {code}")
+            regions = regions_of(entry, {"name": name, "keypoints": [name]})
             images[number] += [{**region, "score": score} for region in regions]
     values = dict[str, MarkedImage]()
     for task, image in answers.items():

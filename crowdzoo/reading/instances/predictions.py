@@ -1,5 +1,6 @@
 """A classifier's predictions of tasks, from a file as `crowdzoo predict` writes it."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.reading.instances.gold import check_shared, parse_classes
 from crowdzoo.reading.instances.table import read_table, shown_names, task_names
 from crowdzoo.reading.tables.layout import Layout
@@ -60,6 +61,9 @@ def read_predictions(
     Raises:
         DataError: no such file or columns, no rows, a repeated or empty task, none of the tasks that are wanted, a
             class that is not among `classes`, or an invalid probability; names file, row, column and value.
+
+    Warns:
+        DataWarning: probabilities that are below 1/K, as those of another class than the most probable one.
     """
     table = read_table(path, NEEDED, _check_columns, layout)
     names = [str(name) for name in task_names(table).tolist()]
@@ -73,6 +77,10 @@ def read_predictions(
     reason = "is not a probability. Give that of the class, a number from 0 to 1."
     table.complain(np.flatnonzero(wrong), "probability", written, reason, "predictions")
     check_shared(path, names, tasks)
+    least = 1 / len(classes)  # the most probable of K classes has 1/K or more
+    if len(classes) > 1 and (unlikely := int((probabilities < least - 1e-6).sum())):
+        text = f"{path}: {unlikely:,} probabilities are below {least:.4g}, the least that the most probable of"
+        warnings.warn(f"{text} {len(classes)} classes can have. Give the probability of that class.", DataWarning, 2)
     row = {name: place for place, name in enumerate(names)}
     rows = np.array([row.get(str(task), -1) for task in tasks.tolist()], np.int64)
     is_known = rows >= 0

@@ -36,7 +36,7 @@ def _is_own(entry: Mapping[str, Any]) -> bool:
 def _questions(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for question, _, (_, status, value) in _responses(entry):
         if value is not None and (status in _COUNTED or not isinstance(value, list)):
-            yield question, _sort(value)
+            yield question, _sort(_rows(value))
 
 
 def _sort(value: Any) -> str:
@@ -80,7 +80,7 @@ def _tiers(key: str, value: Any) -> list[list[str]]:
     tiers: dict[Any, list[str]] = {}
     for place, option in enumerate(_listed(value)):
         name, rank = (option.get("value"), option.get("rank")) if isinstance(option, dict) else (option, place)
-        if not isinstance(value, list) or not isinstance(name, str) or type(rank) is not int:
+        if not isinstance(value, list) or not isinstance(name, str) or not isinstance(rank, (int, float)):
             raise BadValue(key, value, "is not a ranking. Choose a question that is answered with one.")
         tiers.setdefault(rank, []).append(name)
     return [tiers[rank] for rank in sorted(tiers)]
@@ -99,7 +99,7 @@ def _answers(entry: Mapping[str, Any], question: str, record: Record) -> Iterato
     """Key, annotator and value of each response that counts; the record gets what is left out."""
     for own, key, (who, status, value) in _responses(entry):
         if own == question and status in _COUNTED:
-            yield key, id_text(f"{key} (user)", who, _NO_USER), value
+            yield key, id_text(f"{key} (user)", who, _NO_USER), _rows(value)
         elif own == question:
             record.left_out.append(f"{str(status).lower()} responses")
 
@@ -113,6 +113,8 @@ def _responses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, _Response]]
     elif isinstance(nested, list):  # Argilla 1: one object a user, with the values of all questions
         for place, response in enumerate(nested):
             values = response.get("values") if isinstance(response, dict) else None
+            if values is None and isinstance(response, dict) and response.get("status") not in _COUNTED:
+                continue  # one that was discarded before anything was answered
             if not isinstance(values, dict):
                 raise BadValue(f"responses[{place}]", response, "is not a response with values.")
             for question, value in values.items():
@@ -145,7 +147,7 @@ def _of_dicts(question: str, key: str, responses: Any) -> Iterator[tuple[str, st
 
 
 def _rows(values: Any) -> Any:
-    """The responses to a question, where they are one object with a list for each key."""
+    """The parts of a value, where it is one object with a list for each key, as the library datasets writes them."""
     lists = [*values.values()] if isinstance(values, dict) else []
     if not lists or not all(isinstance(column, list) and len(column) == len(lists[0]) for column in lists):
         return values

@@ -64,8 +64,8 @@ def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
             image["marked"].setdefault(who, []).extend(regions)
             points, box = sum("point" in region for region in regions), where.get("bbox")
             image["left_out"] += [SKELETONS] * (points > 1)
-            is_box = isinstance(box, list) and len(box) == 4 and all(box[2:])
-            image["left_out"] += ["boxes of keypoints"] * (points == len(regions) and is_box)
+            image["left_out"] += ["boxes of keypoints"] * (0 < points == len(regions) and _has_area(box))
+            image["left_out"] += ["annotations without a marked keypoint"] * (not regions)
     yield from enumerate(images_by_id.values(), start=1)
 
 
@@ -82,10 +82,12 @@ def _by_id(file: ExportFile, part: str, values: list[Any], name: str) -> dict[in
 def regions_of(annotation: dict[str, Any], category: dict[str, Any]) -> list[dict[str, Any]]:
     """The regions of an annotation: its keypoints, and its mask or polygons; or its box.
 
-    A keypoint that was marked is a point of the class "category.name"; "category" where it is called so itself.
+    A keypoint that was marked is a point of the class "category.name"; "category" where it is called so itself. Where
+    none was marked, and there is no box with an area, nothing is.
     """
     about = {"category": category["name"], "category_id": annotation["category_id"]}
     shape, label, points = annotation.get("segmentation"), category["name"], list[dict[str, Any]]()
+    shape = None if shape == [[]] else shape  # as some tools write it for a box
     keypoints, names = (
         each if isinstance(each := entry.get("keypoints"), list) else [] for entry in (annotation, category)
     )
@@ -97,9 +99,13 @@ def regions_of(annotation: dict[str, Any], category: dict[str, Any]) -> list[dic
             points.append({**own, "point": [x, y]})
     if isinstance(shape, dict):
         return [*points, {**about, "counts": shape.get("counts"), "size": shape.get("size")}]
-    if shape or not points:
+    if shape or not (points or (keypoints and not _has_area(annotation.get("bbox")))):
         return [*points, {**about, **({"polygons": shape} if shape else {"bbox": annotation.get("bbox")})}]
     return points
+
+
+def _has_area(box: Any) -> bool:
+    return isinstance(box, list) and len(box) == 4 and all(box[2:])
 
 
 COCO = Platform(

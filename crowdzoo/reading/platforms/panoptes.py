@@ -6,14 +6,13 @@ https://github.com/zooniverse/Panoptes-Front-End and, of classifiers from 2.0 on
 https://github.com/zooniverse/front-end-monorepo.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from crowdzoo.data.numbers import parse_number
-from crowdzoo.errors import DataError
+from crowdzoo.data.regions import OUTSIDE, mask_tools
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.platforms import shapes
 from crowdzoo.reading.platforms.csv_records import csv_records
@@ -23,6 +22,7 @@ from crowdzoo.reading.platforms.record import BadValue, Marked, Record, id_text,
 _ANONYMOUS = "not-logged-in"  # name of volunteers without an account, before "-" and their hashed address
 _NO_LABEL = (None, "", "unknown answer label")  # the last where the workflow has no such answer (any longer)
 _EXPORT = "Request a new classification export."
+_SUBJECT = {"subject_ids", "subject_data"}  # exports of 2015 have the second alone
 _FRAME = ".frame"  # between a drawing task and the number of a frame after the first
 _PLACES = ("x", "y", "x_center", "x1", "points", "pathX")  # keys of a mark, one of which each mark has
 # What a mark is -> keys that it has; the first that fits. A point has none of the last ones, which other tools have
@@ -34,7 +34,7 @@ _NO_POINT = {"width", "height", "radius", "spread", "rotation", "angle"}
 
 
 def _is_own(entry: Mapping[str, Any]) -> bool:
-    return {"user_name", "workflow_id", "annotations", "subject_ids"} <= entry.keys()
+    return {"user_name", "workflow_id", "annotations"} <= entry.keys() and bool(_SUBJECT & entry.keys())
 
 
 def _group(entry: Mapping[str, Any]) -> str:
@@ -59,13 +59,13 @@ def _answers(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
 
 
 def _of_task(name: str, value: Any) -> Iterator[tuple[str, str, list[Any]]]:
-    values = value if isinstance(value, list) else [] if value is None else [value]
+    values = [each for each in (value if isinstance(value, list) else [value]) if each is not None]
     objects = [each for each in values if isinstance(each, dict)]
     if len(objects) < len(values) or not values:
         is_number = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
         yield name, "number" if is_number else "class", values
-    elif all("task" in each for each in objects):  # of a combination
-        for each in objects:
+    elif any("task" in each for each in objects):  # of a combination
+        for each in [each for each in objects if "task" in each]:
             yield from _of_task(str(each["task"]), each.get("value"))
     elif all("choice" in each for each in objects):  # of a survey
         yield name, "class", [each["choice"] for each in objects]
@@ -77,7 +77,7 @@ def _of_task(name: str, value: Any) -> Iterator[tuple[str, str, list[Any]]]:
     elif any({"select_label", "option"} & each.keys() for each in objects):  # of menus
         for place, each in enumerate(objects):
             menu = name if len(objects) == 1 else f"{name}.{each.get('select_label') or place}"
-            yield menu, "class", [each.get("label", each.get("value"))]
+            yield menu, "class", [each.get("value") if each.get("label") is None else each["label"]]
     elif any(key in each for each in objects for key in _PLACES):
         frames = dict[int, list[Any]]()
         for each in objects:
@@ -106,7 +106,8 @@ def _record(entry: Mapping[str, Any]) -> Record:
         for name, value in about.items()
         if name != "retired"
     }
-    return Record(id_text("subject_ids", entry.get("subject_ids"), f"is missing. {_EXPORT}"), data)
+    ids = entry.get("subject_ids", ";".join(subjects))
+    return Record(id_text("subject_ids", ids, f"is missing. {_EXPORT}"), data)
 
 
 def _about(entry: Mapping[str, Any]) -> tuple[str | None, float | None, str | None, Sequence[Any]]:
@@ -154,13 +155,30 @@ def _regions(entry: Mapping[str, Any], question: str) -> Marked:
     drawn = [mark for mark in marks if _form(mark)]
     record.left_out += ["lines and other marks that are not regions"] * (len(marks) - len(drawn))
     record.left_out += ["answers about marks"] * sum(bool(mark.get("details")) for mark in drawn)
-    return record, pixels, [(who, map(partial(_region, pixels), drawn), seconds, time)]
+    return record, pixels, [(who, _drawn(record, pixels, drawn), seconds, time)]
+
+
+def _drawn(record: Record, size: Sequence[int], marks: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The regions of marks; those that cover nothing of the image, as after a click by mistake, are left out."""
+    for mark in marks:
+        region = _region(size, mark)
+        if "counts" in region:
+            is_empty = not mask_tools().area({"size": [*size], "counts": region["counts"].encode()})
+        else:
+            x, y, *sides = region.get("point") or region["bbox"]
+            near = -OUTSIDE <= x <= size[1] + OUTSIDE and -OUTSIDE <= y <= size[0] + OUTSIDE
+            is_empty = min(sides) <= 0 if sides else not near
+        if is_empty:
+            record.left_out.append("marks that cover nothing of the image")
+        else:
+            yield region
 
 
 def _form(mark: Mapping[str, Any]) -> str:
     """What a mark is, a key of `_FORMS`; "" for one that is not a region."""
-    keys = {key.removesuffix("_center") for key in mark}
-    if "displayTime" in mark or mark.get("closed") is False:
+    keys = {key.removesuffix("_center") for key, value in mark.items() if value is not None}
+    path = mark.get("points", mark.get("pathX"))
+    if "displayTime" in mark or mark.get("closed") is False or (isinstance(path, list) and len(path) < 3):
         return ""
     form = next((form for form, needed in _FORMS.items() if needed <= keys), "")
     return "" if form == "point" and keys & _NO_POINT else form
@@ -168,8 +186,9 @@ def _form(mark: Mapping[str, Any]) -> str:
 
 def _region(size: Sequence[int], mark: Mapping[str, Any]) -> dict[str, Any]:
     """A region in pixels, of which what lies outside of the image is cut off."""
-    form, is_new = _form(mark), "toolIndex" in mark  # of classifiers from 2.0 on
-    label = str(mark.get("tool_label") or f"tool {mark.get('toolIndex', mark.get('tool'))}")
+    tool = next((mark[key] for key in ("toolIndex", "tool_index", "tool") if key in mark), None)
+    form, is_new = _form(mark), "tool" not in mark  # of classifiers from 2.0 on
+    label = str(mark.get("tool_label") or f"tool {tool}")
     if form == "point":
         return dict(shapes.point_of(mark["x"], mark["y"], label))
     with shapes.named(label, mark):
@@ -177,8 +196,6 @@ def _region(size: Sequence[int], mark: Mapping[str, Any]) -> dict[str, Any]:
         if form in ("points", "path"):
             points = [(point["x"], point["y"]) for point in mark.get("points", ())]
             path = np.array(points or [*zip(mark["pathX"], mark["pathY"], strict=True)], np.float64)
-            if len(path) < 3:
-                raise DataError("has fewer than three points. Leave it out.")
             return {"category": label, **shapes._turned(path, path[0], 0.0, size)}
         place = np.array([mark[f"{key}_center"] if f"{key}_center" in mark else mark[key] for key in "xy"], np.float64)
         angle = float(mark.get("angle") or 0)

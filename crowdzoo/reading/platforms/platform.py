@@ -78,7 +78,11 @@ def joined_sorts(sort: str, other: str) -> str:
         return "\n".join(["ranking", *labels])
     if {first, second} == {"class", "text"}:  # Label Studio's JSON-MIN writes one text as it writes one choice
         return "text"
-    return sort if sort == other else "class" if {first, second} <= {"class", "order", "ranking"} else "other"
+    if {first, second} == {"number", "regions"}:  # a drawing of Zooniverse that is damaged has a number alone
+        return "regions"
+    # a slider of Zooniverse is a number, or its text where it was typed
+    is_class = {first, second} <= {"class", "order", "ranking"} or {first, second} == {"class", "number"}
+    return sort if sort == other else "class" if is_class else "other"
 
 
 # Where it is, who gave it (None: who annotated the file), question -> labels (None: skipped), seconds, and when

@@ -490,6 +490,7 @@ class Collector:
         leaves = np.flatnonzero(stays != places)
         kept = np.flatnonzero(self.keep)
         rows, other = kept[leaves], self._line_numbers(kept[stays[leaves]])
+        in_one_answer = self.source.label_kind.one_class & (self._line_numbers(rows) == other)
 
         def describe(number: int) -> tuple[str, Any, str]:
             tasks = [repr(self._name(column, rows[number])) for column in self.sides]
@@ -502,7 +503,7 @@ class Collector:
                 if len(tasks) > 1:
                     other_text = "where it is another comparison, as of another text."
                     way_out = f"{way_out[:-1]}; {Setting('on_duplicate', 'all')} {other_text}"
-                if self.source.layout.label_separator or self.source.layout.several("label"):
+                if self.source.layout.label_separator or self.source.layout.several("label") or in_one_answer[number]:
                     way_out = f"{way_out[:-1]}; {SEVERAL_HOLD}"
                 reason = f"has {did} {what} before, in row {other[number]}. {way_out}"
             else:

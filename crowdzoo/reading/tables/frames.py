@@ -123,7 +123,7 @@ def frame_source(
         # pandas, without importing it
         header, column = [str(name) for name in frame.columns], lambda name: frame[name].to_numpy()
     else:
-        table = pa.Table.from_pandas(frame) if hasattr(frame, "iloc") else _table(frame)
+        table = _of_pandas(frame) if hasattr(frame, "iloc") else _table(frame)
         header, column = table.column_names, table.column
     matched = TableSource({}, kind, name, layout=layout)
     if matched.layout.wide or matched.layout.joins_columns:
@@ -167,6 +167,15 @@ def _is_table(part: Any) -> bool:
     return isinstance(part, pa.Table) or hasattr(part, "with_format")
 
 
+def _of_pandas(frame: Any) -> pa.Table:
+    """A pandas frame with cells of lists; as text where Arrow has no type for them, as of ["a", ["b", "c"]]."""
+    try:
+        return pa.Table.from_pandas(frame)
+    except pa.ArrowException:
+        as_text = frame.apply(lambda column: column.map(lambda cell: str(cell) if isinstance(cell, list) else cell))
+        return pa.Table.from_pandas(as_text)
+
+
 def _table(frame: Any) -> pa.Table:
     if isinstance(frame, Mapping):  # of splits
         parts = {split: _table(part) for split, part in frame.items()}
@@ -208,6 +217,8 @@ def _numbers(values: Any, column: str) -> pa.Array | np.ndarray:
         raise DataError(f"'{column}' must have one axis. Received shape: {array.shape}")
     if array.dtype.kind == "M":
         return pa.array(array.astype("datetime64[us]"))
+    if array.dtype.kind == "m":
+        return pa.array(array / np.timedelta64(1, "s"))
     if array.dtype.kind in "iufb":
         return pa.array(array.astype(np.float64))
     return np.array([None if _is_missing(value) else str(value) for value in array.tolist()], dtype=object)

@@ -63,6 +63,8 @@ def _plain(array: pa.Array, column: str) -> pa.Array | None:
         return array.cast(pa.float64())
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and column in LISTS:  # as text, to be split or refused
         return pa.array([None if value is None else str(value) for value in array.to_pylist()], pa.large_string())
+    if column == "seconds" and pa.types.is_duration(kind):
+        return pc.divide(array.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1e6)
     if kind in (pa.null(), pa.string(), pa.large_string(), pa.bool_()):
         return array.cast(pa.large_string())
     if column == "timestamp" and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
