@@ -167,11 +167,7 @@ WRONG = {
         r"'dgo'.*Did you mean 'dog'\?",
     ),
     "no task of eval": (ROWS, {"split": ["train"] * 6}, "no task falls into the eval split. Check its column 'split'."),
-    "no annotated task of train": (
-        ROWS,
-        {"split": ["eval"] * 5 + ["train"]},
-        "no annotated task falls into the train split",
-    ),
+    "no annotated task of train": (ROWS, {"split": ["eval"] * 5 + ["train"]}, "no annotated task falls into the train"),
     "nothing to evaluate with": (
         ROWS,
         {"split": ["train", "train", "train", "train", "eval", "eval"], "gold": ["cat"] * 4 + [None, None]},

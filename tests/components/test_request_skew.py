@@ -112,9 +112,7 @@ def test_what_cannot_be_compared_is_said(served, tmp_path):
     for line in ('{"size": 1}', '{"size": 1, "colour": "red", "x": 1}', "[1]", '{"size": 1, "co', *other_types):
         log(file, reds=1, num=1)
         file.write_text(file.read_text() + line + "\n")
-        with pytest.raises(
-            DataError, match=r"toys.jsonl, line 2: is not an object of the model's inputs, size, colour\."
-        ):
+        with pytest.raises(DataError, match=r"toys.jsonl, line 2: is not an object of the model's inputs"):
             find_skew(served, file, LIMITS)
 
 

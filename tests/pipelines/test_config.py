@@ -66,10 +66,7 @@ SPANS = SENTENCES + "data: {annotations: spans.jsonl}\n"
 BROKEN = {
     "unknown key": (X + "trainning: {epochs: 1}\n", ", unknown key 'trainning': choose one of name, kind, seed, "),
     "unknown key below": (X + "training: {epoch: 1}\n", ", training: unknown key 'epoch': choose one of checkpoint, "),
-    "unknown runner": (
-        X + "beam: {runner: FlinkRuner}\n",
-        ", beam.runner: unknown Beam runner 'FlinkRuner': choose one of DataflowRunner, DirectRunner, FlinkRunner, ",
-    ),
+    "unknown runner": (X + "beam: {runner: FlinkRuner}\n", ", beam.runner: unknown Beam runner 'FlinkRuner'"),
     "Beam option without dashes": (X + "beam: {options: [direct_num_workers=2]}\n", ", beam.options: each must begin"),
     "component without Beam": (X + "beam: {components: [Trainer]}\n", ", beam.components.0: must be one of Stat"),
     "runner among the options": (X + "beam: {options: [--runner=FlinkRunner]}\n", ", beam.options: set beam.runner in"),
