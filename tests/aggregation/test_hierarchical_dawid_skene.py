@@ -63,9 +63,9 @@ def reference(crowd, rounds, annotators):
         strength = tables.sum() / slope
 
 
-@pytest.mark.parametrize("rounds", [1, 4])
-def test_as_in_the_reference(rounds):
-    crowd, _ = simulated_crowd(num_tasks=40, num_annotators=6)
+@pytest.mark.parametrize(("rounds", "rare"), [(1, False), (4, False), (4, True)])
+def test_as_in_the_reference(rounds, rare, rare_crowd):
+    crowd = rare_crowd(0, 120)[0] if rare else simulated_crowd(num_tasks=40, num_annotators=6)[0]
     expected = reference(crowd, rounds, 10.0)
     with pytest.warns(ConvergenceWarning):
         result = HierarchicalDawidSkene(max_iter=rounds, tol=0.0, annotators=10.0).fit(crowd)

@@ -15,7 +15,7 @@ AUTHORS = {"prior": 1.0, "diagonal": 3.0}  # for any number of classes
 # === The equations, written once more ===
 
 
-def log_evidence(annotations, truth, prior=1.0, diagonal=3.0, class_prior=1.0):
+def log_evidence(annotations, truth, prior, diagonal, class_prior):
     """log p(annotations, truth), the parameters integrated out: Polya's urn, row by row."""
     k = annotations.num_classes
     cells = np.zeros((annotations.num_annotators, k, k))
@@ -30,13 +30,24 @@ def log_evidence(annotations, truth, prior=1.0, diagonal=3.0, class_prior=1.0):
     return result + beta(classes + np.bincount(truth, minlength=k)) - beta(classes)
 
 
-def test_bound_is_exact_where_every_class_is_known():
+@pytest.mark.parametrize(
+    ("settings", "prior", "diagonal", "class_prior"),
+    [
+        (AUTHORS, 1.0, 3.0, 1.0),
+        ({}, 0.5, 3.5, 1.0),
+        ({"prior": 0.7, "diagonal": 2.0, "class_prior": 1.5}, 0.7, 2.0, 1.5),
+    ],
+)
+def test_bound_and_means_are_exact_where_every_class_is_known(settings, prior, diagonal, class_prior):
     """Then nothing is approximated, and the bound is the log evidence."""
     annotations, truth = simulated_crowd(num_tasks=40)
-    result = IBCC(**AUTHORS).fit(annotations, gold=truth)
-    assert result.history[-1] == pytest.approx(log_evidence(annotations, truth), rel=1e-12)
+    result = IBCC(**settings).fit(annotations, gold=truth)
+    expected = log_evidence(annotations, truth, prior, diagonal, class_prior)
+    assert result.history[-1] == pytest.approx(expected, rel=1e-12)
     assert result.history[0] == pytest.approx(result.history[-1], rel=1e-12)
-    wrong = IBCC(**AUTHORS).fit(annotations, gold=truth, initial=np.eye(3)[(truth + 1) % 3])  # gold counts for more
+    classes = np.bincount(truth, minlength=3) + class_prior
+    np.testing.assert_allclose(result.class_prior, classes / classes.sum(), rtol=1e-12)
+    wrong = IBCC(**settings).fit(annotations, gold=truth, initial=np.eye(3)[(truth + 1) % 3])  # gold counts for more
     assert wrong.history[0] == pytest.approx(result.history[-1], rel=1e-12)
 
 
