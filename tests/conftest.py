@@ -119,3 +119,15 @@ def xla():
         yield
         if before:
             config.enable_op_determinism()
+
+
+@pytest.fixture
+def refusal_of(capsys):
+    """What a command that ends with an exit code, 4 unless another is given, says on standard error."""
+    from command_line import run
+
+    def said(*words, code=4):
+        assert run(*words) == code
+        return capsys.readouterr().err
+
+    return said

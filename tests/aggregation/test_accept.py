@@ -6,7 +6,7 @@ from scipy.stats import hypergeom
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import Aggregation, MajorityVote, accept
-from crowdzoo.aggregation.acceptance import _crossed, _first_wrong, _most_wrong
+from crowdzoo.aggregation.acceptance import _crossed, _most_wrong
 
 
 def crowd_of(errors, seed=0, answers=3):
@@ -35,13 +35,6 @@ def test_the_probability_of_crossing_a_boundary_is_that_of_counting_all_draws():
     draws = list(combinations(range(10), 4))  # 4 of 10 tasks are gold; the first 7 have a wrong label
     crossed = [sum(task < 3 for task in draw) <= 0 or sum(task < 7 for task in draw) <= 2 for draw in draws]
     assert _crossed([(0, 3), (2, 7)], 10, 4) == pytest.approx(np.mean(crossed), abs=1e-12)
-
-
-@pytest.mark.parametrize("level", [0.05, 0.01])
-def test_the_first_bound_of_a_single_look_is_hypergeometric(level):
-    for look in (0, 1, 4):
-        expected = next(d for d in range(1, 900) if hypergeom.cdf(look, 900, d, 200) <= level)
-        assert _first_wrong(look, 900, 200, level) == expected
 
 
 def test_where_the_order_tells_nothing_the_bound_is_broken_in_one_draw_of_twenty():

@@ -72,16 +72,6 @@ def test_tied_votes_and_tasks_without_votes_are_no_difference():
         assert not notes_against_votes(annotations, np.array([*labels, *[1] * 7]))
 
 
-@pytest.mark.slow
-def test_parts_of_the_tasks_are_counted_as_all_at_once(monkeypatch):
-    annotations, _ = simulated_crowd(60)
-    labels = (MajorityVote().fit(annotations).labels + 1) % 3
-    whole = notes_against_votes(annotations, labels)
-    assert whole
-    monkeypatch.setattr("crowdzoo.aggregation.against_votes.CELLS", 7)
-    assert notes_against_votes(annotations, labels) == whole
-
-
 def test_the_result_warns_keeps_and_stores_its_notes(tmp_path):
     annotations, _ = simulated_crowd(60, seed=1)
     labels = (MajorityVote().fit(annotations).labels + 1) % 3

@@ -137,19 +137,6 @@ def test_fifty_correct_gold_tasks_of_fifty_leave_an_error_of_some_percent_possib
     assert high == 1
 
 
-def test_a_judge_who_is_right_is_found_among_many_who_are_wrong_together():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 3, 500)
-    wrong = (truth + rng.integers(0, 3, 500)) % 3
-    said = np.stack([np.where(rng.random(500) < 0.9, truth, wrong)] + [wrong] * 6, axis=1)
-    crowd = Annotations.from_dense(said)
-    gold, others = drawn(truth, 100)
-    raw = MajorityVote().fit(crowd)
-    found = calibrate(raw, crowd, gold)
-    assert raw.accuracy(np.where(others, truth, -1)) < 0.5
-    assert found.accuracy(np.where(others, truth, -1)) > 0.85
-
-
 @pytest.mark.slow
 def test_sparse_crowds_tasks_without_annotations_and_more_gold_than_is_used(monkeypatch):
     rng = np.random.default_rng(1)

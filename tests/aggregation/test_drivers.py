@@ -189,11 +189,7 @@ def never():
         (SpanMajorityVote(), {}, "SpanMajorityVote does not run on Beam. No method for kind 'sequence' does; fit it"),
         (HMMCrowd(), {}, "HMMCrowd does not run on Beam. No method for kind 'sequence' does; fit it without Beam"),
         (RatingEM(), {}, "RatingEM does not run on Beam. Use one of RatingMean, RatingMedian, or fit it without Beam"),
-        (
-            GLAD(),
-            {},
-            "GLAD does not run on Beam. Use one of DawidSkene, MajorityVote, OneCoinDawidSkene, Robust, or fit",
-        ),
+        (GLAD(), {}, "GLAD does not run on Beam. Use one of DawidSkene"),
         (CrowdBT(), {}, "CrowdBT does not run on Beam. No method for kind 'preference' does; fit it without Beam"),
         (DawidSkene(confidence=True), {}, "DawidSkene does not run on Beam with confidence=True"),
         (DawidSkene(start="one-coin"), {}, "does not run on Beam with start='one-coin'; set it to 'votes', or give"),

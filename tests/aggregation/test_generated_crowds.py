@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import IBCC, MACE, MajorityVote, OneCoinDawidSkene
+from crowdzoo.aggregation import MACE, MajorityVote, OneCoinDawidSkene
 
 
 @functools.cache
@@ -60,12 +60,3 @@ def test_half_way_between_shares_and_equal_frequencies():
     annotations, _ = rare_class()
     result = fitted(OneCoinDawidSkene(tol=1e-12, max_iter=1000), annotations)
     np.testing.assert_allclose(result.class_prior, (result.posteriors.mean(axis=0) + 0.5) / 2, atol=1e-6)
-
-
-@pytest.mark.parametrize("num_classes", [1, 2, 3, 40])
-def test_the_prior_of_ibcc_expects_four_right_answers_of_five(num_classes):
-    priors = IBCC()._priors(num_classes)
-    row = np.full(num_classes, priors.cell)
-    row[0] += priors.diagonal
-    assert row[0] == pytest.approx(4.0)
-    assert row[1:].sum() == pytest.approx(1.0 if num_classes > 1 else 0.0)

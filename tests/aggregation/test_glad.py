@@ -120,6 +120,3 @@ def test_labels_beyond_the_classes_are_refused():
     params = Abilities(np.ones(2), np.full(2, 0.5))
     with pytest.raises(DataError, match="class 5"):
         expect([(Block([0], [1], [5]), np.ones(1), NOTHING)], params, GLAD())
-
-
-# === Real crowds ===

@@ -6,7 +6,6 @@ from scipy.special import digamma, logsumexp
 from crowdzoo import Annotations
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, HierarchicalDawidSkene
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
-from crowdzoo.aggregation.engine.class_frequencies import guarded_prior
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -64,26 +63,13 @@ def reference(crowd, rounds, annotators):
         strength = tables.sum() / slope
 
 
-@pytest.mark.parametrize("rounds", [1, 4])
-def test_as_in_the_reference(rounds):
-    crowd, _ = simulated_crowd(num_tasks=40, num_annotators=6)
+@pytest.mark.parametrize(("rounds", "rare"), [(1, False), (4, False), (4, True)])
+def test_as_in_the_reference(rounds, rare, rare_crowd):
+    crowd = rare_crowd(0, 120)[0] if rare else simulated_crowd(num_tasks=40, num_annotators=6)[0]
     expected = reference(crowd, rounds, 10.0)
     with pytest.warns(ConvergenceWarning):
         result = HierarchicalDawidSkene(max_iter=rounds, tol=0.0, annotators=10.0).fit(crowd)
     np.testing.assert_allclose(result.posteriors, expected, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("classes", "votes", "expected"),
-    [
-        ([50, 50], [60, 40], [0.5, 0.5]),  # inside: the shares
-        ([90, 10], [50, 50], [2 / 3, 1 / 3]),  # the rarer one at its least, shares / 1.5
-        ([98, 1, 1], [40, 30, 30], [0.6, 0.2, 0.2]),
-    ],
-)
-def test_frequencies_stay_within_a_factor_of_the_votes(classes, votes, expected):
-    found = guarded_prior(np.array(classes, float), np.array(votes) * 1e6)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_a_rare_class_stays_rare(rare_crowd):

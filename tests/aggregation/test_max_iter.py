@@ -4,11 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.mixture import GaussianMixture
 
 import crowdzoo
 from crowdzoo.aggregation import IBCC, ConvergenceWarning, PlackettLuce, create
-from crowdzoo.aggregation.classes import dawid_skene, hierarchical_dawid_skene, ibcc, mace, one_coin
 from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.registry import METHODS_OF
@@ -69,44 +67,6 @@ def test_the_warning_names_the_line_that_called_fit(name):
     with pytest.warns(ConvergenceWarning) as caught:
         method.fit(data)
     assert [warning.filename for warning in caught if warning.category is ConvergenceWarning] == [__file__]
-
-
-def counted(monkeypatch, module, **arguments) -> int:
-    """How often a method's M-step is made in a fit."""
-    calls, m_step = [], module.update
-
-    def update(*given):
-        calls.append(given)
-        return m_step(*given)
-
-    monkeypatch.setattr(module, "update", update)
-    name = module.__name__.rpartition(".")[2].replace("_", "-")
-    create(name, tol=0, **arguments).fit(simulated_crowd(redundancy=3)[0])
-    return len(calls)
-
-
-@pytest.mark.parametrize("module", [dawid_skene, one_coin, mace, ibcc], ids=lambda module: module.__name__[28:])
-def test_the_m_step_of_the_start_is_not_one_of_them_as_in_scikit_learn(monkeypatch, module):
-    made = []
-
-    class Mixture(GaussianMixture):
-        def _initialize(self, *given):
-            made.append("start")
-            return super()._initialize(*given)
-
-        def _m_step(self, *given):
-            made.append("iteration")
-            return super()._m_step(*given)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        Mixture(max_iter=3, tol=0).fit(np.random.default_rng(0).normal(size=(30, 1)))
-    assert made == ["start", *["iteration"] * 3]
-    assert counted(monkeypatch, module, max_iter=3) == len(made)
-
-
-def test_the_common_matrix_of_the_hierarchy_is_started_by_another_function(monkeypatch):
-    assert counted(monkeypatch, hierarchical_dawid_skene, max_iter=3) == 3
 
 
 @pytest.mark.parametrize("name", ["dawid-skene", "one-coin"])

@@ -94,12 +94,11 @@ def test_what_cannot_be_aggregated_is_said(tmp_path):
         MultiLabel("dawid")
 
 
-def test_more_labels_than_can_be_fitted_are_refused_with_their_number(tmp_path, capsys):
+def test_more_labels_than_can_be_fitted_are_refused_with_their_number(tmp_path, refusal_of):
     """A cell of 20,000 labels took a fit for each of them."""
     (tmp_path / "a.csv").write_text(f"task,annotator,label\n1,ann,{';'.join(f'x{each}' for each in range(20_000))}\n")
     words = ["--multi-label", "--label-separator", ";", "--out", str(tmp_path / "out")]
-    assert main(["aggregate", str(tmp_path / "a.csv"), *words]) == 3
-    said = capsys.readouterr().err
+    said = refusal_of("aggregate", str(tmp_path / "a.csv"), *words, code=3)
     assert "20,000 labels take 20,000 fits, one a label, and at most 2,000 are made. Is the label a" in said
     rows = [0] * 4002, ["a", "b"] * 2001, [f"x{each // 2}" for each in range(4002)]
     with pytest.raises(DataError, match=r"2,001 labels take .* leave out the rare ones"):
@@ -144,10 +143,9 @@ def test_the_command_prints_each_label_and_writes_the_probabilities(tmp_path, he
         (["--method", "bayes"], "unknown aggregation method 'bayes'"),
     ],
 )
-def test_options_that_do_not_go_along_are_refused(tmp_path, here, capsys, words, message):
+def test_options_that_do_not_go_along_are_refused(tmp_path, here, refusal_of, words, message):
     write(tmp_path / "a.csv")
-    assert main(["aggregate", "a.csv", "--multi-label", "--out", "out", *words]) == 4
-    assert message in capsys.readouterr().err
+    assert message in refusal_of("aggregate", "a.csv", "--multi-label", "--out", "out", *words)
     assert not (tmp_path / "out").exists()
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import digamma, gammaln
 
 from crowdzoo.aggregation import ConvergenceWarning, RatingEM, RatingMean, VotesWarning
-from crowdzoo.aggregation.ratings.rating_em import RESOLUTION, _gamma_shape
+from crowdzoo.aggregation.ratings.rating_em import RESOLUTION
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 
@@ -198,18 +198,6 @@ def test_a_task_that_nobody_rated_gets_the_mean_and_the_spread_of_the_others():
     assert found.standard_errors[3] == pytest.approx(rest.std(), rel=0.15)
     assert found.standard_errors[3] > np.delete(found.standard_errors, 3).max()
     finite(found)
-
-
-def test_running_out_of_iterations_is_said():
-    with pytest.warns(ConvergenceWarning, match="Rating EM did not converge in 2 iterations"):
-        found = RatingEM(max_iter=2).fit(crowd(num_tasks=50)[0])
-    assert not found.converged
-
-
-@pytest.mark.parametrize("gap", [0.03, 0.4, 2.0])
-def test_the_shape_is_the_likeliest_one(gap):
-    shape = _gamma_shape(gap)
-    assert np.log(shape) - digamma(shape) == pytest.approx(gap, rel=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")

@@ -141,21 +141,6 @@ def test_staple_has_the_saved_numbers_of_simpleitk():
     assert found.converged
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_staple_equals_simpleitk(seed):
-    itk = pytest.importorskip("SimpleITK")
-    masks, crowd = one_image(seed, errors=(0.02, 0.1, 0.25, 0.3, 0.45))
-    theirs = itk.STAPLEImageFilter()
-    theirs.SetForegroundValue(1)
-    weights = itk.GetArrayFromImage(theirs.Execute([itk.GetImageFromArray(mask.astype(np.uint8)) for mask in masks]))
-    found = STAPLE().fit(crowd)
-    assert found.sensitivity.ravel().tolist() == pytest.approx(theirs.GetSensitivity(), abs=1e-6)
-    assert found.specificity.ravel().tolist() == pytest.approx(theirs.GetSpecificity(), abs=1e-6)
-    np.testing.assert_array_equal(pixels_of(found.marked[0]), weights >= 0.5)
-    region = found.marked[0].regions[0]
-    assert region.score == pytest.approx(weights[weights >= 0.5].mean(), abs=1e-6)
-
-
 def test_several_images_share_what_is_learnt_of_an_annotator():
     """Of images of one size that all annotators saw, with equal priors: as one image beside the other."""
     masks = noisy(0)

@@ -52,15 +52,6 @@ def test_more_judgments_make_it_smaller_for_every_method(method):
     assert errors[1] == pytest.approx(errors[0] / 2, rel=0.2)
 
 
-def test_it_says_how_far_scores_are_from_the_truth():
-    scores, inside = np.linspace(-1.5, 1.5, 12), []
-    for seed in range(40):
-        table = simulated(scores, 1200, seed)
-        found = create("bradley-terry", kind="preference", prior=0.0).fit(table)
-        inside.append(np.abs(found.scores - found.scores.mean() - scores) < 1.96 * found.standard_errors(table))
-    assert np.mean(inside) == pytest.approx(0.95, abs=0.02)
-
-
 def test_groups_have_their_own_and_tasks_without_comparisons_and_large_groups_none(monkeypatch):
     table = preferences([0, 1, 3], [1, 2, 4], ["left"] * 3)
     apart = Annotations.from_arrays(

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tagged_rows import crowd_of_rows
 
 from crowdzoo import Annotations, ConfigError, DataError
@@ -13,7 +11,6 @@ from crowdzoo.sequences import (
     CrowdSequences,
     TagSet,
     allowed_tags,
-    mended,
     read_gold,
     span_scores,
     spans_of,
@@ -74,35 +71,6 @@ def test_sentences_that_nobody_labelled_have_no_spans():
     result = SpanMajorityVote().fit(crowd_of([["B-X", "B-X"], 2]))
     assert result.tags() == [["B-X"], ["O", "O"]]
     assert np.isfinite(result.posteriors).all()
-
-
-@st.composite
-def answers(draw, scheme="BIO"):
-    """Sentences with two to five valid answers each."""
-    names = allowed_tags(["X", "Y"], scheme)
-    sentences = []
-    for length in draw(st.lists(st.integers(1, 6), min_size=1, max_size=3)):
-        tags = st.lists(st.sampled_from(names), min_size=length, max_size=length).map(lambda each: mended(each, scheme))
-        sentences.append([" ".join(each) for each in draw(st.lists(tags, min_size=2, max_size=5))])
-    return sentences
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=50)
-@given(answers(), st.sampled_from([0.0, 0.2, 0.4, 0.5, 0.7]))
-def test_votes_are_those_counted_one_by_one(sentences, share):
-    result = SpanMajorityVote(share=share).fit(crowd_of(sentences))
-    for task, said in enumerate(sentences):
-        votes = {}
-        for tags in said:
-            for span in spans_of(tags.split()):
-                votes[span] = votes.get(span, 0) + 1
-        stands = []
-        for span in sorted(votes, key=lambda each: (-votes[each], each.start, -each.end, each.type)):
-            clear = all(span.end <= other.start or other.end <= span.start for other in stands)
-            if votes[span] > share * len(said) and clear:
-                stands.append(span)
-        assert result.spans_of(task) == sorted(stands, key=lambda each: each.start)
 
 
 # === Tokens as tasks ===

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import Block, MajorityVote
-from crowdzoo.aggregation.classes.wawa import Wawa, agreement, weighted_shares
+from crowdzoo.aggregation import MajorityVote
+from crowdzoo.aggregation.classes.wawa import Wawa
 from crowdzoo.testing.aggregators import simulated_crowd
 
 
@@ -66,18 +66,6 @@ def test_one_round_by_hand():
     np.testing.assert_array_equal(result.labels, [0, 1, 0])
 
 
-def test_votes_of_negative_weight_count_for_the_other_classes():
-    block = Block([0, 0, 1], [0, 1, 1], [0, 2, 1])
-    shares = weighted_shares(block, np.array([1.0, -0.5]), 3)
-    np.testing.assert_allclose(shares, [[1.5 / 2, 0.5 / 2, 0], [0.5, 0, 0.5]])
-
-
-def test_agreement_of_an_annotator_without_annotations_is_the_default():
-    block = Block([0, 1], [1, 1], [0, 1])
-    found = agreement(block, np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([0.3, 0.4]))
-    np.testing.assert_allclose(found, [0.3, 0.75])
-
-
 def test_annotators_without_annotations_have_the_agreement_of_the_crowd():
     annotations = Annotations.from_arrays([0, 0, 0, 1], [0, 1, 2, 2], [0, 0, 1, 1], annotators=range(4))
     np.testing.assert_allclose(Wawa().fit(annotations).skills, [1, 1, 0.5, 0.75])
@@ -107,6 +95,3 @@ def test_rounds_end_when_no_winner_changes():
     fewer = Wawa(num_rounds=result.num_iterations - 1).fit(annotations)
     assert fewer.num_iterations == result.num_iterations - 1
     np.testing.assert_array_equal(fewer.labels, result.labels)  # the last round is the one that changed nothing
-
-
-# === Beside others ===

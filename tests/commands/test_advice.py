@@ -349,10 +349,9 @@ def test_every_option_that_a_message_advises_is_in_the_table():
     assert followed <= {*OPTIONS}
 
 
-def test_the_advice_for_several_labels_works(tmp_path, here, capsys):
+def test_the_advice_for_several_labels_works(tmp_path, here, refusal_of):
     (tmp_path / "a.csv").write_text(HEAD + "1,a,x|y\n1,b,x\n2,a,y\n")
-    assert cli.main(["aggregate", "a.csv", "--out", "out.csv"]) == 3
-    said = capsys.readouterr().err
+    said = refusal_of("aggregate", "a.csv", "--out", "out.csv", code=3)
     words = [*option_in(said, "label_separator"), *option_in(said, "multi_label")]
     assert (
         cli.main(["aggregate", "a.csv", "--out", "out.csv", "--method", "majority-vote", words[0], words[1], words[2]])
@@ -363,14 +362,13 @@ def test_the_advice_for_several_labels_works(tmp_path, here, capsys):
         MultiLabel().fit(Annotations.read("a.csv", on_duplicate="all", classes=["x|y", "x", "y"]))
 
 
-def test_the_separator_that_is_a_line_break_can_be_pasted_into_a_shell(tmp_path, here, capsys):
+def test_the_separator_that_is_a_line_break_can_be_pasted_into_a_shell(tmp_path, here, refusal_of):
     file = Path(os.environ.get("CROWDZOO_DATA", "nowhere")) / "reports/F1/nl.csv"
     if not file.exists():
         file = tmp_path / "nl.csv"
         file.write_text(HEAD + '1,a,"born in\nlives in"\n1,b,born in\n1,c,lives in\n')
     words = ["aggregate", str(file), "--multi-label", "--out", "labels.csv"]
-    assert cli.main(words) == 3
-    option = re.search(r"split them with (.*?);", capsys.readouterr().err)[1]
+    option = re.search(r"split them with (.*?);", refusal_of(*words, code=3))[1]
     command = f"{shlex.quote(sys.executable)} -m crowdzoo {' '.join(words)} {option}"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -64,10 +64,9 @@ def test_a_keras_file_of_the_pipeline_has_its_lineage_beside_it(tmp_path, capsys
         ("7", "nothing says what it comes from. crowdzoo run and crowdzoo train write that."),
     ],
 )
-def test_what_has_no_lineage_is_said(tmp_path, capsys, place, said):
+def test_what_has_no_lineage_is_said(tmp_path, refusal_of, place, said):
     version(tmp_path / "7", "first", None)
-    assert cli.main(["lineage", str(tmp_path / place)]) == DataError.exit_code
-    assert said in capsys.readouterr().err
+    assert said in refusal_of("lineage", str(tmp_path / place), code=3)
 
 
 @pytest.fixture
@@ -97,11 +96,10 @@ def test_the_files_are_named_and_a_file_is_recognised_by_its_content(trained, tm
 
 
 @pytest.mark.parametrize("name", ["answers.csv", "other.csv", "missing.csv"])
-def test_a_file_that_is_none_of_the_inputs_has_an_exit_code_of_its_own(trained, tmp_path, capsys, name):
+def test_a_file_that_is_none_of_the_inputs_has_an_exit_code_of_its_own(trained, tmp_path, refusal_of, name):
     if name != "missing.csv":
         (tmp_path / name).write_text("task,annotations\n1\n")
-    assert cli.main(["lineage", str(trained), "--verify", str(tmp_path / name)]) == DataError.exit_code
-    said = capsys.readouterr().err
+    said = refusal_of("lineage", str(trained), "--verify", str(tmp_path / name), code=3)
     reasons = {"answers.csv": "its content changed since", "other.csv": "none of its inputs has that content"}
     assert reasons.get(name, "does not exist") in said
     assert ("s3://crowd/instances.csv" in said) == (name in reasons)

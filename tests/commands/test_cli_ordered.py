@@ -30,10 +30,9 @@ def test_the_median_is_between_those_who_differ(answers):
     assert {row["task"]: row["label"] for row in read_csv("labels.csv")} == {"a": "mid", "b": "high", "c": "low"}
 
 
-def test_an_order_that_is_not_known_is_asked_for_and_the_advice_can_be_pasted(answers, capsys):
+def test_an_order_that_is_not_known_is_asked_for_and_the_advice_can_be_pasted(answers, refusal_of):
     words = ("aggregate", "a.csv", "--method", "majority-vote", "--ordered", "--out", "labels.csv")
-    assert run(*words) == 4
-    assert "from low to high. That of the alphabet is: --classes high,low,mid\n" in capsys.readouterr().err
+    assert "from low to high. That of the alphabet is: --classes high,low,mid\n" in refusal_of(*words)
     assert run(*words, "--classes", "high,low,mid") == 0
     assert run(*words, "--classes", "low,mid,high", "--accept-error", 0.1, "--gold", "a.csv") == 4
     assert run("aggregate", "a.csv", "--ordered", "--multi-label", "--out", "x.csv") == 4
@@ -47,11 +46,10 @@ def test_an_order_that_is_not_known_is_asked_for_and_the_advice_can_be_pasted(an
         (("so so", "no, never"), "That of the alphabet is: --classes '\"no, never\",so so'"),
     ],
 )
-def test_advice_on_the_order_has_numbers_by_value_and_quotes(names, advice, here, capsys):
+def test_advice_on_the_order_has_numbers_by_value_and_quotes(names, advice, here, refusal_of):
     write_csv("a.csv", ("task", "annotator", "label"), *[(f"t{place}", "w", name) for place, name in enumerate(names)])
     words = ("aggregate", "a.csv", "--method", "majority-vote", "--ordered", "--out", "labels.csv")
-    assert run(*words) == 4
-    message = capsys.readouterr().err.strip()
+    message = refusal_of(*words).strip()
     assert message.endswith(advice)
     assert run(*words, *shlex.split(message[message.index("--classes") :])) == 0
 

@@ -52,18 +52,17 @@ def tree():
         (["--rejects", "out/r.csv"], "--rejects out/r.csv: is inside --out out"),
     ],
 )
-def test_outputs_that_would_destroy_something_are_refused_before_the_work(words, says, capsys, monkeypatch):
+def test_outputs_that_would_destroy_something_are_refused_before_the_work(words, says, refusal_of, monkeypatch):
     os.symlink("nowhere", "dangling")
     os.symlink("g.csv", "link")
     before = tree()
     monkeypatch.setattr("crowdzoo.data.annotations.Annotations.read", None)  # no work is done
     words = ["aggregate", "a.csv", "--gold", "g.csv", "--on-bad-rows", "reject", "--out", "out", *words]
-    assert cli.main(words) == 4
-    assert says in capsys.readouterr().err
+    assert says in refusal_of(*words)
     assert tree() == before
 
 
-def test_a_command_replaces_what_it_wrote_and_with_force_other_files(capsys):
+def test_a_command_replaces_what_it_wrote_and_with_force_other_files(refusal_of):
     aggregate = [
         "aggregate",
         "bad.csv",
@@ -76,8 +75,7 @@ def test_a_command_replaces_what_it_wrote_and_with_force_other_files(capsys):
         "--out",
     ]
     assert cli.main([*aggregate, "out"]) == 0
-    assert cli.main([*aggregate, "out"]) == 4
-    assert "replace the earlier result with --force" in capsys.readouterr().err
+    assert "replace the earlier result with --force" in refusal_of(*aggregate, "out")
     assert cli.main([*aggregate, "out", "--force"]) == 0
     assert cli.main([*aggregate, "out2"]) == 0  # r.csv was written by the command
     Path("out/mine").touch()
@@ -204,12 +202,11 @@ sys.exit(cli.main({words}))
     assert "not foreseen" not in done.stderr
 
 
-def test_two_dashes_are_the_value_of_an_option(tmp_path, here, capsys):
+def test_two_dashes_are_the_value_of_an_option(tmp_path, here, capsys, refusal_of):
     (tmp_path / "crowd.csv").write_text("task,annotator,label\n1,a,--\n1,b,x\n")
     assert cli.main(["aggregate", "crowd.csv", "--missing=--", "--out", "labels.csv"]) == 0
     assert " --  " not in capsys.readouterr().out
-    assert cli.main(["report", "crowd.csv", "--out", "r.html", "--fail-if=--"]) == 4
-    assert "'--' is not a condition" in capsys.readouterr().err
+    assert "'--' is not a condition" in refusal_of("report", "crowd.csv", "--out", "r.html", "--fail-if=--")
     with pytest.raises(SystemExit) as ended:
         cli.main(["report", "crowd.csv", "--out", "r.html", "--decimal=--"])
     assert ended.value.code == 2
@@ -268,7 +265,7 @@ def test_a_file_is_replaced_if_it_has_the_mark_of_its_command(command, name, oth
         (["datasets", "labelme", "--write"], ["annotations.csv", "instances.parquet"], ["annotations.csv", ".git"]),
     ],
 )
-def test_a_folder_is_replaced_with_force_if_it_holds_nothing_else(command, own, others, monkeypatch, capsys):
+def test_a_folder_is_replaced_with_force_if_it_holds_nothing_else(command, own, others, monkeypatch, refusal_of):
     def reached(*_, **__):
         raise NotImplementedError
 
@@ -277,8 +274,7 @@ def test_a_folder_is_replaced_with_force_if_it_holds_nothing_else(command, own, 
         Path(folder).mkdir()
         for name in names:
             (Path(folder) / name).touch()
-    assert cli.main([*command, "own"]) == 4
-    assert "replace the earlier result with --force" in capsys.readouterr().err
+    assert "replace the earlier result with --force" in refusal_of(*command, "own")
     assert cli.main([*command, "own", "--force"]) == 1
     for folder in ("others", "more"):
         assert cli.main([*command, folder, "--force"]) == 4

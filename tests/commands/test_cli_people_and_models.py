@@ -8,7 +8,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation
 from crowdzoo.commands import main
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError
 from crowdzoo.quality import people_and_models
 
 
@@ -62,9 +62,8 @@ def test_it_writes_the_labels_of_people_and_models(files, capsys):
         (["--tol", "0.1"], "people-and-models has no setting 'tol'"),
     ],
 )
-def test_what_does_not_go_with_it_is_refused(files, capsys, more, said):
-    assert main.main(words(files, *more)) == ConfigError.exit_code
-    assert said in " ".join(capsys.readouterr().err.split())
+def test_what_does_not_go_with_it_is_refused(files, refusal_of, more, said):
+    assert said in " ".join(refusal_of(*words(files, *more)).split())
 
 
 def listed(printed):
@@ -93,21 +92,17 @@ def test_quality_compares_with_the_same_aggregation(files, capsys):
     assert "say with --models or --annotator-table who is a model" in capsys.readouterr().err
 
 
-def test_who_is_a_model_has_to_be_said(files, capsys):
+def test_who_is_a_model_has_to_be_said(files, refusal_of):
     args = ["aggregate", str(files / "a.csv"), "--method", "people-and-models", "--out", str(files / "out")]
-    assert main.main(args) == ConfigError.exit_code
-    assert "say with --annotator-table FILE which annotators are models" in capsys.readouterr().err
+    assert "say with --annotator-table FILE which annotators are models" in refusal_of(*args)
     table = files / "who.csv"
     sources = table.read_text()
     table.write_text(sources.replace("source", "cost").replace("model", "1").replace("person", "1"))
-    assert main.main(words(files)) == DataError.exit_code
-    assert "has no column 'source', which says who is a model" in capsys.readouterr().err
+    assert "has no column 'source', which says who is a model" in refusal_of(*words(files), code=3)
     table.write_text(sources.replace("model", "person"))
-    assert main.main(words(files)) == DataError.exit_code
-    assert "none of the 5 annotators is a model" in capsys.readouterr().err
+    assert "none of the 5 annotators is a model" in refusal_of(*words(files), code=3)
     table.write_text(table.read_text().replace("person", "model"))
-    assert main.main(words(files)) == DataError.exit_code
-    assert "no person labelled a task" in capsys.readouterr().err
+    assert "no person labelled a task" in refusal_of(*words(files), code=3)
 
 
 @pytest.mark.slow
@@ -150,11 +145,10 @@ def test_the_page_of_a_report_rests_on_the_same_labels_and_compares_models_with_
         (("--multi-label",), "--multi-label does not go with --annotator-table"),
     ],
 )
-def test_the_page_refuses_what_does_not_go_with_a_table_of_annotators(files, capsys, more, message):
+def test_the_page_refuses_what_does_not_go_with_a_table_of_annotators(files, capsys, refusal_of, more, message):
     place = files / "page.html"
     words = ["report", str(files / "a.csv"), "--out", str(place), "--annotator-table", str(files / "who.csv"), *more]
-    assert main.main(words) == 4
-    assert message in capsys.readouterr().err
+    assert message in refusal_of(*words)
     assert not place.exists()
     assert main.main(["report", str(files / "a.csv"), "--out", str(place), "--epsilon", "0.1"]) == 4
     assert "--epsilon is what models are tested with" in capsys.readouterr().err

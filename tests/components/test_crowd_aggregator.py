@@ -57,18 +57,6 @@ def test_train_posteriors_are_those_of_the_local_engine_on_the_train_split(fitte
     assert_train_posteriors(shared_crowd, shared_crowd.aggregated, voted)
 
 
-def test_eval_posteriors_follow_from_bayes_rule_with_the_train_splits_parameters(fitted_crowd):
-    fitted = fitted_crowd.fitted
-    records = fitted_crowd.records(fitted_crowd.aggregated, "eval")
-    assert len(records) == 11
-    for record in records:
-        expected = fitted.class_prior.copy()
-        for annotator, label in zip(record["annotator_ids"], record["annotator_labels"], strict=True):
-            expected *= fitted.confusions[annotator, :, label]
-        np.testing.assert_allclose(record["posterior"], expected / expected.sum(), atol=1e-5)
-        assert record["aggregated_label"] == [int(np.argmax(expected))]
-
-
 @pytest.mark.parametrize(
     ("name", "workers", "times"), [("majority-vote", 1, 0), ("majority-vote", 2, 1), ("glad", 2, 0)]
 )

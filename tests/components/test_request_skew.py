@@ -112,20 +112,17 @@ def test_what_cannot_be_compared_is_said(served, tmp_path):
     for line in ('{"size": 1}', '{"size": 1, "colour": "red", "x": 1}', "[1]", '{"size": 1, "co', *other_types):
         log(file, reds=1, num=1)
         file.write_text(file.read_text() + line + "\n")
-        with pytest.raises(
-            DataError, match=r"toys.jsonl, line 2: is not an object of the model's inputs, size, colour\."
-        ):
+        with pytest.raises(DataError, match=r"toys.jsonl, line 2: is not an object of the model's inputs"):
             find_skew(served, file, LIMITS)
 
 
-def test_the_command_prints_a_table_and_ends_with_7_only_where_asked(served, tmp_path, capsys):
+def test_the_command_prints_a_table_and_ends_with_7_only_where_asked(served, tmp_path, capsys, refusal_of):
     words = ["skew", str(served), str(log(tmp_path / "toys.jsonl", reds=320))]
     assert cli.main(words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"400 logged instances next to the training data of {served / '1'}"
     assert next(line.split() for line in lines if line.startswith("colour")) == ["colour", "0.3000", "0.1", "differs"]
     assert sum(line.startswith("Anomaly: instances/colour: ") for line in lines) == 1
-    assert cli.main([*words, "--fail-if", "anomaly"]) == 7
-    assert "--fail-if anomaly: requests differ" in capsys.readouterr().err
+    assert "--fail-if anomaly: requests differ" in refusal_of(*words, "--fail-if", "anomaly", code=7)
     assert cli.main([*words, "--fail-if", "anomaly", "--infinity-norm", "0.4"]) == 0
     assert "No anomaly." in capsys.readouterr().out

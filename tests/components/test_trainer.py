@@ -64,10 +64,7 @@ def trained(train, tmp_path_factory):
             {"instances": {"instances": "feature vectors", "features": ["b", "a"], "columns": {}}},
             "column 0 is 'a', was 'b'",
         ),
-        (
-            {"instances": {"instances": "tables", "features": None, "columns": {"a": []}}},
-            "instances are feature vectors",
-        ),
+        ({"instances": {"instances": "tables", "features": None, "columns": {"a": []}}}, "instances are feature"),
         ({"classes": ["x", "y", "z"]}, "class 'z' is missing"),
     ],
 )

@@ -9,7 +9,6 @@ from crowdzoo.errors import DataError
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "crowdzoo" / "datasets" / "labelme"
-SCRIPT = ROOT / "benchmarks" / "datasets" / "labelme.py"
 
 # The order of the classes in labels_train.txt (see the data's own notes); the loader sorts them by name
 SOURCE_CLASSES = ("highway", "insidecity", "tallbuilding", "street", "forest", "coast", "mountain", "opencountry")

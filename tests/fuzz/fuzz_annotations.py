@@ -1,6 +1,7 @@
 """Fuzzing of the readers of annotations: sound files of every format, and what can be done to their bytes."""
 
 import contextlib
+import copy
 import csv
 import gzip
 import io
@@ -73,6 +74,35 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=4,
 )
+
+
+def places(value, before=()):
+    """The way to each value inside a value."""
+    yield before
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inside:
+        yield from places(one, (*before, key))
+
+
+@st.composite
+def changed(draw, value, values=VALUES, keys=TEXTS):
+    """JSON with up to four values in it replaced, removed or moved to another key."""
+    value = copy.deepcopy(value)
+    for _ in range(draw(st.integers(0, 4))):
+        ways = [way for way in places(value) if way]
+        if not ways:
+            break
+        *way, key = draw(st.sampled_from(ways))
+        holder = value
+        for step in way:
+            holder = holder[step]
+        if draw(st.integers(0, 3)) == 0:
+            del holder[key]
+        elif isinstance(holder, dict) and draw(st.integers(0, 5)) == 0:
+            holder[draw(keys)] = holder.pop(key)
+        else:
+            holder[key] = draw(values | keys)
+    return value
 
 
 @st.composite
@@ -202,6 +232,16 @@ def inside(folder):
         os.chdir(before)
 
 
+@contextlib.contextmanager
+def file_of(content, name):
+    """A path of a file with the content; what is done with it may be refused, or warned of."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(CrowdzooError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder, name)
+        path.write_bytes(content)
+        yield path
+
+
 def reads(name):
     def check(given):
         read(name, *given)
@@ -244,10 +284,12 @@ def pairs(contents, options=OPTIONS):
     return st.tuples(contents, options)
 
 
-def in_zip(content):
+def zipped(parts, method=zipfile.ZIP_DEFLATED):
+    """An archive of names and contents."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.csv", content)
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, content in parts:
+            archive.writestr(name, content)
     return buffer.getvalue()
 
 
@@ -273,7 +315,9 @@ TARGETS = {
         both_parsers_agree("a.csv"),
         30,
     ),
-    "annotations-zip": Target(pairs(damaged(separated().map(in_zip))), reads("a.zip"), 30),
+    "annotations-zip": Target(
+        pairs(damaged(separated().map(lambda content: zipped([("a.csv", content)])))), reads("a.zip"), 30
+    ),
     "annotations-tsv": Target(pairs(damaged(separated("\t"))), both_parsers_agree("a.tsv"), 30),
     "annotations-jsonl": Target(pairs(damaged(json_lines())), both_parsers_agree("a.jsonl"), 60),
     "annotations-gzip": Target(pairs(damaged(separated().map(gzip.compress))), reads("a.csv.gz"), 30),

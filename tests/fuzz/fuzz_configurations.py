@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import yaml
+from fuzz_annotations import changed
 from hypothesis import strategies as st
 from target import Target
 
@@ -76,32 +77,10 @@ PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-def _places(value, place=()):
-    yield place
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        yield from _places(inner, (*place, key))
-
-
-def _changed(value, place, new, key):
-    """A copy with another value at a place; `key` renames its key where there is one."""
-    if not place:
-        return new
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[place[0]] = _changed(value[place[0]], place[1:], new, key)
-    if key is not None and len(place) == 1 and isinstance(copy, dict):
-        copy[key] = copy.pop(place[0])
-    return copy
-
-
 @st.composite
 def _structures(draw):
     """A valid configuration with some of its values and keys replaced."""
-    value = draw(st.sampled_from(VALID))
-    for _ in range(draw(st.integers(0, 3))):
-        place = draw(st.sampled_from(list(_places(value))[1:] or [()]))
-        value = _changed(value, place, draw(VALUES), draw(st.none() | KEYS | SCALARS))
-        if not isinstance(value, dict):
-            break
+    value = draw(changed(draw(st.sampled_from(VALID)), VALUES, KEYS | SCALARS))
     return yaml.safe_dump(value, allow_unicode=True, default_flow_style=draw(st.none() | st.booleans()))
 
 

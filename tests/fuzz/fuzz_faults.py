@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fuzz_annotations import file_of
 from hypothesis import strategies as st
 from served_model import PREDICT, once_it_runs, server, still_answers
 from target import Target
@@ -28,11 +29,8 @@ TABLE = "task,annotator,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n2,bob,dog\n"
 
 def read(name, content, **options):
     """Reads a file of these bytes, or refuses it."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(CrowdzooError), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        path = Path(folder, name)
-        path.write_bytes(content)
-        return Annotations.read(path, **options)
+    with file_of(content, name) as path:
+        Annotations.read(path, **options)
 
 
 # === Single bytes of Parquet files ===

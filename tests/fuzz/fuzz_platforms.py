@@ -1,18 +1,14 @@
 """Fuzzing of the readers of platforms' exports: sound ones, and what can be done to their values and bytes."""
 
 import contextlib
-import copy
 import csv
 import io
 import json
 import re
-import tempfile
-import warnings
 import zipfile
 from base64 import b64decode
-from pathlib import Path
 
-from fuzz_annotations import TEXTS, VALUES, damaged, encoded
+from fuzz_annotations import TEXTS, changed, damaged, encoded, file_of, zipped
 from hypothesis import strategies as st
 from target import Target
 
@@ -118,35 +114,6 @@ PANOPTES = [
 ]  # fmt: skip
 
 
-def places(value, before=()):
-    """The way to each value inside a value."""
-    yield before
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, one in inside:
-        yield from places(one, (*before, key))
-
-
-@st.composite
-def changed(draw, entries):
-    """Entries with up to four values replaced, removed or moved to another place."""
-    entries = copy.deepcopy(entries)
-    for _ in range(draw(st.integers(0, 4))):
-        ways = [way for way in places(entries) if way]
-        if not ways:
-            break
-        *way, key = draw(st.sampled_from(ways))
-        holder = entries
-        for step in way:
-            holder = holder[step]
-        if draw(st.integers(0, 3)) == 0:
-            del holder[key]
-        elif isinstance(holder, dict) and draw(st.integers(0, 5)) == 0:
-            holder[draw(TEXTS)] = holder.pop(key)
-        else:
-            holder[key] = draw(VALUES | TEXTS)
-    return entries
-
-
 @st.composite
 def as_json(draw, entries):
     """JSON or JSON lines of changed entries."""
@@ -174,11 +141,9 @@ def as_table(draw, rows, separator):
 @st.composite
 def as_archive(draw, contents, ending):
     """A zip archive of one to three files."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))) as archive:
-        for name in draw(st.lists(st.sampled_from(["ann", "bob", "a/b", "../c", "/d"]), max_size=3, unique=True)):
-            archive.writestr(f"{name}{ending}", draw(contents))
-    return made.getvalue()
+    names = draw(st.lists(st.sampled_from(["ann", "bob", "a/b", "../c", "/d"]), max_size=3, unique=True))
+    method = draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
+    return zipped([(f"{name}{ending}", draw(contents)) for name in names], method)
 
 
 FIELDS = st.sampled_from(
@@ -191,17 +156,17 @@ def reads(name, platform):
 
     def check(given):
         content, field = given
-        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what was left out
-            path = Path(folder) / name
-            path.write_bytes(content)
+        with file_of(content, name) as path:
             for columns in (None, "left=text,right=n", "task=x"):
                 _try(Annotations.read, path, kind="preference", platform=platform, field=field, columns=columns)
             for kind in ("classification", "regression", "region", "free-text"):
-                for options in ({}, {"on_bad_rows": "reject", "on_duplicate": "last", "rejects": f"{folder}/r.csv"}):
+                for options in (
+                    {},
+                    {"on_bad_rows": "reject", "on_duplicate": "last", "rejects": path.with_name("r.csv")},
+                ):
                     _try(Annotations.read, path, kind=kind, platform=platform, field=field, **options)
             _try(read_spans, path, platform=platform, field=field)
-            _try(lambda: write_export_instances(Export(path, platform, field=field), f"{folder}/instances.csv"))
+            _try(lambda: write_export_instances(Export(path, platform, field=field), path.with_name("instances.csv")))
 
     return check
 

@@ -6,6 +6,7 @@ import json
 import re
 import socket
 
+from fuzz_annotations import damaged
 from hypothesis import strategies as st
 from served_model import GOOD, PREDICT, REQUEST_BYTES, little_memory, once_it_runs, server, still_answers
 from target import Target
@@ -42,15 +43,8 @@ _requests = st.builds(
 )
 
 
-@st.composite
-def _bytes(draw):
-    """Requests one after another, with some bytes changed."""
-    sent = bytearray(b"".join(draw(st.lists(_requests | st.binary(max_size=40), min_size=1, max_size=3))))
-    for _ in range(draw(st.integers(0, 3))):
-        if sent:
-            place = draw(st.integers(0, len(sent) - 1))
-            sent[place : place + draw(st.integers(0, 4))] = draw(st.binary(max_size=4))
-    return bytes(sent)
+# requests one after another, with some bytes changed
+_bytes = damaged(st.lists(_requests | st.binary(max_size=40), min_size=1, max_size=3).map(b"".join))
 
 
 def _send_bytes(sent):
@@ -118,10 +112,7 @@ _requests_json = st.fixed_dictionaries(
 
 @st.composite
 def _bodies(draw):
-    body = draw(_requests_json.map(lambda request: json.dumps(request).encode()) | st.binary(max_size=40))
-    if draw(st.booleans()) and body:
-        place = draw(st.integers(0, len(body) - 1))
-        body = body[:place] + draw(st.binary(max_size=4)) + body[place + draw(st.integers(0, 4)) :]
+    body = draw(damaged(_requests_json.map(lambda request: json.dumps(request).encode()) | st.binary(max_size=40)))
     repeated = draw(st.sampled_from([0, 0, 0, 0, 1000, 50_000]))
     if repeated:  # long, or nested deep
         piece = draw(st.sampled_from([b"[],", b"[", b'{"a":', b"1,", b'"",', b"-", b"[[0,0,0,0],", b"9"]))
@@ -174,7 +165,7 @@ def _call(input_):
 
 
 TARGETS = {
-    "rest-bytes": Target(once_it_runs(_bytes()), _send_bytes, examples=8),
+    "rest-bytes": Target(once_it_runs(_bytes), _send_bytes, examples=8),
     "rest-lengths": Target(once_it_runs(_lengths), _send_length, examples=20),
     "rest-json": Target(once_it_runs(_bodies()), _send_json, examples=25),
     "rest-label-studio": Target(once_it_runs(_calls), _call, examples=25),

@@ -1,7 +1,6 @@
 """Fuzzing of result folders: what `to_parquet` wrote, with parts replaced or damaged."""
 
 import contextlib
-import copy
 import functools
 import json
 import tempfile
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fuzz_annotations import TYPES, VALUES, columns_of, damaged
+from fuzz_annotations import TYPES, VALUES, changed, columns_of, damaged, encoded, file_of
 from hypothesis import strategies as st
 from target import Target
 
@@ -51,13 +50,12 @@ KINDS = {
 def results():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = {
+        return {
             "classes": DawidSkene().fit(CROWD),
             "preferences": NoisyBradleyTerry().fit(PREFERENCES),
             "ratings": RatingMean().fit(RATINGS),
             "tags": create("bsc-seq", kind="sequence").fit(TAGS),
         }
-    return fitted
 
 
 @functools.cache
@@ -80,17 +78,7 @@ def broken(draw):
     if draw(st.booleans()):
         files[name] = draw(damaged(st.just(files[name])))
     elif name == "summary.json":
-        summary = json.loads(files[name])
-        key = draw(st.sampled_from(sorted(summary)))
-        change = draw(st.integers(0, 2))
-        if change == 0:
-            del summary[key]
-        elif change == 1 and isinstance(summary[key], list) and summary[key]:
-            summary[key] = copy.deepcopy(summary[key])
-            summary[key][draw(st.integers(0, len(summary[key]) - 1))] = draw(VALUES)
-        else:
-            summary[key] = draw(VALUES)
-        files[name] = json.dumps(summary).encode("utf-8", "surrogatepass")
+        files[name] = encoded(json.dumps(draw(changed(json.loads(files[name])))))
     else:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / name
@@ -136,29 +124,12 @@ def earlier_reports(draw):
     """The numbers of a report, a part of them replaced, or the file damaged."""
     if draw(st.booleans()):
         return draw(damaged(st.just(page(1).to_json().encode())))
-    numbers = json.loads(page(1).to_json())
-    place = numbers
-    while draw(st.integers(0, 3)):
-        inside = place.values() if isinstance(place, dict) else place
-        deeper = [value for value in inside if isinstance(value, (dict, list)) and value]
-        if not deeper:
-            break
-        place = draw(st.sampled_from(deeper))
-    key = draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
-    if isinstance(place, dict) and draw(st.booleans()):
-        del place[key]
-    else:
-        place[key] = draw(VALUES)
-    return json.dumps(numbers).encode("utf-8", "surrogatepass")
+    return encoded(json.dumps(draw(changed(json.loads(page(1).to_json())))))
 
 
 def compares(content):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "earlier.json"
-        path.write_bytes(content)
-        with contextlib.suppress(CrowdzooError):
-            changes = changes_since(read_numbers(path), page().numbers, page().values, hashed=False)
-            json.dumps(changes)
+    with file_of(content, "earlier.json") as path:
+        json.dumps(changes_since(read_numbers(path), page().numbers, page().values, hashed=False))
 
 
 @st.composite
@@ -167,17 +138,14 @@ def histories(draw):
     if draw(st.booleans()):
         return draw(damaged(st.just(b'{"loss": [0.5, NaN, 0.25], "val_loss": [1, 2, null]}')))
     values = st.lists(VALUES | st.floats(), max_size=4)
-    return json.dumps(draw(st.dictionaries(st.text(max_size=5), values, max_size=3))).encode("utf-8", "surrogatepass")
+    return encoded(json.dumps(draw(st.dictionaries(st.text(max_size=5), values, max_size=3))))
 
 
 def draws(content):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "history.json"
-        path.write_bytes(content)
-        with contextlib.suppress(CrowdzooError):
-            found = read_history(path)
-            json.dumps(shown_history(found), allow_nan=False)
-            report_page(CROWD, MajorityVote().fit(CROWD), bootstrap=0, curve=0, history=found).to_html()
+    with file_of(content, "history.json") as path:
+        found = read_history(path)
+        json.dumps(shown_history(found), allow_nan=False)
+        report_page(CROWD, MajorityVote().fit(CROWD), bootstrap=0, curve=0, history=found).to_html()
 
 
 TARGETS = {

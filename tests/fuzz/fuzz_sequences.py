@@ -1,19 +1,17 @@
 """Fuzzing of the readers of sentences: columns, spans, word vectors; and what is written and read again."""
 
-import contextlib
 import functools
 import json
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from fuzz_annotations import TEXTS, VALUES, damaged, encoded
+from fuzz_annotations import TEXTS, VALUES, damaged, encoded, file_of
 from hypothesis import strategies as st
 from target import Target
 
 from crowdzoo import Annotations
 from crowdzoo.data.tags import allowed_tags, tags_of
-from crowdzoo.errors import CrowdzooError
 from crowdzoo.reading.sentences.predicted_spans import read_predicted_spans
 from crowdzoo.reading.sentences.word_vectors import read_word_vectors
 from crowdzoo.sequences import CrowdSequences, read_conll, read_gold, read_spans, write_conll, write_spans
@@ -57,12 +55,9 @@ def span_lines(draw):
 
 def reads(name, *readers):
     def check(content):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / name
-            path.write_bytes(content)
-            for reader in readers:
-                with contextlib.suppress(CrowdzooError):
-                    reader(path)
+        for reader in readers:
+            with file_of(content, name) as path:
+                reader(path)
 
     return check
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import faulthandler
-import os
 import resource
 import signal
 import sys
@@ -123,12 +122,3 @@ def run(target: Target, seed: int, examples: int, watch: bool = False) -> int:
 
     one()
     return checked
-
-
-def quiet_standard_error() -> int:
-    """Sends file descriptor 2 to /dev/null, where libraries write of every refused input; returns a copy of it."""
-    kept = os.dup(2)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 2)
-    os.close(null)
-    return kept

@@ -48,11 +48,10 @@ def test_paths_that_lead_out_of_the_table_s_folder_are_refused_unless_allowed(ou
     assert len(read_instances("set/i.csv", kind, Layout(outside_images=True)).tasks) == len(outside)
 
 
-def test_a_report_shows_no_image_from_elsewhere_and_names_the_option(outside, capsys):
+def test_a_report_shows_no_image_from_elsewhere_and_names_the_option(outside, refusal_of):
     written("photos/own.png", "../private.png")
     words = ["report", "a.csv", "--instances", "set/i.csv", "--out", "page.html"]
-    assert cli.main(words) == 3
-    message = capsys.readouterr().err
+    message = refusal_of(*words, code=3)
     assert "'../private.png' leads out of the table's folder" in message
     assert "allow such paths: --outside-images." in message
     assert cli.main([*words, "--outside-images"]) == 0

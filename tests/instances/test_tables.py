@@ -118,10 +118,7 @@ def test_free_text_and_ids_are_noticed_and_named(tmp_path):
         (pa.array([["a"], ["b"]]), "'c' holds list<.*; lists of numbers are wanted there"),
         (pa.array([[1.0], None]), "row 1, column 'c': None is empty. Give a list of numbers"),
         (pa.array([[1.0], [np.nan]]), r"row 1, column 'c\[0\]': nan is not a finite number"),
-        (
-            pa.array([{"a": 1}, {"a": 2}]),
-            "'c' holds struct<.*; a column of a table holds numbers, truth values, text or",
-        ),
+        (pa.array([{"a": 1}, {"a": 2}]), "'c' holds struct<.*; a column of a table holds"),
         (pa.array([b"a", b"b"]), "'c' holds binary; a column"),
         (pa.nulls(2), "'c' is empty in every row"),
         (pa.array([None, None], pa.float64()), "'c' is empty in every row"),
@@ -196,7 +193,7 @@ def test_a_column_that_may_be_the_truth_is_said_before_a_model_learns_from_it(tm
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("x,Rome,old", r"row 62, column 'f': 'old' is not a number, but most values of this column are"),
+        ("x,Rome,old", r"row 62, column 'f': 'old' is not a number"),
         ("x,Rome,1e99", r"row 62, column 'f': '1e99' is not a finite number of 32 bits. Leave it empty"),
     ],
 )

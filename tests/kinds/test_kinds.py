@@ -35,14 +35,8 @@ def test_every_kind_of_label_has_one_object():
 
 
 def test_every_kind_has_every_part(kind):
-    for part in (
-        kind.title,
-        kind.reading.counted,
-        kind.scoring.metric,
-        kind.scoring.metric_title,
-        kind.prediction.header,
-    ):
-        assert part
+    scoring = kind.scoring
+    assert all([kind.title, kind.reading.counted, scoring.metric, scoring.metric_title, kind.prediction.header])
     assert issubclass(kind.page, KindPage)
     assert issubclass(kind.measure, Measure)
     assert kind.page.kind == kind.name
@@ -61,19 +55,14 @@ def test_every_kind_has_every_part(kind):
     assert kind.training.default in kind.training.methods()
     assert kind.training.bases
     for base in kind.training.bases:
-        assert (kind.training.settings(base).kind, kind.training.settings(base).method) == (
-            kind.name,
-            kind.training.default,
-        )
+        settings = kind.training.settings(base)
+        assert (settings.base, settings.kind, settings.method) == (base, kind.name, kind.training.default)
     assert set(kind.options.scale) <= {*kind.options.reading, "distance"}  # which aggregators alone take
 
 
-def test_every_base_model_has_settings_and_belongs_to_one_kind_of_instance():
+def test_every_base_model_belongs_to_one_kind_of_instance():
     bases = [base for instances in INSTANCE_KINDS for base in {*instances.bases.values()}]
     assert sorted(bases) == sorted([*BASES, "sequence-tagger"])
-    for name, kind in KINDS.items():
-        for base in kind.training.bases:
-            assert (kind.training.settings(base).base, kind.training.settings(base).kind) == (base, name)
     assert {name for instances in INSTANCE_KINDS for name in instances.bases} <= set(KINDS)
 
 

@@ -150,14 +150,13 @@ BAD = {
 
 
 @pytest.mark.parametrize("words", BAD)
-def test_bad_geometry_is_named_and_can_be_left_out(folder, capsys, words):
+def test_bad_geometry_is_named_and_can_be_left_out(folder, capsys, refusal_of, words):
     place = folder / "coco" / "wide.json"
     file = json.loads(place.read_text())
     next(each for each in file["annotations"] if (each["image_id"], each["category_id"]) == (2, 2)).update(BAD[words])
     place.write_text(json.dumps(file))
     command = ["aggregate", f"{folder}/coco", *NAMED, "--out", f"{folder}/out"]
-    assert main(command) == 3
-    told = capsys.readouterr().err
+    told = refusal_of(*command, code=3)
     for part in (words, "wide.json", "row 3", "of annotator 'wide'", "region 2 (dog)", "--on-bad-rows reject"):
         assert part in told
     assert main([*command, "--on-bad-rows", "reject", "--rejects", f"{folder}/bad.csv"]) == 0
@@ -437,11 +436,10 @@ def changed_gold(change):
         ),
     ],
 )
-def test_gold_that_cannot_be_compared_is_refused(folder, capsys, change, message):
+def test_gold_that_cannot_be_compared_is_refused(folder, refusal_of, change, message):
     (folder / "gold.json").write_text(json.dumps(changed_gold(change)))
     words = [*NAMED, "--gold", str(folder / "gold.json"), "--out", str(folder / "out")]
-    assert main(["aggregate", str(folder / "coco"), *words]) == DataError.exit_code
-    assert re.search(message, capsys.readouterr().err)
+    assert re.search(message, refusal_of("aggregate", str(folder / "coco"), *words, code=3))
 
 
 def test_an_annotator_who_marks_one_class_only_does_not_make_gold_of_another_class_wrong(folder):

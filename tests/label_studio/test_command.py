@@ -164,13 +164,6 @@ def test_a_round_writes_labels_tables_and_page(studio, team, question, tmp_path,
     assert "nothing changed" in capsys.readouterr().out
 
 
-def test_the_configuration_names_the_classes(studio, team, tmp_path):
-    config, entries, *_ = QUESTIONS["choices"]
-    crowdzoo(studio, imported(studio, team, config, entries), tmp_path)
-    summary = json.loads((tmp_path / "labels" / "summary.json").read_text())
-    assert summary["classes"] == ["yes", "no", "never"]
-
-
 def test_an_answer_that_cannot_be_read_is_kept_apart(studio, team, tmp_path, capsys):
     config, entries, *_ = QUESTIONS["boxes"]
     turned = [{**box(10)[0], "image_rotation": 90}]

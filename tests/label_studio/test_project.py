@@ -282,14 +282,6 @@ def test_a_project_with_several_questions_lists_them(studio):
         project.control("star")
 
 
-def test_a_folder_is_that_of_one_project(studio, tmp_path):
-    project, _ = made(studio, 1)
-    with opened(studio, project.number, tmp_path) as first:
-        first.pull()
-    with pytest.raises(ConfigError, match=f"pulled from {studio.url}, project {project.number}. Name another folder"):
-        opened(studio, project.number + 1, tmp_path)
-
-
 def test_an_unknown_project_is_an_error_of_the_server(studio):
     with pytest.raises(LabelStudioError, match="404"):
         opened(studio, 999_999).pull()

@@ -187,6 +187,3 @@ def test_whole_rounds_are_the_equations(every):
     for i, wanted in expected["posteriors"].items():
         np.testing.assert_allclose(model.crowd.task_posteriors[i], wanted, rtol=1e-3, atol=1e-5)
     np.testing.assert_array_equal(model.crowd.task_posteriors[3], np.zeros(K))  # nobody labelled it
-
-
-# === Training ===

@@ -97,17 +97,6 @@ def paper_joint(layer, p):
 
 
 @FORMS
-def test_confusions_are_the_papers(form, latent, known):
-    layer = made(form, latent, known)
-    found = np.exp(ops.convert_to_numpy(layer.log_confusions(IDS, features())))
-    np.testing.assert_allclose(found.sum(axis=-1), 1, rtol=1e-5)
-    for i in range(B):
-        for m in range(IDS.shape[1]):
-            if IDS[i, m] >= 0:
-                np.testing.assert_allclose(found[i, m], paper_q(layer, i, IDS[i, m]), rtol=1e-4, atol=1e-6)
-
-
-@FORMS
 def test_answers_are_the_marginal_likelihood_of_a_label(form, latent, known):
     layer, p = made(form, latent, known), bottleneck()
     dense = ops.convert_to_numpy(layer(p, features=features()))
@@ -145,23 +134,13 @@ def test_the_joint_and_so_the_e_step_are_the_papers(form, latent, known):
     np.testing.assert_allclose(found[2], np.log(p[2]), rtol=1e-5)  # nobody labelled task 2
 
 
-# === The battery ===
-
-
 def test_what_is_missing_is_said():
-    with pytest.raises(ValueError, match="no weights yet"):
-        LIA(R).annotator_confusions()
-    with pytest.raises(ValueError, match="features must have shape"):
-        made()(bottleneck(), annotators=IDS)
     with pytest.raises(ValueError, match="features must have shape"):
         LIA(R).build((None, K), (None, None))
     with pytest.raises(ValueError, match="made without annotator_features"):
         made().confusions_of(np.zeros((1, 2)))
     with pytest.raises(ValueError, match=r"annotator_features must be finite numbers \[annotators, 2\]"):
         made(known=KNOWN).confusions_of(np.zeros((1, 3)))
-
-
-# === Training ===
 
 
 def base(num_features=D, classes=K, hidden=()):

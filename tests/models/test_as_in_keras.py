@@ -96,11 +96,6 @@ def test_batches_of_gold_are_for_validation_and_not_to_train_on(make):
     for call in ("fit", "evaluate"):  # of a model each: on JAX Keras does not recover from an error in a step
         with pytest.raises(DataError, match=r"do not have a column .* 4 annotators, \[N, R\].* class codes, \[N\]"):
             getattr(a_model(), call)(make(np.eye(K)[GOLD]), verbose=0)
-    with pytest.raises(DataError, match="one-hot truth, or labels of 3 annotators"):
-        a_model(CrowdsourcedLayer(K)).evaluate(make(np.eye(K)[GOLD]), verbose=0)
-
-
-# === Settings of the training ===
 
 
 # === A base that was trained before ===
@@ -144,9 +139,6 @@ def test_a_frozen_part_of_the_base_stays_as_it_is_until_it_is_unfrozen(layer):
     model.compile(keras.optimizers.SGD(0.05))
     model.fit(X, ANNOTATIONS, epochs=1, **HALVES)
     assert all((one != other).any() for one, other in zip(before[:4], trained.get_weights()[:4], strict=True))
-
-
-# === When to stop ===
 
 
 # === What was learnt of the annotators ===

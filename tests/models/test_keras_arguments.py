@@ -134,11 +134,7 @@ def test_validation_split_holds_the_last_rows_out():
     ("call", "error", "message"),
     [
         (lambda m: m.fit(X, ANNOTATIONS, class_weight={0: 2.0}), ConfigError, r"CrowdModel\(base\)\.fit\(x, result"),
-        (
-            lambda m: a_model(activation=None).fit(X, ANNOTATIONS),
-            ConfigError,
-            r"not probabilities .*Dense\(num_classes, activation='softmax'\)",
-        ),
+        (lambda m: a_model(activation=None).fit(X, ANNOTATIONS), ConfigError, r"not probabilities .*on='softmax'\)"),
         (lambda m: a_model(DeepEM(R), activation="sigmoid").fit(X, ANNOTATIONS), ConfigError, "not probabilities"),
         (lambda m: m.fit(X, GOLD), DataError, r"shape \(40,\) are one a task, .*\[N, R\]\. .*CrowdModel\(base\)\.fit"),
         (lambda m: m.fit(X, ANNOTATIONS, validation_data=(X, GOLD[1:])), DataError, "40 instances, but 39 targets"),
@@ -146,17 +142,9 @@ def test_validation_split_holds_the_last_rows_out():
         (lambda m: m.evaluate(X, GOLD + 0.5), DataError, "gold must be class codes 0 to 2, -1 if unknown"),
         (lambda m: m.evaluate(X, GOLD - 5), DataError, "gold must be class codes 0 to 2, -1 if unknown"),
         (lambda m: m.evaluate(X, np.full(N, -1)), DataError, "the truth of no task is known"),
-        (
-            lambda m: m.evaluate(X, np.full(N, "cat")),
-            DataError,
-            r"gold must be numbers.*instances\.gold_codes\(classes\)",
-        ),
+        (lambda m: m.evaluate(X, np.full(N, "cat")), DataError, r"gold must be numbers.*\.gold_codes\(classes\)"),
         (lambda m: m.compile(loss="sparse_categorical_crossentropy"), ConfigError, r"loss 'sparse_.*Write compile\(\)"),
-        (
-            lambda m: m.compile(loss=keras.losses.CategoricalCrossentropy()),
-            ConfigError,
-            r"loss 'categorical_crossentropy'",
-        ),
+        (lambda m: m.compile(loss=keras.losses.CategoricalCrossentropy()), ConfigError, "loss 'categorical_crosse"),
     ],
 )
 def test_what_does_not_work_says_what_to_write(call, error, message):

@@ -32,21 +32,11 @@ def test_a_sample_is_the_first_block_and_all_is_all(inputs, monkeypatch):
         check_data(config, whole=True)
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("t00,a0,ape,1\n", "has 4 values where the header has 3"),
-        (
-            "nowhere,a0,{label}\n",
-            "1 of the .* tasks have no row in .*instances.parquet: 'nowhere'. Tasks there look like",
-        ),
-    ],
-)
-def test_rows_that_cannot_be_used_are_named(inputs, line, expected):
+def test_a_task_without_an_instance_is_named(inputs):
     label = (inputs / "answers.csv").read_text().splitlines()[1].split(",")[2]
     with open(inputs / "answers.csv", "a") as file:
-        file.write(line.format(label=label))
-    with pytest.raises(DataError, match=expected):
+        file.write(f"nowhere,a0,{label}\n")
+    with pytest.raises(DataError, match=r"1 of the .* tasks have no row in .*instances.parquet: 'nowhere'"):
         check_data(load_config(inputs / "tiny.yaml"))
 
 
@@ -62,12 +52,11 @@ def test_data_are_checked_without_tensorflow(inputs):
 
 
 @pytest.mark.parametrize("name", ["root", "serving"])
-def test_folders_for_results_are_checked_and_not_made(inputs, monkeypatch, capsys, name):
+def test_folders_for_results_are_checked_and_not_made(inputs, monkeypatch, refusal_of, name):
     monkeypatch.chdir(inputs)
     (inputs / "file").write_text("")
     words = ["run", "tiny.yaml", "--check", "--set"]
-    assert cli.main([*words, f"output.{name}=file/deep"]) == 4
-    assert f"output.{name}: " in capsys.readouterr().err
+    assert f"output.{name}: " in refusal_of(*words, f"output.{name}=file/deep")
     assert cli.main([*words, f"output.{name}=fresh/deep"]) == 0
     assert not (inputs / "fresh").exists()
 

@@ -10,7 +10,6 @@ import pyarrow.parquet
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import ConfigError
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.serving import Client, Server
@@ -176,6 +175,5 @@ def test_a_run_ends_with_the_code_of_what_kept_the_model_back(
 
 
 @pytest.mark.parametrize("more", [("--check",), ("--on", "kubeflow", "--out", "pipeline.yaml")])
-def test_a_run_that_pushes_nothing_takes_no_fail_unless(inputs, capsys, more):
-    assert cli.main(["run", "tiny.yaml", "--fail-unless", "pushed", *more]) == ConfigError.exit_code
-    assert "--fail-unless is for a run" in capsys.readouterr().err
+def test_a_run_that_pushes_nothing_takes_no_fail_unless(inputs, refusal_of, more):
+    assert "--fail-unless is for a run" in refusal_of("run", "tiny.yaml", "--fail-unless", "pushed", *more)

@@ -55,20 +55,9 @@ def test_defaults_suit_the_task(inputs):
     [
         ("data.low", 12, "stars.yaml, data.low must be below data.high, got data.low: 12.0, data.high: 10.0."),
         ("data.high", "ten", "data.high: must be a number from -1e30 to 1e30, got 'ten'"),
-        ("data.classes", ["a", "b"], "data.classes is not for kind regression, where data has dataset, annotations, "
-         "instances, low, high, on_bad_rows, on_duplicate, exclude, platform, field, image, columns, "),
-        ("data.dataset", "labelme", "'dataset' takes the place of 'annotations' and 'instances'"),
-        ("model.base", "feature-classifier", "model.base 'feature-classifier' is not for kind regression; it is "
-         "feature-regressor or text-regressor"),
-        ("evaluation.minimum_accuracy", 0.5, "evaluation.minimum_accuracy is not for kind regression, where evaluation "
-         "has tolerance, undecided, minimum_r2"),
+        ("model.base", "feature-classifier", "it is feature-regressor or text-regressor"),
         ("evaluation.minimum_r2", -0.1, "evaluation.minimum_r2: must be a number from 0 to 1, got -0.1"),
-        ("aggregation.method", "dawid-skene", "aggregation: unknown aggregation method 'dawid-skene': choose one of "
-         "mean, median, rating-em"),
-        ("method.name", "deep-em", "method: method 'deep-em' is not for kind regression; choose one of "
-         "crowdsourced-layer, rating-em, aggregated"),
         ("method.connection", "MW", "method: CrowdsourcedLayer: unknown connection 'MW': choose one of S, B, S+B"),
-        ("aggregation", "mean", "aggregation: must be a section"),
     ],
 )  # fmt: skip
 def test_what_is_not_for_ratings_is_said(inputs, key, value, message):

@@ -64,10 +64,7 @@ def laughs(times):
 
 
 REFUSED = {
-    "a key twice": (
-        "a: 1\nb: {c: 2,\n  c: 3}",
-        ", line 3, column 3: not valid YAML: the key 'c' appears twice, in line 2 and in line 3.",
-    ),
+    "a key twice": ("a: 1\nb: {c: 2,\n  c: 3}", ", line 3, column 3: not valid YAML: the key 'c' appears twice"),
     "a billion laughs": (laughs(10), "aliases make more than 256 KiB of this document; write it without aliases."),
     "one long text many times": (f"a: &a '{'x' * 100_000}'\nb: [{'*a, ' * 20}]", "aliases make more than 256 KiB"),
     "an alias in what it names": ("a: &a [1, *a]", "nested deeper than 50 levels, or an alias is inside"),

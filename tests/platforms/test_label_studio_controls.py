@@ -85,11 +85,10 @@ def test_text_areas_are_free_texts_and_a_kind_that_does_not_fit_says_so(write, s
         said(path, "label-studio")
 
 
-def test_the_kind_that_a_message_names_reads_the_export(write, here, capsys):
+def test_the_kind_that_a_message_names_reads_the_export(write, here, refusal_of):
     write("a.json", [task({"text": "a"}, *(answer(who, result("textarea", text=["b"])) for who in (2, 3)))])
     words = ["aggregate", "a.json", "--platform", "label-studio", "--out", "labels.csv"]
-    assert cli.main(words) == 3
-    advice = re.search(r"'q' \(texts, for (--kind \S+)\)", capsys.readouterr().err)
+    advice = re.search(r"'q' \(texts, for (--kind \S+)\)", refusal_of(*words, code=3))
     assert cli.main([*words, *advice[1].split()]) == 0
 
 
@@ -186,10 +185,6 @@ def tags(path):
     for number, who, label in frame[["task", "annotator", "label"]].itertuples(index=False, name=None):
         found.setdefault((number, who), []).append(label)
     return [" ".join(each) for each in crowd.tokens], found
-
-
-def in_talk(label, **place):
-    return result("paragraphlabels", **place, paragraphlabels=[label])
 
 
 def test_labels_of_paragraphs_are_spans_of_their_text(write):

@@ -68,17 +68,6 @@ def test_waum_by_hand():
     assert np.isnan(by_number[1])
 
 
-def test_waum_is_the_equation():
-    rng = np.random.default_rng(2)
-    aum, trust = rng.uniform(-1, 1, len(TASKS)), rng.random(len(TASKS))
-    for denominator in ("trust", "redundancy"):
-        found = weighted_margins(aum, trust, TASKS, N, denominator)
-        for i in set(range(N)) - {4}:
-            rows = [row for row in range(len(TASKS)) if TASKS[row] == i]
-            below = sum(trust[row] for row in rows) if denominator == "trust" else len(rows)
-            assert found[i] == pytest.approx(sum(trust[row] * aum[row] for row in rows) / below)
-
-
 def test_soft_labels_are_the_equation():
     confusions = some_confusions()
     found = trusted_votes(confusions, TASKS, WHO, LABELS, N)

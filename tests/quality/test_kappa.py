@@ -1,8 +1,6 @@
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
+import slow_measures as slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
@@ -11,9 +9,6 @@ from strategies import annotations as tables
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.quality import cohen_kappa, cohen_kappas, fleiss_kappa, kappa, raw_agreement
 
-spec = importlib.util.spec_from_file_location("slow_measures", Path(__file__).with_name("slow_measures.py"))
-slow = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(slow)
 few = settings(max_examples=40, deadline=None)
 
 # Fleiss 1971, table 1: 30 patients, six psychiatrists each, how many gave each of five diagnoses; kappa .430

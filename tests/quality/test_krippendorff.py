@@ -1,9 +1,7 @@
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
+import slow_measures as slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import annotations as tables
@@ -13,15 +11,6 @@ from crowdzoo.commands import main as cli
 from crowdzoo.quality import coincidence_matrix, krippendorff_alpha
 from crowdzoo.quality.krippendorff import METRICS
 
-
-def module(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-slow = module(Path(__file__).with_name("slow_measures.py"))
 few = settings(max_examples=40, deadline=None)
 
 _ = -1
@@ -188,7 +177,7 @@ def grades(seed=0):
     return {"task": task, "annotator": annotator, "label": np.array(GRADES, object)[said.ravel()]}
 
 
-def test_words_are_not_taken_in_the_order_of_the_alphabet(tmp_path, capsys):
+def test_words_are_not_taken_in_the_order_of_the_alphabet(tmp_path, capsys, refusal_of):
     table = grades()
     pd.DataFrame(table).to_csv(tmp_path / "a.csv", index=False)
     as_numbers = Annotations.from_arrays(table["task"], table["annotator"], [GRADES.index(x) for x in table["label"]])
@@ -204,7 +193,6 @@ def test_words_are_not_taken_in_the_order_of_the_alphabet(tmp_path, capsys):
     # who names them in the order of the alphabet means it, also after a file of one's own
     krippendorff_alpha(Annotations.read(tmp_path / "sorted.parquet"), "ordinal")
     words = ["quality", str(tmp_path / "a.csv"), "--metric", "ordinal", "--method", "none", "--bootstrap", "0"]
-    assert cli.main(words) == 3
-    assert "Name all of them in their own order: --classes LOWEST,...,HIGHEST." in capsys.readouterr().err
+    assert "Name all of them in their own order: --classes LOWEST,...,HIGHEST." in refusal_of(*words, code=3)
     assert cli.main([*words, "--classes", ",".join(GRADES)]) == 0
     assert f"{expected:.3f}" in capsys.readouterr().out

@@ -15,7 +15,6 @@ from crowdzoo.quality.settled import (
     STRENGTH,
     USUAL,
     VAGUE,
-    _counts,
     _expected,
     settled_interval,
     with_range,
@@ -72,17 +71,6 @@ def test_an_iteration_sums_over_every_consensus_class_that_pulls_and_share(monke
     np.testing.assert_allclose(
         consensus_of(annotations, posteriors).posteriors, by_loops(annotations, posteriors), rtol=1e-9
     )
-
-
-def test_counts_are_those_of_a_loop():
-    _truth, labels, tasks, who = crowd(1, tasks=10, classes=3, annotators=4, per_task=2)
-    annotations = table(tasks, who, labels, 3)
-    seen = np.random.default_rng(0).random((len(annotations), 3))
-    block = module.whole_block(annotations)
-    expected = np.zeros((4, 3, 3))
-    for row in range(len(block)):
-        expected[block.annotator_ids[row], :, block.labels[row]] += seen[row]
-    np.testing.assert_allclose(_counts(block, seen, 4), expected)
 
 
 def test_rows_of_all_matrices_sum_to_one_and_nothing_is_nan():

@@ -20,7 +20,7 @@ from crowdzoo.quality import annotators, report
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.page import report_page
 from crowdzoo.report.sheets import page_sheets
-from crowdzoo.sequences import read_conll, write_spans
+from crowdzoo.sequences import write_spans
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import planted_crowds as planted
@@ -134,21 +134,3 @@ def test_every_note_of_a_kind_is_said_by_every_command(kind, give_notes, tmp_pat
         if KINDS[kind].questions is not None:
             assert cli.main(["next", *words, "--budget", "3"]) == 0
     capsys.readouterr()
-
-
-def test_sentences_in_which_an_annotator_swaps_two_types(tmp_path, here, capsys):
-    """As it was met first: 24 sentences of a span each, and one of four annotators takes each type for the other."""
-    other = {"PER": "LOC", "LOC": "PER"}
-    lines = []
-    for sentence in range(24):
-        kind = "PER" if sentence % 3 else "LOC"
-        lines += ["met O O O O", f"Ana B-{kind} B-{kind} B-{kind} B-{other[kind]}", ""]
-    (tmp_path / "a.txt").write_text("\n".join(lines))
-    assert len(read_conll("a.txt")) == 24
-    words = ["quality", "a.txt", "--kind", "sequence", "--bootstrap", "0", "--out", "sheets", "--format", "csv"]
-    assert cli.main(words) == 0
-    assert "far from others, exchanges" in capsys.readouterr().out
-    with open(tmp_path / "sheets" / "annotators.csv", encoding="utf-8") as rows:
-        first = next(csv.DictReader(rows))
-    assert first["annotator"] == "4"
-    assert "gives one answer for another, consistently" in first["reason"]

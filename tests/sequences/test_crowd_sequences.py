@@ -12,17 +12,9 @@ TOKENS = [["a", "b"], ["c"], ["d", "e", "f"]]
 
 
 def crowd(**options):
-    base = Annotations(
-        "sequence",
-        np.array([0, 0, 2, 2, 2, 0, 0]),
-        np.array([1, 1, 1, 1, 1, 0, 0]),
-        np.array([0, 0, 1, 2, 0, 1, 0]),
-        np.array([10, 20, 30]),
-        np.array(["ann", "bob"], object),
-        np.array(CLASSES, object),
-        # rows in any order: bob's third token stands before the first
-        positions=np.array([0, 1, 1, 2, 0, 1, 0]),
-    )
+    task, who, label = [0, 0, 2, 2, 2, 0, 0], [1, 1, 1, 1, 1, 0, 0], [0, 0, 1, 2, 0, 1, 0]
+    positions = [0, 1, 1, 2, 0, 1, 0]  # rows in any order: bob's third token stands before the first
+    base = Annotations("sequence", task, who, label, [10, 20, 30], ["ann", "bob"], CLASSES, positions=positions)
     return CrowdSequences(TOKENS, base, **options)
 
 
@@ -89,16 +81,8 @@ def test_parts_that_do_not_fit_are_refused(options, message):
 
 
 def with_rows(task, who, label, position, kind="sequence"):
-    return Annotations(
-        kind,
-        np.array(task),
-        np.array(who),
-        np.array(label),
-        np.arange(3),
-        np.arange(2),
-        np.array(CLASSES, object),
-        positions=np.array(position) if kind == "sequence" else None,
-    )
+    position = position if kind == "sequence" else None
+    return Annotations(kind, task, who, label, range(3), range(2), CLASSES, positions=position)
 
 
 UNFIT = {

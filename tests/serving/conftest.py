@@ -23,7 +23,8 @@ if not all(map(find_spec, NEEDED)):
     collect_ignore_glob = ["test_*.py"]
 else:
     import keras
-    from running_server import serving
+    from running_server import channel_to, serving
+    from tensorflow_serving.apis import prediction_service_pb2_grpc
 
     from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
@@ -93,6 +94,17 @@ def server(pets):
                     break
                 time.sleep(0.1)
         yield running
+
+
+@pytest.fixture(scope="session")
+def channel(server):
+    with channel_to(server) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def stub(channel):
+    return prediction_service_pb2_grpc.PredictionServiceStub(channel)
 
 
 @pytest.fixture(params=["rest", "grpc"])

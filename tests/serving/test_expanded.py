@@ -5,11 +5,10 @@ import socket
 import threading
 import tracemalloc
 
-import grpc
 import httpx
 import pytest
 import tensorflow as tf
-from running_server import serving
+from running_server import channel_to, grpc_status, serving
 from tensorflow.core.framework.tensor_pb2 import TensorProto
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
@@ -77,6 +76,7 @@ def refused(call, message=REASON):
         proto(1, 100_000_000, 0),
         proto(7, 0, 100_000_000),
         proto(1, *[2**62] * 254),
+        *(proto(dtype, 0, 2**62) for dtype in (1, 7)),
     ],
     ids=lambda tensor: f"{tensor.dtype} {[dim.size for dim in tensor.tensor_shape.dim][:3]}",
 )
@@ -153,8 +153,7 @@ def body_of(rows):
 def test_few_bytes_that_become_many_hold_up_no_short_request(pets, held, protocol):
     with serving(pets.folder, "pets", threads=1) as server, Client(server.url, model="pets") as client:
         client.metadata()
-        options = [("grpc.enable_http_proxy", 0)]
-        with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=options) as channel:
+        with channel_to(server) as channel:
             stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
 
             def ask():
@@ -179,27 +178,11 @@ def test_few_bytes_that_become_many_hold_up_no_short_request(pets, held, protoco
                 thread.join(60)
 
 
-@pytest.fixture(scope="module")
-def stub(server):
-    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", [("grpc.enable_http_proxy", 0)]) as channel:
-        yield prediction_service_pb2_grpc.PredictionServiceStub(channel)
-
-
-def status_of(call):
-    with pytest.raises(grpc.RpcError) as caught:
-        call()
-    return caught.value.code().name, caught.value.details()
-
-
 def test_a_message_of_41_bytes_that_becomes_512_mib_is_refused_and_the_next_is_answered(pets):
-    options = [("grpc.enable_http_proxy", 0)]
-    with (
-        serving(pets.folder, "pets") as server,
-        grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=options) as channel,
-    ):
+    with serving(pets.folder, "pets") as server, channel_to(server) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
         request = predict(instances=proto(1, 260_000, 512, float_val=[0.5]))
-        code, reason = status_of(lambda: stub.Predict(request, timeout=60))
+        code, reason = grpc_status(lambda: stub.Predict(request, timeout=60))
         assert code == "RESOURCE_EXHAUSTED"
         assert reason == (f"input 'instances': shape [260000, 512] {REASON}; send fewer or shorter instances")
         assert stub.Predict(predict(instances=proto(1, 2, 4, float_val=[0.5])), timeout=60).outputs["label"]
@@ -232,7 +215,7 @@ def test_an_output_that_is_asked_for_twice_is_refused_before_the_model_runs(stub
     request = predict(instances=proto(1, 1, 4, float_val=[0.5]))
     request.output_filter.extend(names)
     held.hold()
-    code, reason = status_of(lambda: stub.Predict(request, timeout=60))
+    code, reason = grpc_status(lambda: stub.Predict(request, timeout=60))
     assert (code, reason) == ("INVALID_ARGUMENT", "output_filter: 'label' is there twice; name each output once")
     assert held.calls == 0
 
@@ -241,7 +224,7 @@ def test_an_unknown_output_is_refused_before_the_model_runs(stub, held):
     request = predict(instances=proto(1, 1, 4, float_val=[0.5]))
     request.output_filter.append("x")
     held.hold()
-    code, reason = status_of(lambda: stub.Predict(request, timeout=60))
+    code, reason = grpc_status(lambda: stub.Predict(request, timeout=60))
     assert code == "INVALID_ARGUMENT"
     assert reason.startswith("output_filter: 'x' is not an output; there are ")
     assert held.calls == 0

@@ -10,14 +10,12 @@ import httpx
 import numpy as np
 import pytest
 import tensorflow as tf
-from running_server import serving
-from tensorflow.core.framework.tensor_pb2 import TensorProto
+from running_server import channel_to, grpc_status, serving
 from tensorflow_serving.apis import prediction_service_pb2_grpc
 from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
 from crowdzoo.errors import ServingError
-from crowdzoo.serving import Client, Limits, proto_tensors, rest_protocol
-from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving import Client, Limits, rest_protocol
 
 GOOD = [0.1, 0.2, 0.3, 0.4]
 MIB = 1 << 20
@@ -58,17 +56,6 @@ def test_a_limit_that_cannot_be_is_refused(setting, message):
 # === Memory ===
 
 
-@pytest.mark.parametrize("dtype", [1, 7], ids=["float32", "string"])
-def test_a_shape_without_values_may_not_be_huge_on_another_axis(dtype):
-    """NumPy raises ValueError for it: found by `make fuzz` as an INTERNAL answer of gRPC."""
-    proto = TensorProto(dtype=dtype)
-    for size in (0, 2**62):
-        proto.tensor_shape.dim.add(size=size)
-    with pytest.raises(RequestError, match="takes more than the") as caught:
-        proto_tensors.arrays_from_protos({"x": proto})
-    assert caught.value.http_status == 413
-
-
 def test_a_body_that_becomes_too_large_is_refused_and_the_next_is_answered(pets, instances):
     with serving(pets.folder, "pets", request_memory=2 * MIB) as server:
         body = b'{"instances": [' + b"[]," * 50_000 + b"[]]}"
@@ -101,8 +88,7 @@ def test_a_full_queue_of_both_protocols_is_answered_at_once_and_the_others_get_t
             refused = httpx.post(f"{server.url}/v1/models/pets:predict", content=body, trust_env=False)
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
             assert refused.json() == {"error": "too many requests wait already; try again later"}
-            options = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
-            with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=options) as late:
+            with channel_to(server, ("grpc.use_local_subchannel_pool", 1)) as late:
                 call = late.unary_unary("/tensorflow.serving.ModelService/GetModelStatus")
                 status, reason = grpc_status(lambda: call(b"", timeout=20))
             assert (status, reason) == ("UNAVAILABLE", "too many requests wait already; try again later")
@@ -140,7 +126,7 @@ def test_a_call_without_a_deadline_waits_for_its_turn(pets, held):
     request.inputs["instances"].CopyFrom(tf.make_tensor_proto([GOOD], tf.float32))
     with serving(pets.folder, "pets", threads=1, queue=4) as server:
         held.hold()
-        with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", [("grpc.enable_http_proxy", 0)]) as channel:
+        with channel_to(server) as channel:
             stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
             calls = [stub.Predict.future(request) for _ in range(2)]
             while server._gate.inside < 2:
@@ -198,10 +184,7 @@ def test_a_grpc_call_without_its_message_has_its_time(pets, instances):
         ended.wait(30)
         yield from ()
 
-    with (
-        serving(pets.folder, "pets", body_seconds=0.2) as server,
-        grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=[("grpc.enable_http_proxy", 0)]) as channel,
-    ):
+    with serving(pets.folder, "pets", body_seconds=0.2) as server, channel_to(server) as channel:
         call = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
         with pytest.raises(grpc.RpcError) as caught:
             call(never(), timeout=30)
@@ -257,19 +240,6 @@ def test_a_prediction_that_does_not_end_does_not_keep_the_server_from_stopping(p
 
 
 # === What was an internal error ===
-
-
-@pytest.fixture(scope="module")
-def channel(server):
-    options = [("grpc.enable_http_proxy", 0)]
-    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=options) as opened:
-        yield opened
-
-
-def grpc_status(call):
-    with pytest.raises(grpc.RpcError) as caught:
-        call()
-    return caught.value.code().name, caught.value.details()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import contextlib
 
+import pytest
+
 from crowdzoo.serving import Limits, Server
 
 
@@ -16,3 +18,19 @@ def serving(folder=None, name="pets", labels=None, config=None, poll_seconds=2.0
         server.grpc_url = f"grpc://127.0.0.1:{server.grpc_port}"
         server.model = name
         yield server
+
+
+def channel_to(server, *options):
+    """A gRPC channel to a server on this machine, as a context."""
+    import grpc
+
+    return grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", [("grpc.enable_http_proxy", 0), *options])
+
+
+def grpc_status(call):
+    """Name and words of the status with which a call fails."""
+    import grpc
+
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    return caught.value.code().name, caught.value.details()

@@ -164,10 +164,7 @@ BAD_ROWS = {
     "empty label": (HEADER + "a,x,\n", "row 2, column 'label': '' is empty."),
     "worker is called worker": ("task,worker,label\na,,1\n", "row 2, column 'worker': '' is empty."),
     "after blank lines": ("\n" + HEADER + "\n\na,x,1\n\n,x,1\n", "row 7, column 'task': '' is empty."),
-    "after a quoted line break": (
-        'task,annotator,label,text\na,x,1,"\n\n"\n,x,1,\n',
-        "row 5, column 'task': '' is empty.",
-    ),
+    "after a quoted line break": ('task,annotator,label,text\na,x,1,"\n\n"\n,x,1,\n', "row 5, column 'task': ''"),
     "too few values": (HEADER + "a,x\nb,x,1\n", "row 2: 'a,x' has 2 values where the header has 3. Add the missing"),
     "too many values": (HEADER + "b,x,1\na,x,1,2\n", "row 3: 'a,x,1,2' has 4 values where the header has 3. Put quo"),
     "repeated": (HEADER + "a,x,1\nb,x,1\na,x,1\n", "row 4, column 'annotator': 'x' has labelled task 'a' before, in"),
@@ -177,19 +174,13 @@ BAD_ROWS = {
         'task,annotator,label,text\nb",x,1,"a',
         "row 2: 'b\",x,1,\"a' opens a quote that nothing closes.",
     ),
-    "letters after the quote that a later row closes": (
-        HEADER + 'a,x,"1\nb,x,1"y\n',
-        "row 2: 'a,x,\"1' opens a quote that nothing closes.",
-    ),
+    "letters after the quote that a later row closes": (HEADER + 'a,x,"1\nb,x,1"y\n', "row 2: 'a,x,\"1' opens a quote"),
     "letters after the quote that closes a value": (
         HEADER + 'b,x,"1"\n"ca"t,x,1\n',
-        'row 3: \'"ca"t,x,1\' closes a quote within a value. Write quotes (") inside of a value twice',
+        "row 3: '\"ca\"t,x,1' closes a quot",
     ),
     "a quote after a backslash": (HEADER + '"a\\"b",x,1\n', 'row 2: \'"a\\\\"b",x,1\' closes a quote within a value.'),
-    "carriage return, and a blank line": (
-        HEADER + "a,b,x\rc,d,x\n\n",
-        "row 2: 'a,b,x\\rc,d,x' holds a carr",
-    ),
+    "carriage return, and a blank line": (HEADER + "a,b,x\rc,d,x\n\n", "row 2: 'a,b,x\\rc,d,x' holds a carr"),
     "NUL byte": (HEADER + "a,x\0,1\nb,x,1\n", "row 2"),
     "carriage return within a line": (HEADER + "a,x\ry,1\n", "row 2: 'a,x\\ry,1' holds a carriage return within"),
 }
@@ -216,10 +207,7 @@ def test_an_open_quote_costs_its_own_line_and_not_the_rest_of_the_file():
 
 
 BAD_NUMBERS = {
-    "no number": (
-        "good",
-        "'good' is not a number. If it is a word of a scale, give each word its number: rename={'good': 'NUMBER'}.",
-    ),
+    "no number": ("good", "is a word of a scale, give each word its number: rename={'good': 'NUMBER'}."),
     "underscore": ("1_000", "'1_000' is not a number."),
     "infinite": ("inf", "is not a finite number."),
     "nan": ("nan", "missing=['nan']."),
@@ -292,10 +280,7 @@ BAD_LINES = {
     "no object": ("[1, 2]", "row 2: '[1, 2]' is not a JSON object."),
     "no key": ('{"task": 1, "label": 1}', "row 2, column 'worker': None is empty. Fill it in, or remove the row."),
     "list": ('{"task": [1], "worker": 1, "label": 1}', "row 2, column 'task': [1] is not a string or an integer."),
-    "fraction": (
-        '{"task": 1, "worker": 1, "label": 0.5}',
-        "row 2, column 'label': 0.5 is not a string or an integer. Write it in q",
-    ),
+    "fraction": ('{"task": 1, "worker": 1, "label": 0.5}', "row 2, column 'label': 0.5 is not a string or an integer"),
     "bool": ('{"task": 1, "worker": 1, "label": true}', "row 2, column 'label': True is not a string or an integer."),
     "half a character": ('{"task": "\\ud800", "worker": 1, "label": 1}', "row 2, column 'task': '?' holds half a cha"),
     "not UTF-8": (b'{"task": "\xff"}', 'row 2: \'{"task": "\\\\xff"}\' is not UTF-8. Save the file as UTF-8.'),
@@ -327,11 +312,7 @@ BAD_FILES = {
     "blank": ("a.csv", b"\n \n", "a.csv is empty."),
     "only a header": ("a.csv", HEADER, "a.csv has a header but no rows."),
     "empty gzip": ("a.csv.gz", b"", "a.csv.gz is empty."),
-    "missing column": (
-        "a.csv",
-        "task,anotator,label\na,x,1\n",
-        "a.csv: column 'annotator' (or 'worker') is missing. Did you mean 'anotator'? Rename that column to ",
-    ),
+    "missing column": ("a.csv", "task,anotator,label\na,x,1\n", "a.csv: column 'annotator' (or 'worker') is missing"),
     "no header": ("a.csv", "a,x,1\nb,x,1\n", "a.csv: columns 'task', 'annotator' and 'label' are missing. The colu"),
     "no header, and no numbers": (
         "a.csv",
@@ -342,7 +323,7 @@ BAD_FILES = {
     "several missing columns, one of them misspelt": (
         "a.jsonl",
         '{"id": 1, "anotator": 1, "emotion": "joy", "ts": 1}',
-        "a.jsonl: columns 'task', 'annotator' and 'label' are missing. Did you mean 'anotator'? The columns are 'id', ",
+        "a.jsonl: columns 'task', 'annotator' and 'label' are missing. Did you mean 'anotator'?",
     ),
     "two of one column": ("a.csv", "task,task,annotator,label\na,a,x,1\n", "a.csv: column 'task' is there 2 times."),
     "header not UTF-8": ("a.csv", b"task,annotator,label,\xe9\n", "a.csv, row 1: the header is not UTF-8 (byte 0xE9"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from table_files import write_table
 
 from crowdzoo import Annotations
 
@@ -14,13 +15,6 @@ TABLE = pd.DataFrame({
     "_unit_id": [1, 1, 1, 2, 2, 2], "_tainted": [False, True, True] * 2, "_worker_id": ["w1", "w8", "w9"] * 2,
     "category": ["yes", "no", "no", "no", "yes", "yes"],
 })  # fmt: skip
-WRITE = {
-    "csv": lambda path: TABLE.to_csv(path, index=False),
-    "jsonl": lambda path: TABLE.to_json(path, orient="records", lines=True),
-    "json": lambda path: TABLE.to_json(path, orient="records"),
-    "parquet": TABLE.to_parquet,
-    "xlsx": lambda path: TABLE.to_excel(path, index=False),
-}
 TAINTED = r"left out: answers that column '_tainted' says do not count: 4"
 
 
@@ -31,11 +25,11 @@ def check(crowd):
     assert crowd.num_rejected == 0
 
 
-@pytest.mark.parametrize("ending", WRITE)
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "json", "parquet", "xlsx"])
 def test_tainted_judgments_are_left_out_and_counted(tmp_path, ending):
-    WRITE[ending](tmp_path / f"a.{ending}")
+    path = write_table(TABLE, tmp_path / f"a.{ending}")
     with pytest.warns(UserWarning, match=TAINTED):
-        check(Annotations.read(tmp_path / f"a.{ending}", columns=COLUMNS))
+        check(Annotations.read(path, columns=COLUMNS))
 
 
 @pytest.mark.parametrize("kind", [bool, str, float])

@@ -1,6 +1,5 @@
 """Wide tables, marks of missing labels, and several labels in a cell."""
 
-import json
 import re
 from pathlib import Path
 
@@ -8,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import csv
-from table_files import message_of, rows_of, write
+from table_files import message_of, rows_of, write, write_table
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
@@ -56,26 +54,15 @@ def test_a_bad_cell_is_named_by_its_row_and_column():
     message = message_of("a.csv", wide=True, classes=["cat", "dog"])
     assert "a.csv, row 4, column 'cid': 'NA' is not one of the classes ['cat', 'dog']." in message
     Annotations.read("a.csv", wide=True, classes=["cat", "dog"], on_bad_rows="reject", rejects="r.csv")
-    with open("r.csv") as file:
-        assert file.read().splitlines()[1].endswith('"t3, ,dog,NA"')
+    assert Path("r.csv").read_text().endswith(',"t3, ,dog,NA"\n')
 
 
 @pytest.mark.parametrize(
     ("name", "content", "options", "expected"),
     [
         ("a.csv", WIDE, {"columns": {"label": "ann"}}, "columns: a wide table has columns task and annotator, and no"),
-        (
-            "a.csv",
-            WIDE,
-            {"annotator_separator": ";"},
-            "annotator_separator: in a wide table every column is one annotator",
-        ),
-        (
-            "a.csv",
-            "task,,b\n1,2,3\n",
-            {},
-            "a.csv: column '' does not look like an annotator. Name the columns that are: ",
-        ),
+        ("a.csv", WIDE, {"annotator_separator": ";"}, "annotator_separator: in a wide table"),
+        ("a.csv", "task,,b\n1,2,3\n", {}, "a.csv: column '' does not look like an annotator"),
         ("a.csv", "task,b,b\n1,2,3\n", {}, "a.csv: column 'b' is there 2 times. Keep one."),
         ("a.csv", "x,b\n1,2\n", {}, "a.csv: column 'task' is missing. Where no column names it, columns={'task': ''}"),
         ("a.jsonl", "{}", {}, "a.jsonl: a wide table is a CSV or Parquet file"),
@@ -103,12 +90,8 @@ def test_a_label_that_is_made_of_others_is_refused_with_what_to_do():
     assert Annotations.read("a.csv", classes=["cat", "cat|dog", "dog"]).num_classes == 3
     assert "several may hold for a task, give --multi-label" in message_of("a.csv", label_separator="|")
     # a name with a comma is one as long as its parts are none
-    assert (
-        Annotations.read(
-            write("b.csv", 'task,worker,label\nt1,x,"yes, very"\nt1,y,yes\nt2,x,yes/no\nt2,y,yes sir\n')
-        ).num_classes
-        == 4
-    )
+    write("b.csv", 'task,worker,label\nt1,x,"yes, very"\nt1,y,yes\nt2,x,yes/no\nt2,y,yes sir\n')
+    assert Annotations.read("b.csv").num_classes == 4
     write("c.csv", "task,worker,label\nt1,x,the/cat\nt1,y,the\nt2,x,cat\n")
     assert len(Annotations.read("c.csv", kind="free-text").values) == 3
     assert "the label 'the/cat' is made of other labels" in message_of("c.csv")
@@ -118,12 +101,10 @@ def test_a_label_that_is_made_of_others_is_refused_with_what_to_do():
 def test_several_labels_of_a_cell_are_split_and_the_rule_of_repeats_says_which_counts():
     write("a.csv", SEVERAL)
     rest = [("t1", "y", "cat"), ("t2", "x", "dog")]
-    with pytest.warns(UserWarning, match="1 row was left out"):
-        first = Annotations.read("a.csv", label_separator="|", on_duplicate="first")
-    assert rows_of(first) == [("t1", "x", "cat"), *rest]
-    with pytest.warns(UserWarning, match="1 row was left out"):
-        last = Annotations.read("a.csv", label_separator="|", on_duplicate="last")
-    assert rows_of(last) == [("t1", "x", "dog"), *rest]
+    for rule, label in (("first", "cat"), ("last", "dog")):
+        with pytest.warns(UserWarning, match="1 row was left out"):
+            found = Annotations.read("a.csv", label_separator="|", on_duplicate=rule)
+        assert rows_of(found) == [("t1", "x", label), *rest]
     assert "'x' has labelled task 't1' before, in row 2" in message_of("a.csv", label_separator="|")
 
 
@@ -138,7 +119,7 @@ def test_nothing_between_separators_is_no_label_but_an_empty_cell_stays_a_bad_ro
 def test_classes_written_as_floats_are_those_of_a_file_with_types():
     write("a.csv", "task,annotator,label\nt1,a,1.0\nt2,a,10.0\nt3,a,2\nt3,b,2.0\nt4,b,-1.0\n")
     columns = {"task": ["t1", "t2", "t3", "t3", "t4"], "annotator": [*"aaabb"], "label": [1.0, 10.0, 2.0, 2.0, -1.0]}
-    pq.write_table(pa.table(columns), "a.parquet")
+    write_table(columns, "a.parquet")
     for name in ("a.csv", "a.parquet"):
         found = Annotations.read(name)
         assert (found.classes.tolist(), found.labels.tolist()) == ([-1, 1, 2, 10], [1, 3, 2, 2, 0])
@@ -169,12 +150,8 @@ def test_a_wide_table_is_recognised_and_its_other_columns_are_no_annotators(caps
 @pytest.mark.parametrize("way", ["csv", "jsonl", "parquet", "frame"])
 def test_a_list_in_a_cell_is_no_class(cell, mark, way):
     table = pa.table({"task": [1, 2, 1], "worker": ["x", "x", "y"], "label": [cell, "0", "cat"]})
-    if way == "csv":
-        csv.write_csv(table, "a.csv")
-    elif way == "jsonl":
-        write("a.jsonl", "".join(f"{json.dumps(row)}\n" for row in table.to_pylist()))
-    else:
-        pq.write_table(table, "a.parquet")
+    if way != "frame":
+        write_table(table, f"a.{way}")
     with pytest.raises(DataError, match=f"label_separator='{re.escape(mark)}'"):
         Annotations.from_frame(table) if way == "frame" else Annotations.read(f"a.{way}")
 
@@ -191,8 +168,7 @@ def test_a_list_in_a_cell_is_no_class(cell, mark, way):
     ],
 )
 def test_a_list_of_json_or_python_is_split_into_what_it_holds(cell, labels):
-    table = pa.table({"task": [1, 2], "worker": ["x", "x"], "label": [cell, "other"]})
-    csv.write_csv(table, "a.csv")
+    write_table({"task": [1, 2], "worker": ["x", "x"], "label": [cell, "other"]}, "a.csv")
     found = Annotations.read("a.csv", label_separator=",", on_duplicate="all")
     assert sorted(found.classes.tolist()) == sorted([*labels, "other"])
 
@@ -235,13 +211,7 @@ def test_columns_that_are_no_annotators_are_not_taken_for_some():
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_an_empty_cell_means_none_where_marks_of_none_are_named(ending):
-    table = pa.table({"task": [1, 2, 3], "worker": ["x", "x", "x"], "label": ["cat", "NA", None]})
-    if ending == "csv":
-        csv.write_csv(table, "a.csv")
-    elif ending == "jsonl":
-        write("a.jsonl", "".join(f"{json.dumps(row)}\n" for row in table.to_pylist()))
-    else:
-        pq.write_table(table, "a.parquet")
+    write_table({"task": [1, 2, 3], "worker": ["x", "x", "x"], "label": ["cat", "NA", None]}, f"a.{ending}")
     assert rows_of(Annotations.read(f"a.{ending}", missing="NA")) == [(1, "x", "cat")]
     found = Annotations.read(f"a.{ending}", missing="NA", no_label="(none)")
     assert rows_of(found) == [(1, "x", "cat"), (3, "x", "(none)")]

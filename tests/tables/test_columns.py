@@ -5,11 +5,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from refusals import bad_row
-from table_files import rows_of, write
+from table_files import message_of, rows_of, write, write_table
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import ConfigError, DataError, DataWarning
+from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.instances import read_instances
 from crowdzoo.reading.tables.layout import Layout
 
@@ -23,10 +23,8 @@ MAPPING = {"task": "HITId", "annotator": "WorkerId", "label": "Answer.category, 
 def files():
     frame = pd.DataFrame(ROWS, columns=list(MAPPING.values()))
     write("a.csv", MTURK)
-    frame.to_csv("a.tsv", sep="\t", index=False)
-    frame.to_json("a.jsonl", orient="records", lines=True)
-    pq.write_table(pa.table(frame.to_dict("list")), "a.parquet")
-    return frame
+    for ending in ("tsv", "jsonl", "parquet"):
+        write_table(frame, f"a.{ending}")
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet"])
@@ -56,22 +54,14 @@ def test_usual_names_are_found_and_said_with_the_option_to_give(header):
         (
             "task,worker_id,user,label\n1,2,3,4\n",
             None,
-            "a.csv: there is no column 'annotator', and it may be 'worker_id' or 'user'. Say which: "
-            "columns={'annotator': 'worker_id'}.",
+            "'worker_id' or 'user'. Say which: columns={'annotator': 'worker_id'}.",
         ),
-        (
-            MTURK,
-            {"task": "HITid"},
-            "a.csv: there is no column 'HITid', which was given for 'task'. The columns are 'HITId', 'WorkerId', "
-            "'Answer.category, chosen', 'Reward'. Did you mean 'HITId'?",
-        ),
+        (MTURK, {"task": "HITid"}, "'WorkerId', 'Answer.category, chosen', 'Reward'. Did you mean 'HITId'?"),
         ("HITId,HITId,worker,label\n1,2,3,4\n", {"task": "HITId"}, "a.csv: column 'HITId' is there 2 times. Keep one."),
     ],
 )
 def test_a_column_that_is_not_clear_is_refused_with_what_to_write(content, columns, expected):
-    with pytest.raises(DataError) as error:
-        Annotations.read(write("a.csv", content), columns=columns)
-    assert str(error.value) == expected
+    assert message_of(write("a.csv", content), columns=columns).endswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -86,9 +76,7 @@ def test_a_column_that_is_not_clear_is_refused_with_what_to_write(content, colum
     ],
 )
 def test_a_mapping_that_is_none_is_refused(columns, expected):
-    with pytest.raises(ConfigError) as error:
-        Annotations.read(write("a.csv", MTURK), columns=columns)
-    assert str(error.value).startswith(expected)
+    assert message_of(write("a.csv", MTURK), columns=columns).startswith(expected)
 
 
 def test_bad_rows_name_the_files_own_column():
@@ -129,16 +117,8 @@ def test_the_command_line_names_columns_of_annotations_and_gold(capsys):
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_a_column_that_says_nothing_to_us_is_left_out_with_a_word(column, ending):
     words = {"timestamp": ["Tue 3 May, noon", "", "Wed 4 May"], "confidence": ["high", "", "low"]}[column]
-    frame = pd.DataFrame({"task": [1, 2, 3], "annotator": ["a"] * 3, "label": ["x", "y", "x"], column: words})
-    if ending == "csv":
-        frame.to_csv("a.csv", index=False)
-    elif ending == "jsonl":
-        frame.to_json("a.jsonl", orient="records", lines=True)
-    else:
-        pq.write_table(pa.table(frame.to_dict("list")), "a.parquet")
-    with pytest.warns(
-        DataWarning, match=f"column '{column}' is left out: .* is not a number.* Give columns={{'{column}': ''}}"
-    ):
+    write_table({"task": [1, 2, 3], "annotator": ["a"] * 3, "label": ["x", "y", "x"], column: words}, f"a.{ending}")
+    with pytest.warns(DataWarning, match=f"'{column}' is left out: .* is not a number.* columns={{'{column}': ''}}"):
         found = Annotations.read(f"a.{ending}")
     assert len(found) == 3
     assert getattr(found, column) is None

@@ -4,28 +4,13 @@ import json
 
 import pandas as pd
 import pytest
+from table_files import texts_of, write, write_table
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError, DataWarning
 
-
-@pytest.fixture
-def table(tmp_path, monkeypatch):
-    """Writes a file into the current folder, which is empty."""
-    monkeypatch.chdir(tmp_path)
-
-    def write(name, content):
-        (tmp_path / name).write_text(content, encoding="utf-8")
-        return name
-
-    return write
-
-
-def rows(crowd):
-    """The answers of a table, sorted: task, annotator, label."""
-    names = crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids], crowd.classes[crowd.labels]
-    return sorted(zip(*(map(str, each.tolist()) for each in names), strict=True))
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.mark.parametrize(
@@ -42,30 +27,30 @@ def rows(crowd):
         "Bob confidence",
     ],
 )
-def test_a_column_of_a_wide_table_that_is_no_annotator_is_named(table, name):
-    file = table("a.csv", f"{name},Ann,Bob\n0,0,1\n1,1,1\n")
+def test_a_column_of_a_wide_table_that_is_no_annotator_is_named(name):
+    file = write("a.csv", f"{name},Ann,Bob\n0,0,1\n1,1,1\n")
     with pytest.raises(DataError, match=rf"column '{name}' does not look like an annotator") as refused:
         Annotations.read(file, wide=True, columns="task=")
     assert "columns={'task': '', 'annotator': 'Ann,Bob'}" in str(refused.value)
     assert Annotations.read(file, wide=True, columns="task=,annotator=Ann,Bob").num_annotators == 2
 
 
-def test_what_is_known_of_a_rater_is_no_task(table):
-    file = table("a.csv", "rater,i1,i2,gender,age\nr1,3,4,f,33\nr2,3,4,m,44\n")
+def test_what_is_known_of_a_rater_is_no_task():
+    file = write("a.csv", "rater,i1,i2,gender,age\nr1,3,4,f,33\nr2,3,4,m,44\n")
     with pytest.raises(DataError, match=r"not look like a task.*{'annotator': 'rater', 'task': 'i1,i2'}"):
         Annotations.read(file, wide=True, columns="annotator=rater")
 
 
-def test_a_list_as_numpy_writes_it_is_several_labels(table):
-    file = table("a.csv", "task,annotator,label\n1,a,\"['cat' 'red dog'\n 'cow']\"\n1,b,['cat']\n")
+def test_a_list_as_numpy_writes_it_is_several_labels():
+    file = write("a.csv", "task,annotator,label\n1,a,\"['cat' 'red dog'\n 'cow']\"\n1,b,['cat']\n")
     with pytest.raises(DataError, match="is a list"):
         Annotations.read(file)
     crowd = Annotations.read(file, label_separator=",", on_duplicate="all")
-    assert rows(crowd) == [("1", "a", "cat"), ("1", "a", "cow"), ("1", "a", "red dog"), ("1", "b", "cat")]
+    assert texts_of(crowd) == [("1", "a", "cat"), ("1", "a", "cow"), ("1", "a", "red dog"), ("1", "b", "cat")]
 
 
-def test_a_line_break_in_a_label_is_refused_where_one_part_is_known(table):
-    file = table("a.csv", 'task,annotator,label\n1,a,"cat\ndog"\n1,b,cat\n')
+def test_a_line_break_in_a_label_is_refused_where_one_part_is_known():
+    file = write("a.csv", 'task,annotator,label\n1,a,"cat\ndog"\n1,b,cat\n')
     with pytest.raises(DataError, match=r"made of other labels.*label_separator='\\n'"):
         Annotations.read(file)
 
@@ -75,25 +60,17 @@ CHOICES = [
 ]  # fmt: skip
 
 
-def test_several_choices_in_a_csv_file_of_label_studio_are_read_with_single_ones(table, capsys):
+def test_several_choices_in_a_csv_file_of_label_studio_are_read_with_single_ones(refusal_of):
     lines = [f'{task},{who},"{label.replace(chr(34), chr(34) * 2)}"' for task, who, label in reversed(CHOICES)]
-    file = table("a.csv", "\n".join(["id,annotator,topics", *lines, ""]))
+    file = write("a.csv", "\n".join(["id,annotator,topics", *lines, ""]))
     words = ["aggregate", file, "--columns", "task=id,label=topics", "--multi-label", "--out", "o.csv", "--force"]
-    assert cli.main(words) == 3
-    said = capsys.readouterr().err
+    said = refusal_of(*words, code=3)
     assert """labels such as '{"choices": ["x", "y"]}' hold answers""" in said
-    assert cli.main([*words, "--field", "choices"]) == 3
-    assert "--label-separator ','" in capsys.readouterr().err
-    crowd = Annotations.read(
-        file, columns="task=id,label=topics", field="choices", label_separator=",", on_duplicate="all"
-    )
-    assert rows(crowd) == [
-        ("1", "ann", "x"),
-        ("1", "ann", "y"),
-        ("1", "bob", "x"),
-        ("2", "ann", "y"),
-        ("2", "bob", "y"),
-    ]
+    assert "--label-separator ','" in refusal_of(*words, "--field", "choices", code=3)
+    options = {"field": "choices", "label_separator": ",", "on_duplicate": "all"}
+    crowd = Annotations.read(file, columns="task=id,label=topics", **options)
+    rest = [("1", "bob", "x"), ("2", "ann", "y"), ("2", "bob", "y")]
+    assert texts_of(crowd) == [("1", "ann", "x"), ("1", "ann", "y"), *rest]
 
 
 def zooniverse(*values):
@@ -101,43 +78,43 @@ def zooniverse(*values):
     return "\n".join(["task,user,label", *(f'1,u{number},"{cell}"' for number, cell in enumerate(cells)), ""])
 
 
-def test_the_choices_of_a_survey_are_its_labels(table):
+def test_the_choices_of_a_survey_are_its_labels():
     answers = [[{"choice": "LION", "answers": {"HOWMANY": number}}] for number in "12"]
     crowd = Annotations.read(
-        table("a.csv", zooniverse(*answers)), field="T0", label_separator=",", columns="annotator=user"
+        write("a.csv", zooniverse(*answers)), field="T0", label_separator=",", columns="annotator=user"
     )
-    assert rows(crowd) == [("1", "u0", "LION"), ("1", "u1", "LION")]
+    assert texts_of(crowd) == [("1", "u0", "LION"), ("1", "u1", "LION")]
 
 
-def test_marked_points_are_no_labels(table):
-    file = table("a.csv", zooniverse([{"x": 1.5, "y": 2.5, "tool": 0}], []))
+def test_marked_points_are_no_labels():
+    file = write("a.csv", zooniverse([{"x": 1.5, "y": 2.5, "tool": 0}], []))
     with pytest.raises(DataError, match=r"answers such as \{.*'x': 1.5.*\} are not labels"):
         Annotations.read(file, field="T0", columns="annotator=user")
 
 
-def test_the_lines_below_the_header_of_qualtrics_are_named(table):
+def test_the_lines_below_the_header_of_qualtrics_are_named():
     parts = ["ResponseId,Q1", "Response ID,How?", '"{""ImportId"":""_recordId""}","{""ImportId"":""QID1""}"']
-    file = table("a.csv", "\n".join([*parts, "R_1,Yes", "R_2,Yes", ""]))
+    file = write("a.csv", "\n".join([*parts, "R_1,Yes", "R_2,Yes", ""]))
     with pytest.raises(DataError, match=r"as Qualtrics writes them, which are not answers\. Remove rows 2 and 3"):
         Annotations.read(file, wide=True, columns="annotator=ResponseId,task=Q*")
-    file = table("a.csv", "\n".join([parts[0], "R_1,Yes", "R_2,Yes", ""]))
+    file = write("a.csv", "\n".join([parts[0], "R_1,Yes", "R_2,Yes", ""]))
     assert len(Annotations.read(file, wide=True, columns="annotator=ResponseId,task=Q*")) == 2
 
 
-def test_a_frame_that_pandas_wrote_as_json_is_a_table(table):
+def test_a_frame_that_pandas_wrote_as_json_is_a_table():
     frame = pd.DataFrame({"task": ["t1", "t1"], "annotator": ["ann", "bob"], "label": ["x", "y"]})
     wanted = [("t1", "ann", "x"), ("t1", "bob", "y")]
-    assert rows(Annotations.read(table("a.json", frame.to_json()))) == wanted
+    assert texts_of(Annotations.read(write("a.json", frame.to_json()))) == wanted
     other = frame.rename(columns={"label": "mood"}).to_json()
-    assert rows(Annotations.read(table("b.json", other), columns="label=mood")) == wanted
+    assert texts_of(Annotations.read(write("b.json", other), columns="label=mood")) == wanted
     tasks = {"t1": {"ann": "x", "bob": "y"}, "t2": {"ann": "x", "bob": "x"}}  # tasks of the same annotators, as ever
-    assert rows(Annotations.read(table("c.json", json.dumps(tasks))))[2] == ("t2", "ann", "x")
+    assert texts_of(Annotations.read(write("c.json", json.dumps(tasks))))[2] == ("t2", "ann", "x")
 
 
 @pytest.mark.parametrize(("column", "name"), [("annotator", "NaN"), ("annotator", "unassigned"), ("task", "None")])
-def test_an_id_that_names_nobody_is_told(table, capsys, column, name):
+def test_an_id_that_names_nobody_is_told(capsys, column, name):
     known = {"task": "1", "annotator": "ann"} | {column: name}
-    file = table("a.csv", f"task,annotator,label\n1,bob,x\n{known['task']},{known['annotator']},x\n")
+    file = write("a.csv", f"task,annotator,label\n1,bob,x\n{known['task']},{known['annotator']},x\n")
     way_out = rf"leave them out: exclude=\['{name}'\]" if column == "annotator" else "remove the rows"
     with pytest.warns(DataWarning, match=f"'{name}' count as {column}s. If none are meant, {way_out}"):
         assert len(Annotations.read(file)) == 2
@@ -147,14 +124,14 @@ def test_an_id_that_names_nobody_is_told(table, capsys, column, name):
         assert "annotations                 1" in capsys.readouterr().out
 
 
-def test_an_id_that_a_spreadsheet_shortened_is_told(table):
-    file = table("a.csv", "task,annotator,label\n1.23457E+17,ann,x\n1.23457E+17,bob,y\n")
+def test_an_id_that_a_spreadsheet_shortened_is_told():
+    file = write("a.csv", "task,annotator,label\n1.23457E+17,ann,x\n1.23457E+17,bob,y\n")
     with pytest.warns(DataWarning, match=r"'1.23457E\+17', one of the tasks, looks like a number that a spreadsheet"):
         assert Annotations.read(file).num_tasks == 1
 
 
-def test_a_word_of_a_scale_or_for_no_rating_says_what_to_write(table):
-    file = table("a.csv", "task,annotator,label\n1,ann,Strongly agree\n1,bob,N/A\n1,cid,4\n")
+def test_a_word_of_a_scale_or_for_no_rating_says_what_to_write():
+    file = write("a.csv", "task,annotator,label\n1,ann,Strongly agree\n1,bob,N/A\n1,cid,4\n")
     with pytest.raises(DataError) as refused:
         Annotations.read(file, kind="regression")
     assert "rename={'Strongly agree': 'NUMBER'}" in str(refused.value)
@@ -163,25 +140,25 @@ def test_a_word_of_a_scale_or_for_no_rating_says_what_to_write(table):
     assert crowd.labels.tolist() == [5.0, 4.0]
 
 
-def test_lines_above_the_header_are_thought_of(table):
+def test_lines_above_the_header_are_thought_of():
     for name, above in (("a.csv", "# exported in March\n"), ("b.csv", "Results\n\n")):
         with pytest.raises(DataError, match="lines above the names of the columns, such as a title, remove them"):
-            Annotations.read(table(name, f"{above}task,annotator,label\n1,ann,x\n"))
+            Annotations.read(write(name, f"{above}task,annotator,label\n1,ann,x\n"))
 
 
 @pytest.mark.parametrize("ending", ["json", "jsonl"])
-def test_a_message_on_json_names_nested_answers_and_no_header(table, ending):
+def test_a_message_on_json_names_nested_answers_and_no_header(ending):
     for entry in ({"id": 1, "judgments": [{"worker": "a", "label": "x"}]}, {"data": [{"task": 1, "label": "x"}]}):
         with pytest.raises(DataError, match=r"Answers inside '(judgments|data)' are not read: write a line") as refused:
-            Annotations.read(table(f"a.{ending}", json.dumps(entry) + "\n"))
+            Annotations.read(write(f"a.{ending}", json.dumps(entry) + "\n"))
         assert not {"header=False", "separator="} & {*str(refused.value).replace(".", " ").split()}
     with pytest.raises(DataError) as refused:
-        Annotations.read(table(f"a.{ending}", '{"x": 1, "y": 2}\n'))
+        Annotations.read(write(f"a.{ending}", '{"x": 1, "y": 2}\n'))
     assert "header" not in str(refused.value)
 
 
-def test_since_says_when_the_last_answer_was_given(table, capsys):
-    file = table("a.csv", "task,annotator,label,timestamp\n1,ann,x,45353.4\n1,bob,x,45353.5\n")  # days of Excel
+def test_since_says_when_the_last_answer_was_given(capsys):
+    file = write("a.csv", "task,annotator,label,timestamp\n1,ann,x,45353.4\n1,bob,x,45353.5\n")  # days of Excel
     words = ["aggregate", file, "--method", "majority-vote", "--out", "o.csv", "--since", "2024-03-01"]
     assert cli.main(words) == 3
     # 45,353.5 seconds are 12 hours, 35 minutes and 53.5 seconds
@@ -197,39 +174,37 @@ STATUS = {
 
 @pytest.mark.parametrize("column", STATUS)
 @pytest.mark.parametrize("form", ["csv", "jsonl", "json", "frame"])
-def test_answers_that_a_column_says_do_not_count_are_left_out(table, column, form):
+def test_answers_that_a_column_says_do_not_count_are_left_out(column, form):
     frame = pd.DataFrame(
         {"task": ["t"] * 3, "annotator": ["a", "b", "c"], "label": ["x", "y", "y"], column: STATUS[column]}
     )
-    written = {
-        "csv": frame.to_csv(index=False), "json": frame.to_json(orient="records"), "frame": "",
-        "jsonl": frame.to_json(orient="records", lines=True),
-    }[form]  # fmt: skip
+    if form != "frame":
+        write_table(frame, f"a.{form}")
     with pytest.warns(UserWarning, match=f"left out: answers that column '{column}' says do not count: 2"):
-        crowd = Annotations.from_frame(frame) if form == "frame" else Annotations.read(table(f"a.{form}", written))
-    assert rows(crowd) == [("t", "a", "x")]
+        crowd = Annotations.from_frame(frame) if form == "frame" else Annotations.read(f"a.{form}")
+    assert texts_of(crowd) == [("t", "a", "x")]
 
 
-def test_a_status_that_is_a_label_or_a_code_says_nothing_of_answers(table):
-    file = table("a.csv", "task,annotator,status\n1,a,rejected\n1,b,draft\n")
+def test_a_status_that_is_a_label_or_a_code_says_nothing_of_answers():
+    file = write("a.csv", "task,annotator,status\n1,a,rejected\n1,b,draft\n")
     assert len(Annotations.read(file, columns="label=status")) == 2
-    file = table("b.csv", "task,annotator,label,status\n1,a,x,1\n1,b,x,done\n")
+    file = write("b.csv", "task,annotator,label,status\n1,a,x,1\n1,b,x,done\n")
     assert len(Annotations.read(file)) == 2
-    pairs = table("c.csv", "chosen,rejected,annotator\nx,y,a\ny,z,a\n")
+    pairs = write("c.csv", "chosen,rejected,annotator\nx,y,a\ny,z,a\n")
     assert len(Annotations.read(pairs, kind="preference", columns="winner=chosen,loser=rejected")) == 2
 
 
-def test_words_for_yes_and_no_stand_in_columns_of_labels(table):
-    file = table("a.csv", "id;rater;freude;wut\n1;a;ja;nein\n2;a;Nein;JA\n3;a;\N{CHECK MARK};\n")
+def test_words_for_yes_and_no_stand_in_columns_of_labels():
+    file = write("a.csv", "id;rater;freude;wut\n1;a;ja;nein\n2;a;Nein;JA\n3;a;\N{CHECK MARK};\n")
     crowd = Annotations.read(file, columns="task=id,annotator=rater,label=freude,wut")
-    assert rows(crowd) == [("1", "a", "freude"), ("2", "a", "wut"), ("3", "a", "freude")]
+    assert texts_of(crowd) == [("1", "a", "freude"), ("2", "a", "wut"), ("3", "a", "freude")]
 
 
-def test_each_column_that_says_so_leaves_answers_out(table):
+def test_each_column_that_says_so_leaves_answers_out():
     head = "task,annotator,label,AssignmentStatus,deleted\n"
-    file = table("a.csv", f"{head}t,a,x,Approved,yes\nt,b,y,Rejected,no\nt,c,z,Approved,no\n")
+    file = write("a.csv", f"{head}t,a,x,Approved,yes\nt,b,y,Rejected,no\nt,c,z,Approved,no\n")
     with pytest.warns(UserWarning, match="column 'AssignmentStatus' or 'deleted' says do not count: 2"):
-        assert rows(Annotations.read(file)) == [("t", "c", "z")]
-    file = table("b.csv", f"{head}t,a,x,Rejected,no\n")
+        assert texts_of(Annotations.read(file)) == [("t", "c", "z")]
+    file = write("b.csv", f"{head}t,a,x,Rejected,no\n")
     with pytest.raises(DataError, match=r"b.csv: left out: answers that column .* says do not count: 1"):
         Annotations.read(file)

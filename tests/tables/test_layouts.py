@@ -189,12 +189,11 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked():
 # === Command line ===
 
 
-def test_the_command_line_reads_what_a_spreadsheet_in_german_saves(capsys):
+def test_the_command_line_reads_what_a_spreadsheet_in_german_saves(capsys, refusal_of):
     write("a.csv", "Aufgabe;Person;Note\nt1;Jürgen;1,5\nt1;Zoë;2,5\nt2;Zoë;3\nt2;Jürgen;3\n".encode("cp1252"))
     write("g.csv", "t1;1,75\nt2;3\n")
     words = ["aggregate", "a.csv", "--kind", "regression", "--method", "mean", "--out", "out", "--encoding", "cp1252"]
     words += ["--columns", "task=Aufgabe,annotator=Person,label=Note", "--decimal", ","]
     assert cli.main([*words, "--gold", "g.csv", "--gold-columns", "task=1,gold=2"]) == 0
     assert "0.1250" in capsys.readouterr().out  # the mean absolute error: 2 for 1.75, and 3 for 3
-    assert cli.main([*words[:-2], "--force"]) == 3
-    assert "For numbers with a decimal comma give --decimal ','." in capsys.readouterr().err
+    assert "For numbers with a decimal comma give --decimal ','." in refusal_of(*words[:-2], "--force", code=3)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from refusals import bad_row
+from table_files import texts_of
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
@@ -36,13 +37,6 @@ def report(request, tmp_path):
     return path
 
 
-def rows(crowd):
-    """The answers of a table, sorted: task, annotator, label."""
-    names = crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids]
-    labels = crowd.labels if crowd.classes is None else crowd.classes[crowd.labels]
-    return sorted(zip(*(map(str, each.tolist()) for each in (*names, labels)), strict=True))
-
-
 ZOO = """subject_ids,user_name,annotations
 7,a,"[{""task"":""T0"",""value"":""Yes""},{""task"":""T1"",""value"":[""fox"",""deer""]}]"
 7,b,"[{""task"":""T0"",""value"":""Yes""},{""task"":""T1"",""value"":[""deer"",""fox""]}]"
@@ -54,16 +48,14 @@ ZOO = """subject_ids,user_name,annotations
 ZOO_COLUMNS = "task=subject_ids,annotator=user_name,label=annotations"
 
 
-def test_cells_of_json_objects_are_asked_for_one_question(report, here, capsys):
+def test_cells_of_json_objects_are_asked_for_one_question(report, here, capsys, refusal_of):
     file = report("F2/zoo.csv", ZOO)
     words = ["aggregate", str(file), "--method", "majority-vote", "--columns", ZOO_COLUMNS, "--out", "o.csv", "--force"]
-    assert cli.main(words) == 3
-    said = capsys.readouterr().err
+    said = refusal_of(*words, code=3)
     assert "hold answers as JSON objects, to the questions ['T0', 'T1']. Choose one: --field T0." in said
     assert cli.main([*words, "--field", "T0"]) == 0
     assert pd.read_csv("o.csv")["label"].tolist() == ["Yes", "No"]
-    assert cli.main([*words, "--field", "T2"]) == 3
-    assert "unknown field 'T2': choose one of T0, T1" in capsys.readouterr().err
+    assert "unknown field 'T2': choose one of T0, T1" in refusal_of(*words, "--field", "T2", code=3)
     assert cli.main([*words, "--field", "T1"]) == 3  # lists, which a further option takes apart
     assert "--label-separator ','" in capsys.readouterr().err
 
@@ -71,7 +63,7 @@ def test_cells_of_json_objects_are_asked_for_one_question(report, here, capsys):
 def test_the_order_of_a_list_in_json_does_not_matter(report):
     file = report("F2/zoo.csv", ZOO)
     crowd = Annotations.read(file, columns=ZOO_COLUMNS, field="T1", label_separator=",", on_duplicate="all")
-    assert rows(crowd) == [("7", who, label) for who in "ab" for label in ("deer", "fox")] + [("7", "c", "fox")]
+    assert texts_of(crowd) == [("7", who, label) for who in "ab" for label in ("deer", "fox")] + [("7", "c", "fox")]
     named = Annotations.read(file, columns=ZOO_COLUMNS, field="T1", classes=['["deer", "fox"]', '["fox"]'])
     assert named.labels.tolist() == [0, 0, 1]
 
@@ -80,10 +72,10 @@ def test_objects_of_json_in_cells_come_in_further_forms(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text('task,annotator,label\n1,a,"{""mood"": 4, ""ok"": true}"\n1,b,"{""mood"": 2.5}"\n')
     assert Annotations.read(file, kind="regression", field="mood").labels.tolist() == [4, 2.5]
-    assert rows(Annotations.read(file, field="ok")) == [("1", "a", "true")]
+    assert texts_of(Annotations.read(file, field="ok")) == [("1", "a", "true")]
     file.write_text('task,ann,bob\n1,"{""q"": ""x""}",\n2,"{""q"": ""y""}","[{""q"": ""x""}]"\n')
     wide = [("1", "ann", "x"), ("2", "ann", "y"), ("2", "bob", "x")]
-    assert rows(Annotations.read(file, wide=True, field="q")) == wide
+    assert texts_of(Annotations.read(file, wide=True, field="q")) == wide
     file.write_text("task,annotator,label\n1,a,{x}\n1,b,[y]\n")  # classes in brackets
     assert Annotations.read(file).classes.tolist() == ["[y]", "{x}"]
 
@@ -94,7 +86,7 @@ RATERS = "rater,i1,i2,i3,i4,i5\nann,1,2,3,3,2\nbob,1,2,3,3,2\ncem,1,3,3,3,2\n"
 def test_a_row_of_a_wide_table_may_be_an_annotator(report, capsys):
     file = report("F6/rows.csv", RATERS)
     crowd = Annotations.read(file, wide=True, columns="annotator=rater")
-    assert rows(crowd)[:4] == [("i1", "ann", "1"), ("i1", "bob", "1"), ("i1", "cem", "1"), ("i2", "ann", "2")]
+    assert texts_of(crowd)[:4] == [("i1", "ann", "1"), ("i1", "bob", "1"), ("i1", "cem", "1"), ("i2", "ann", "2")]
     assert (crowd.num_tasks, crowd.num_annotators, len(crowd)) == (5, 3, 15)
     # sums of coincidences times squared ordinal distances, by hand: 72 observed, 7,200 of all pairs of 15 labels
     assert krippendorff_alpha(crowd, "ordinal").value == pytest.approx(1 - (72 / 15) / (7200 / (15 * 14)))
@@ -109,13 +101,13 @@ def test_a_row_of_a_wide_table_may_be_an_annotator(report, capsys):
 def test_a_table_with_a_row_for_each_annotator_comes_in_every_form(tmp_path):
     (tmp_path / "a.csv").write_text("1,x,y\n2,,x\n")
     plain = Annotations.read(tmp_path / "a.csv", wide=True, header=False, columns="annotator=1")
-    assert rows(plain) == [("2", "1", "x"), ("3", "1", "y"), ("3", "2", "x")]
+    assert texts_of(plain) == [("2", "1", "x"), ("3", "1", "y"), ("3", "2", "x")]
     pd.DataFrame({"who": ["ann", "bob"], "q1": [4.5, 2.0], "q2": [None, 3.0]}).to_parquet(tmp_path / "a.parquet")
     ratings = Annotations.read(tmp_path / "a.parquet", kind="regression", wide=True, columns="annotator=who")
-    assert rows(ratings) == [("q1", "ann", "4.5"), ("q1", "bob", "2.0"), ("q2", "bob", "3.0")]
+    assert texts_of(ratings) == [("q1", "ann", "4.5"), ("q1", "bob", "2.0"), ("q2", "bob", "3.0")]
     (tmp_path / "b.csv").write_text("task,ann,bob\n1,x,y\n")  # one annotator of several, as ever
     one = Annotations.read(tmp_path / "b.csv", wide=True, columns="annotator=ann")
-    assert rows(one) == [("1", "ann", "x")]
+    assert texts_of(one) == [("1", "ann", "x")]
     (tmp_path / "c.csv").write_text("rater,date,q1\nann,x,y\n")
     with pytest.raises(DataError, match=r"'date' does not look.*columns={'annotator': 'rater', 'task': 'q1'}"):
         Annotations.read(tmp_path / "c.csv", wide=True, columns="annotator=rater")
@@ -124,11 +116,10 @@ def test_a_table_with_a_row_for_each_annotator_comes_in_every_form(tmp_path):
 NONE = "task,annotator,label\nt1,a,None|artist\nt1,b,artist\nt1,c,None\nt2,a,None\nt2,b,None\nt2,c,artist\n"
 
 
-def test_an_answer_of_no_label_and_a_label_is_a_bad_row(report, here, capsys):
+def test_an_answer_of_no_label_and_a_label_is_a_bad_row(report, here, capsys, refusal_of):
     file = report("F3/none.csv", NONE)
     words = ["aggregate", str(file), "--multi-label", "--label-separator", "|", "--no-label", "None", "--out", "o.csv"]
-    assert cli.main(words) == 3
-    said = capsys.readouterr().err
+    said = refusal_of(*words, code=3)
     assert "1 bad row" in said
     assert f"{file}, row 2, column 'label': 'None' is of an answer of 'a' to task 't1' that holds 'None'" in said
     assert cli.main([*words, "--on-bad-rows", "reject", "--rejects", "r.csv", "--method", "majority-vote"]) == 0
@@ -144,20 +135,19 @@ def test_an_answer_in_rows_of_its_own_may_not_be_no_label_and_a_label(tmp_path):
         Annotations.read(tmp_path / "a.csv", **how)
     with pytest.warns(UserWarning, match="2 rows were left out"):
         kept = Annotations.read(tmp_path / "a.csv", **how, on_bad_rows="reject")
-    assert rows(kept) == [("1", "b", "(none)"), ("2", "a", "(none)")]
+    assert texts_of(kept) == [("1", "b", "(none)"), ("2", "a", "(none)")]
 
 
 GOLD = "w1,1,a,a\nw2,1,b,a\nw3,1,a,a\nw1,2,b,b\nw2,2,b,b\nw3,2,a,b\n"
 
 
-def test_gold_that_repeats_is_read_once_and_different_gold_is_an_error(report, here, capsys):
+def test_gold_that_repeats_is_read_once_and_different_gold_is_an_error(report, here, capsys, refusal_of):
     file = report("F5/cf.csv", GOLD)
     words = ["aggregate", str(file), "--no-header", "--columns", "annotator=1,task=2,label=3", "--gold", str(file)]
     words += ["--method", "majority-vote", "--out", "out", "--force"]
     assert cli.main([*words, "--gold-columns", "task=2,gold=4"]) == 0
     assert "1.0000 (on 2 tasks with gold" in capsys.readouterr().out
-    assert cli.main([*words, "--gold-columns", "task=2,gold=3"]) == 3
-    said = capsys.readouterr().err
+    said = refusal_of(*words, "--gold-columns", "task=2,gold=3", code=3)
     assert f"{file}, row 2, column '3': 'b' is another value of task '1' than 'a' in row 1." in said
     assert f"{file}, row 6, column '3': 'a' is another value of task '2' than 'b' in row 4." in said
 
@@ -183,12 +173,11 @@ EXTRACT = """classification_id,user_name,task,subject_id,data.yes,data.no,data.f
 """
 
 
-def test_blanks_in_the_columns_of_all_labels_are_called_so(report, here, capsys):
+def test_blanks_in_the_columns_of_all_labels_are_called_so(report, here, refusal_of):
     file = report("F17/question_extractor.csv", EXTRACT)
     columns = "task=subject_id,annotator=user_name,label=data.yes,data.no"
     words = ["aggregate", str(file), "--method", "majority-vote", "--columns", columns, "--out", "out.csv"]
-    assert cli.main(words) == 3
-    said = capsys.readouterr().err
+    said = refusal_of(*words, code=3)
     assert f"{file}, row 3, column 'data.yes': '' is blank or 0, and so are the columns of all other" in said
     assert "Leave such rows out by --missing '', or" in said
     assert cli.main([*words, "--missing", ""]) == 0
@@ -231,12 +220,12 @@ def test_a_byte_order_mark_inside_a_file_is_no_part_of_an_id(size, tmp_path, mon
     one, two = "task,annotator,label\n1,a,x\n1,b,y\n", "2,a,x\n2,b,x\n"
     expected = [("1", "a", "x"), ("1", "b", "y"), ("2", "a", "x"), ("2", "b", "x")]
     (tmp_path / "a.csv").write_text(MARK + one + MARK + two)
-    assert rows(Annotations.read(tmp_path / "a.csv")) == expected
+    assert texts_of(Annotations.read(tmp_path / "a.csv")) == expected
     (tmp_path / "b.csv").write_text(MARK + one + f'{MARK}"2","a","x"\n2,b,x\n', encoding="utf-16-le")
-    assert rows(Annotations.read(tmp_path / "b.csv")) == expected
+    assert texts_of(Annotations.read(tmp_path / "b.csv")) == expected
     lines = [json.dumps(dict(zip(("task", "annotator", "label"), row, strict=True))) for row in expected]
     (tmp_path / "a.jsonl").write_text(MARK + f"\n{MARK}".join(lines))
-    assert rows(Annotations.read(tmp_path / "a.jsonl")) == expected
+    assert texts_of(Annotations.read(tmp_path / "a.jsonl")) == expected
 
 
 def test_a_byte_order_mark_inside_a_file_of_sentences_is_no_part_of_a_token(tmp_path):
@@ -254,7 +243,7 @@ def test_the_header_of_a_second_file_behind_the_first_is_a_bad_row(size, tmp_pat
         Annotations.read(tmp_path / "a.csv")
     with pytest.warns(UserWarning, match="1 row was left out"):
         kept = Annotations.read(tmp_path / "a.csv", on_bad_rows="reject")
-    assert rows(kept) == [("1", "a", "x"), ("task", "b", "y")]
+    assert texts_of(kept) == [("1", "a", "x"), ("task", "b", "y")]
 
 
 def test_messages_about_json_have_a_row_or_none_and_the_columns_of_the_file(tmp_path):
@@ -318,5 +307,5 @@ def test_three_independent_annotators_are_read_as_they_stand():
         pytest.skip("CROWDZOO_DATA names no folder with reports")
     crowd = Annotations.read(file)
     frame = pd.read_csv(file)
-    assert rows(crowd) == sorted(frame.astype(str).itertuples(index=False, name=None))
+    assert texts_of(crowd) == sorted(frame.astype(str).itertuples(index=False, name=None))
     assert (crowd.num_tasks, crowd.annotators.tolist(), crowd.classes.tolist()) == (200, ["a", "b", "c"], [0, 1])

@@ -127,11 +127,16 @@ def test_a_command_says_a_warning_once(command, capsys):
     assert "note: classes differ only in case" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("way", ["csv", "parquet", "categories", "frame", "arrays"])
-def test_a_misspelt_class_is_said_wherever_the_table_stands(way):
+def misspelt():
+    """Columns of 6,000 annotations, one of which says `hihg`."""
     labels = np.array(["low", "mid", "high"], object)[np.arange(6000) % 3]
     labels[77] = "hihg"
-    columns = {"task": np.arange(6000) // 5, "annotator": np.arange(6000) % 5, "label": labels}
+    return {"task": np.arange(6000) // 5, "annotator": np.arange(6000) % 5, "label": labels}
+
+
+@pytest.mark.parametrize("way", ["csv", "parquet", "categories", "frame", "arrays"])
+def test_a_misspelt_class_is_said_wherever_the_table_stands(way):
+    columns = misspelt()
     table = pa.table(columns)
     if way == "csv":
         csv.write_csv(table, "a.csv")
@@ -152,11 +157,7 @@ def test_a_misspelt_class_is_said_wherever_the_table_stands(way):
 
 @pytest.mark.filterwarnings("default")
 def test_the_check_of_a_pipeline_says_a_misspelt_class_of_parquet(capsys):
-    labels = np.array(["low", "mid", "high"], object)[np.arange(6000) % 3]
-    labels[77] = "hihg"
-    pq.write_table(
-        pa.table({"task": np.arange(6000) // 5, "annotator": np.arange(6000) % 5, "label": labels}), "a.parquet"
-    )
+    pq.write_table(pa.table(misspelt()), "a.parquet")
     pq.write_table(pa.table({"task": np.arange(1200), "x": np.random.default_rng(0).normal(size=1200)}), "x.parquet")
     with open("run.yaml", "w") as file:
         file.write("{name: n, data: {annotations: a.parquet, instances: x.parquet}, output: {root: out}}\n")

@@ -27,13 +27,6 @@ QUICK = {
 }  # fmt: skip
 
 
-CLASS = (CODES.mean(axis=1) > 2).astype(int)  # more good words than bad ones
-VOTES = np.where(
-    RNG.random((240, 4)) < 0.5, -1, np.where(RNG.random((240, 4)) < 0.8, CLASS[:, None], 1 - CLASS[:, None])
-)
-VOTES[:, 0] = CLASS
-
-
 @pytest.mark.slow
 def test_the_convolutional_form_learns_from_one_number_a_task_and_twice_the_same():
     settings = TextSettings(
