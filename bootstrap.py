@@ -28,7 +28,7 @@ exec "%s" %s "$@"
 TORCH = "torch==2.13.0"
 STAMP = ".crowdzoo-stamp"
 # TFX 1.21 (Python 3.11 - 3.13) has wheels for this glibc and later; TFX 1.16 (Python 3.10) for older ones too
-MODERN_GLIBC = (2, 38)
+MODERN_GLIBC = (2, 39)
 MODERN = ("3.13", "3.12", "3.11")
 FOR_ALL = ("3.10",)
 SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin")
@@ -61,7 +61,7 @@ def wanted_versions():
     text = "glibc %d.%d" % found
     if found >= MODERN_GLIBC:
         return MODERN + FOR_ALL, text + ", new enough for TFX 1.21"
-    return FOR_ALL, text + ", older than the 2.38 that TFX 1.21 wants, so TFX 1.16"
+    return FOR_ALL, text + ", older than the 2.39 that TFX 1.21 needs, so TFX 1.16"
 
 
 def version_of(python):

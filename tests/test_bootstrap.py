@@ -1,6 +1,7 @@
 """The set-up finds a Python that is not first on the PATH, and says clearly what is missing."""
 
 import importlib.util
+import re
 import stat
 import sys
 from pathlib import Path
@@ -34,7 +35,7 @@ def empty_machine(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("libc", "first"), [(("glibc", "2.36"), "3.10"), (("glibc", "2.38"), "3.13"), (("glibc", "2.41"), "3.13")]
+    ("libc", "first"), [(("glibc", "2.36"), "3.10"), (("glibc", "2.38"), "3.10"), (("glibc", "2.39"), "3.13")]
 )
 def test_the_c_library_decides_on_the_versions(libc, first, monkeypatch):
     monkeypatch.setattr(bootstrap.platform, "libc_ver", lambda: libc)
@@ -42,6 +43,19 @@ def test_the_c_library_decides_on_the_versions(libc, first, monkeypatch):
     versions, why = bootstrap.wanted_versions()
     assert versions[0] == first
     assert libc[1] in why
+
+
+def test_the_wheels_of_the_lock_need_the_c_library_that_the_set_up_asks_for():
+    lock = (ROOT / "uv.lock").read_text(encoding="utf-8")
+    for version in bootstrap.MODERN:
+        tag = "cp" + version.replace(".", "")
+        wheels = re.findall(
+            rf"/(?:ml_metadata|tfx_bsl|tensorflow_data_validation)-1\.21\.0-{tag}-(\S+)_x86_64\.whl", lock
+        )
+        linux = [re.findall(r"manylinux_(\d+)_(\d+)", wheel) for wheel in wheels]
+        assert len(linux) == 3
+        lowest = [min((int(first), int(second)) for first, second in tags) for tags in linux]
+        assert max(lowest) == bootstrap.MODERN_GLIBC
 
 
 def test_a_python_kept_by_pyenv_is_found_though_it_is_not_on_the_path(empty_machine):
