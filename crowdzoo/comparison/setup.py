@@ -156,7 +156,18 @@ class Setup(ABC):
 
 
 class Labels(Setup):
-    """Aggregations alone: with gold on all annotations, without it with a fifth of them hidden in turns."""
+    """Aggregations alone: with gold on all annotations, without it with a fifth of them hidden in turns.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.comparison.setup import Labels
+        >>> from crowdzoo.kinds import kind_of
+        >>> crowd = Annotations.from_dense(np.random.default_rng(0).integers(0, 2, (30, 3)), classes=["no", "yes"])
+        >>> setup = Labels(kind_of("classification"), crowd, None, {})
+        >>> [method.title for method in setup.methods("dawid-skene")]  # the baseline first
+        ['majority-vote', 'dawid-skene']
+    """
 
     def __init__(self, kind: Kind, crowd: Any, gold: Any, scale: Mapping[str, Any]):
         super().__init__(kind, crowd, gold, scale)
