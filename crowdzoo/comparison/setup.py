@@ -174,13 +174,14 @@ class Labels(Setup):
         if self.gold is not None:
             if (number := int(self.measure.known.sum())) < FEWEST:
                 raise DataError(
-                    f"compare: {number} tasks have gold, and intervals take {FEWEST}. Label more, or leave out gold."
+                    f"compare: {number} tasks have gold, but intervals need {FEWEST}. Label more, or leave out gold."
                 )
             return
         self.num_parts = PARTS
-        if (self.annotations.redundancy > 1).sum() < FEWEST:
+        if (number := int((self.annotations.redundancy > 1).sum())) < FEWEST:
             raise DataError(
-                f"compare: without gold some annotations are hidden, and fewer than {FEWEST} tasks have two. Give gold."
+                f"compare: {number} tasks have two annotations, but {FEWEST} are needed without gold, because a fifth "
+                "of the annotations is hidden in turns. Add annotations, or gold."
             )
 
     def identity(self) -> dict[str, str]:
