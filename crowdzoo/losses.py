@@ -296,8 +296,16 @@ class ExpectedLogLikelihood(keras.losses.Loss):
             `[B, M, K]` (`[B, T, M, K]`).
 
     Returns:
-        A number a task (of sequences the sum over its tokens, of masks the mean over their pixels), `[B]`, their mean
-        is the loss; for labels their mean.
+        A number per task (for sequences the sum over its tokens, for masks the mean over their pixels), `[B]`, whose
+        mean is the loss; for labels their mean.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.losses import ExpectedLogLikelihood
+        >>> posteriors = np.array([[1.0, 0.0], [0.5, 0.5]], "float32")  # two tasks, two classes
+        >>> log_joints = np.log(np.array([[0.5, 0.1], [0.25, 0.25]], "float32"))
+        >>> round(float(ExpectedLogLikelihood()(posteriors, log_joints)), 3)  # (log 2 + log 4) / 2
+        1.04
     """
 
     def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> Any:

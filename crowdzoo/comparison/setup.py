@@ -156,20 +156,32 @@ class Setup(ABC):
 
 
 class Labels(Setup):
-    """Aggregations alone: with gold on all annotations, without it with a fifth of them hidden in turns."""
+    """Aggregations alone: with gold on all annotations, without it with a fifth of them hidden in turns.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.comparison.setup import Labels
+        >>> from crowdzoo.kinds import kind_of
+        >>> crowd = Annotations.from_dense(np.random.default_rng(0).integers(0, 2, (30, 3)), classes=["no", "yes"])
+        >>> setup = Labels(kind_of("classification"), crowd, None, {})
+        >>> [method.title for method in setup.methods("dawid-skene")]  # the baseline first
+        ['majority-vote', 'dawid-skene']
+    """
 
     def __init__(self, kind: Kind, crowd: Any, gold: Any, scale: Mapping[str, Any]):
         super().__init__(kind, crowd, gold, scale)
         if self.gold is not None:
             if (number := int(self.measure.known.sum())) < FEWEST:
                 raise DataError(
-                    f"compare: {number} tasks have gold, and intervals take {FEWEST}. Label more, or leave out gold."
+                    f"compare: {number} tasks have gold, but intervals need {FEWEST}. Label more, or leave out gold."
                 )
             return
         self.num_parts = PARTS
-        if (self.annotations.redundancy > 1).sum() < FEWEST:
+        if (number := int((self.annotations.redundancy > 1).sum())) < FEWEST:
             raise DataError(
-                f"compare: without gold some annotations are hidden, and fewer than {FEWEST} tasks have two. Give gold."
+                f"compare: {number} tasks have two annotations, but {FEWEST} are needed without gold, because a fifth "
+                "of the annotations is hidden in turns. Add annotations, or gold."
             )
 
     def identity(self) -> dict[str, str]:

@@ -165,6 +165,13 @@ class Labels:
     Args:
         columns: of `annotation_columns`.
         num_classes: K.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.training.expectation import Labels
+        >>> tasks, annotators, labels = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 1]])  # three annotations of two tasks
+        >>> Labels((tasks, annotators, labels), num_classes=2).mean(num_tasks=2).tolist()
+        [[0.5, 0.5], [0.0, 1.0]]
     """
 
     def __init__(self, columns: tuple[np.ndarray, np.ndarray, np.ndarray], num_classes: int):

@@ -79,7 +79,7 @@ def test_preferences_have_a_page(folder, capsys):
     how = ("p.csv", "--kind", "preference", "--classes", "A,B,tie", "--bootstrap", 5)
     assert run(*how, "--out", "r.html", "--instances", "texts.csv", "--fail-if", "order_agreement<0.99") == 7
     said = capsys.readouterr()
-    assert "agree with the order that the other annotators' judgments give" in said.out
+    assert "agree with the order by the other annotators' judgments" in said.out
     assert "order_agreement<0.99 holds" in said.err
     assert "this is text 7" in (folder / "r.html").read_text("utf-8")
     numbers = json.loads((folder / "r.json").read_text("utf-8"))

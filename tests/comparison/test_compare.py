@@ -205,14 +205,14 @@ def test_what_cannot_be_compared_is_said():
         ),
         ({"methods": ["ccem"]}, ConfigError, "ccem is a deep method: give instances, too"),
         ({"low": 0}, ConfigError, "low: is not for classes; leave it out"),
-        ({"gold": np.where(np.arange(60) < 19, gold, -1)}, DataError, "19 tasks have gold, and intervals take 20"),
+        ({"gold": np.where(np.arange(60) < 19, gold, -1)}, DataError, "19 tasks have gold, but intervals need 20"),
         ({"gold": dict(enumerate(gold))}, DataError, "its keys seem to be tasks. For one class a task write"),
         ({"base": object()}, ConfigError, "are for deep methods: give instances, too"),
     ):
         with pytest.raises(error, match=words):
             compare(annotations, **given)
     alone = Annotations.from_dense(gold[:, None])
-    with pytest.raises(DataError, match="without gold some annotations are hidden, and fewer than 20 tasks have two"):
+    with pytest.raises(DataError, match="0 tasks have two annotations, but 20 are needed without gold"):
         compare(alone)
     with pytest.raises(DataError, match="compare takes Annotations, not ndarray"):
         compare(gold)

@@ -120,7 +120,7 @@ def test_a_report_does_not_doubt_regions_of_which_all_mark_the_same_objects(tmp_
         "Not known whether usable: the regions of two answers to an image have a Dice coefficient of 0.93 (1: equal), "
         "but too few images have two answers to tell how near they are to the right ones."
     )
-    assert report["verdict"][-1] == "Of those who saw an object's image, 100 % marked it."
+    assert report["verdict"][-1] == "100 % of those who saw an object's image marked it."
     assert report["warnings"] == []
     place = masks(tmp_path / "empty", ann=ann * 0, bob=ann * 0)
     assert main(["report", str(place), *PNG, "--out", f"{tmp_path}/empty.html"]) == 0

@@ -54,6 +54,14 @@ class Answers(Additive):
         classes: expected number of tasks of each class, [K]; tasks that carry no information are not counted.
         log_likelihood: log probability (nats) of annotations and known classes; 0 where posteriors were given.
         num_annotations: number of annotations that were counted.
+
+    Example:
+        >>> import numpy as np
+        >>> from crowdzoo.aggregation.engine.right_wrong import Answers
+        >>> block = Answers(np.array([3.0, 1.5]), np.array([0.0, 1.5]), np.array([2.0, 1.0]), -4.0, 6)
+        >>> both = Answers.zero((2,), 2) + block + block
+        >>> both.right.tolist(), both.num_annotations
+        ([6.0, 3.0], 12)
     """
 
     right: NDArray[np.float64]

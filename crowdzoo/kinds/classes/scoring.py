@@ -61,7 +61,7 @@ class ClassScoring(Scoring[Codes, Floats]):
             return [(f"{split} accuracy against gold", f"{accuracy:.3f} ({number:,} tasks)")]
         probability = float(answers.max(axis=1).mean())
         rows = [
-            ("accuracy", f"{accuracy:.4f} (on {number:,} tasks with gold, ties at random)"),
+            ("accuracy", f"{accuracy:.4f} (on {number:,} task{'s'[: number > 1]} with gold, ties at random)"),
             ("mean probability there", f"{probability:.4f}"),
             ("expected calibration error", f"{scores['calibration_error']:.4f}"),
         ]

@@ -302,12 +302,12 @@ class PreferencePage(KindPage):
         if (share := overall["order_agreement"]) is None:
             why = "these did not compare the same tasks" if overall["annotators"] > 1 else "there is only one annotator"
             if overall["linked_by_others"]:
-                why = "the judgments of these put no task ahead of another, or all answers are equal"
+                why = "their judgments put no task ahead of another, or all answers are equal"
             text = f"Annotators cannot be judged by the others, because {why}"
         else:
             text = (
                 f"Of the judgments that prefer one side, {100 * share:.1f} % ({self.ends('order_agreement')}) agree "
-                "with the order that the other annotators' judgments give, where chance has 50 %"
+                "with the order by the other annotators' judgments (50 % by chance)"
             )
         if overall["separation"] is not None and overall["one_sided"] is None:
             text += f"; {percent(1 - overall['separation'])} of the variance of the scores is error"

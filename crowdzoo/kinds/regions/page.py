@@ -205,7 +205,7 @@ class RegionPage(AnswerPage):
         """See `KindPage.background`."""
         if not len(self.marks):
             return "No object can be compared"
-        return f"Of those who saw an object's image, {percent(self.marks.mean())} marked it"
+        return f"{percent(self.marks.mean())} of those who saw an object's image marked it"
 
 
 def _by_class(image: MarkedImage) -> str:

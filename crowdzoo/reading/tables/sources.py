@@ -108,6 +108,13 @@ class Source:
         code_names: the source's column -> names behind its codes, as `code_names` finds them.
         images: text of a label -> the image that it represents, of regions; those that are parsed already.
         void: what it holds that is not an answer, with counts, once it was walked through.
+
+    Example:
+        >>> from crowdzoo.reading.tables.frames import array_source
+        >>> columns = {"task": ["a", "a"], "annotator": ["ann", "bob"], "label": ["cat", "dog"]}
+        >>> source = array_source(columns, "classification", columns)
+        >>> [batch.num_rows for batch in source.batches()]
+        [2]
     """
 
     name: str
