@@ -100,8 +100,9 @@ class ModelStore:
             ServingError: no folder, no version, or none that loads.
         """
         # a version that is being written right now gets the time to come to rest
-        deadline = time.monotonic() + 2 * self._settle_seconds
-        while (not self.refresh() or self._moving) and self._seen and time.monotonic() < deadline:
+        deadline, is_late = time.monotonic() + 2 * self._settle_seconds, False
+        while (not self.refresh() or self._moving) and self._seen and not is_late:
+            is_late = time.monotonic() >= deadline  # loading takes time: the last look begins after the deadline
             time.sleep(self._settle_seconds / 4)
         if self._latest is None and not wait:
             raise ServingError(f"{self.folder}: {self._why_none()}")
