@@ -262,7 +262,7 @@ class Row:
         """The folder that `crowdzoo run` has pushed a model into, and what its Evaluator has found."""
         metric = {"classification": "accuracy", "regression": "r2", "preference": "pair_accuracy"}[self.kind]
         config = {
-            "task": self.kind,
+            "kind": self.kind,
             "data": {"annotations": str(self.answers), "instances": str(self.instances.path)},
             "model": self.instances.model,
             "training": {"epochs": self.instances.epochs, "batch_size": 16, "learning_rate": 0.02},
