@@ -204,7 +204,7 @@ def test_what_cannot_be_compared_is_said():
         with pytest.raises(error, match=words):
             compare(annotations, **given)
     alone = Annotations.from_dense(gold[:, None])
-    with pytest.raises(DataError, match="fewer than 20 tasks have two"):
+    with pytest.raises(DataError, match="without gold some annotations are hidden, and fewer than 20 tasks have two"):
         compare(alone)
     with pytest.raises(DataError, match="compare takes Annotations, not ndarray"):
         compare(gold)

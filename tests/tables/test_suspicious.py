@@ -62,7 +62,7 @@ def test_the_command_line_says_them_with_its_option(capsys):
     words = ["quality", file_of("cat", "NA", "dog"), "--method", "none", "--bootstrap", "0"]
     assert cli.main(words) == 0
     printed = capsys.readouterr()
-    assert "leave the rows out: --missing NA." in printed.err
+    assert "If it means that there is no label, leave the rows out: --missing NA." in printed.err
     assert "note: 'NA' counts as a class." in printed.out
 
 
@@ -87,7 +87,7 @@ def test_a_misspelt_class_is_said_wherever_the_table_stands(way):
         "frame": lambda: Annotations.from_frame(table),
         "arrays": lambda: Annotations.from_arrays(*columns.values()),
     }.get(way, lambda: Annotations.read("a.parquet"))
-    with pytest.warns(DataWarning, match=r"only one of 6,000 annotations says 'hihg'"):
+    with pytest.warns(DataWarning, match=r"only one of 6,000 annotations says 'hihg'\. Is it written wrongly\?"):
         found = read()
     # it was said; a file of one's own says nothing more
     found.to_parquet("own.parquet")
