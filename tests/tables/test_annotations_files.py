@@ -164,10 +164,7 @@ BAD_ROWS = {
     "empty label": (HEADER + "a,x,\n", "row 2, column 'label': '' is empty."),
     "worker is called worker": ("task,worker,label\na,,1\n", "row 2, column 'worker': '' is empty."),
     "after blank lines": ("\n" + HEADER + "\n\na,x,1\n\n,x,1\n", "row 7, column 'task': '' is empty."),
-    "after a quoted line break": (
-        'task,annotator,label,text\na,x,1,"\n\n"\n,x,1,\n',
-        "row 5, column 'task': '' is empty.",
-    ),
+    "after a quoted line break": ('task,annotator,label,text\na,x,1,"\n\n"\n,x,1,\n', "row 5, column 'task': ''"),
     "too few values": (HEADER + "a,x\nb,x,1\n", "row 2: 'a,x' has 2 values where the header has 3. Put quotes (\")"),
     "too many values": (HEADER + "b,x,1\na,x,1,2\n", "row 3: 'a,x,1,2' has 4 values where the header has 3. Put quo"),
     "repeated": (HEADER + "a,x,1\nb,x,1\na,x,1\n", "row 4, column 'annotator': 'x' has labelled task 'a' before, in"),

@@ -41,12 +41,11 @@ def test_majority_vote_counts_each_label():
 
 
 @pytest.mark.parametrize("method", ["majority-vote", "dawid-skene"])
-def test_the_command_counts_each_label(method, tmp_path, capsys):
+def test_the_command_counts_each_label(method, tmp_path, refusal_of):
     rows = [f"{task},{who},{label}" for task, who, label in zip(TASK, ANNOTATOR, LABEL, strict=True)]
     (tmp_path / "a.csv").write_text("\n".join(["task,annotator,label", *rows]) + "\n")
     words = ["aggregate", str(tmp_path / "a.csv"), "--method", method, "--out", str(tmp_path / "out")]
-    assert main(words) == DataError.exit_code
-    assert "pass --on-duplicate first or 'last'." in capsys.readouterr().err
+    assert "pass --on-duplicate first or 'last'." in refusal_of(*words, code=3)
     assert main([*words, "--on-duplicate", "all"]) == 0
     found = Aggregation.from_parquet(tmp_path / "out")
     assert found.annotations_per_task.tolist() == [4, 4, 4]
