@@ -186,7 +186,7 @@ def test_a_class_that_is_not_registered_is_named_without_the_configuration(neste
     with pytest.raises(DataError) as caught:
         crowdzoo.load_model(tmp_path / "m.keras")
     message = str(caught.value)
-    assert "cannot be loaded as a Keras model: could not locate class 'Gate'. Import the module" in message
+    assert "could not locate class 'Gate'. Import the module" in message
     assert "--base FILE.py:FUNCTION" in message
     assert len(message) < 300 + len(str(tmp_path))
     crowdzoo.load_model(tmp_path / "m.keras", custom_objects={"mine>Gate": Gate})

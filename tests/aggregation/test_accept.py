@@ -93,7 +93,7 @@ def test_a_gold_sample_drawn_with_the_same_seed_does_not_decide_the_order():
 def test_as_many_gold_tasks_as_it_asks_for_are_enough():
     crowd, truth = crowd_of(np.zeros(500))
     raw = MajorityVote().fit(crowd)
-    with pytest.raises(DataError, match="30 annotated tasks have gold, and 60 are the fewest that can show an error"):
+    with pytest.raises(DataError, match="30 annotated tasks have gold"):
         accept(raw, crowd, drawn(truth, 30, 0))
     with pytest.raises(DataError, match="59 annotated tasks have gold"):
         accept(raw, crowd, drawn(truth, 59, 0))
@@ -109,7 +109,7 @@ def test_what_is_no_random_sample_or_does_not_fit_is_refused():
     crowd, truth = crowd_of(np.repeat([0.05, 0.4], 300), answers=5)
     raw = MajorityVote().fit(crowd)
     sure = np.where((np.arange(600) % 2 == 0) & (np.arange(600) < 300), truth, -1)
-    with pytest.raises(DataError, match=r"their labels are surer\. .* draw the tasks that you label yourself at"):
+    with pytest.raises(DataError, match="their labels are surer"):
         accept(raw, crowd, sure)
     with pytest.raises(DataError, match="their labels are less sure"):
         accept(raw, crowd, np.where((np.arange(600) % 2 == 0) & (np.arange(600) >= 300), truth, -1))

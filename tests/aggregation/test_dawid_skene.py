@@ -1,12 +1,11 @@
 import dataclasses
 import math
-import warnings
 
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations, DataError
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, OneCoinDawidSkene
+from crowdzoo.aggregation import DawidSkene, OneCoinDawidSkene
 from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
@@ -68,14 +67,13 @@ def reference(table, confidence, num_tasks, num_annotators, num_classes, rounds,
 @pytest.mark.parametrize("prior", [0.01, 0.5])
 @pytest.mark.parametrize("gold", [{}, {1: 0, 3: 1}])
 @pytest.mark.parametrize("confidence", [None, CONFIDENCE], ids=["certain", "with a confidence"])
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_em_on_four_tasks_equals_the_paper_in_loops(rounds, prior, gold, confidence):
     q, pi, rho, likelihood = reference(FOUR_TASKS, confidence or [1.0] * 11, 4, 3, 3, rounds, prior, gold)
     known = np.array([gold.get(task, -1) for task in range(4)])
     annotations = Annotations.from_arrays(*zip(*FOUR_TASKS, strict=True), confidence=confidence)
     method = DawidSkene(max_iter=rounds - 1, tol=0, prior=prior, diagonal=0.0, confidence=confidence is not None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        result = method.fit(annotations, gold=known)  # the start is the first round
+    result = method.fit(annotations, gold=known)  # the start is the first round
     np.testing.assert_allclose(result.posteriors, q, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(result.confusions, pi, rtol=1e-9)
     np.testing.assert_allclose(result.class_prior, rho, rtol=1e-9)
@@ -99,11 +97,10 @@ def test_fixed_point_found_by_hand():
 
 @pytest.mark.parametrize("prior", [0, 0.01, 1.0])
 @pytest.mark.parametrize("diagonal", [0, 2.0])
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_history_is_the_penalised_log_likelihood_and_never_falls(prior, diagonal):
     annotations, _ = simulated_crowd(redundancy=2, seed=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        result = DawidSkene(max_iter=60, tol=0, prior=prior, diagonal=diagonal).fit(annotations)
+    result = DawidSkene(max_iter=60, tol=0, prior=prior, diagonal=diagonal).fit(annotations)
     assert len(result.history) == result.num_iterations + 1
     assert (np.diff(result.history) > -1e-9).all()
     assert result.history[-1] > result.history[0]
@@ -188,20 +185,19 @@ def test_annotations_without_usable_confidence_are_refused(confidence, message):
         DawidSkene(confidence=True).fit(annotations)
 
 
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_a_start_from_one_coin_is_its_posteriors_as_initial():
     annotations, truth = simulated_crowd(num_tasks=80, redundancy=3, num_classes=4, seed=5)
     gold = np.where(np.arange(80) < 10, truth, -1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for settings in ({"max_iter": 3, "tol": 0.0}, {"max_iter": 3, "tol": 0.0, "num_starts": 2}):
-            begin = OneCoinDawidSkene().fit(annotations, gold).posteriors
-            expected = DawidSkene(**settings).fit(annotations, gold, begin)
-            found = DawidSkene(**settings, start="one-coin").fit(annotations, gold)
-            np.testing.assert_allclose(found.posteriors, expected.posteriors, rtol=1e-9, atol=1e-12)
-            assert found.history == pytest.approx(expected.history)
-            assert not np.array_equal(found.posteriors, DawidSkene(**settings).fit(annotations, gold).posteriors)
-        given = np.full((80, 4), 0.25)
-        np.testing.assert_array_equal(
-            DawidSkene(max_iter=3, tol=0.0, start="one-coin").fit(annotations, initial=given).posteriors,
-            DawidSkene(max_iter=3, tol=0.0).fit(annotations, initial=given).posteriors,
-        )
+    for settings in ({"max_iter": 3, "tol": 0.0}, {"max_iter": 3, "tol": 0.0, "num_starts": 2}):
+        begin = OneCoinDawidSkene().fit(annotations, gold).posteriors
+        expected = DawidSkene(**settings).fit(annotations, gold, begin)
+        found = DawidSkene(**settings, start="one-coin").fit(annotations, gold)
+        np.testing.assert_allclose(found.posteriors, expected.posteriors, rtol=1e-9, atol=1e-12)
+        assert found.history == pytest.approx(expected.history)
+        assert not np.array_equal(found.posteriors, DawidSkene(**settings).fit(annotations, gold).posteriors)
+    given = np.full((80, 4), 0.25)
+    np.testing.assert_array_equal(
+        DawidSkene(max_iter=3, tol=0.0, start="one-coin").fit(annotations, initial=given).posteriors,
+        DawidSkene(max_iter=3, tol=0.0).fit(annotations, initial=given).posteriors,
+    )

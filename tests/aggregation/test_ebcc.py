@@ -1,4 +1,3 @@
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -6,7 +5,6 @@ import pytest
 from scipy.special import digamma, gammaln, logsumexp
 
 from crowdzoo import Annotations, DataError
-from crowdzoo.aggregation import ConvergenceWarning
 from crowdzoo.aggregation.classes import ebcc
 from crowdzoo.aggregation.classes.ebcc import EBCC
 from crowdzoo.aggregation.classes.ibcc import IBCC
@@ -58,6 +56,7 @@ def kl(a, b):
 
 @pytest.mark.parametrize("rounds", [2, 8])
 @pytest.mark.parametrize("known", [False, True])
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_as_the_equations_say(monkeypatch, rounds, known):
     annotations, truth = simulated_crowd(num_tasks=25, redundancy=3)
     gold = np.where(np.arange(25) < 6, (truth + 1) % 3, -1) if known else np.full(25, -1)
@@ -67,10 +66,8 @@ def test_as_the_equations_say(monkeypatch, rounds, known):
     priors = {"subtype_prior": 0.5, "prior": 0.7, "diagonal": 2.0, "class_prior": 1.5}
     first = np.where((gold >= 0)[:, None], np.eye(3)[gold], shares)[:, :, None] * draws
     expected = reference(annotations, first, rounds, **priors, gold=gold)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        aggregator = EBCC(subtypes=4, num_starts=1, tol=0, max_iter=rounds - 1, **priors)
-        result = aggregator.fit(annotations, gold=gold, initial=shares)
+    aggregator = EBCC(subtypes=4, num_starts=1, tol=0, max_iter=rounds - 1, **priors)
+    result = aggregator.fit(annotations, gold=gold, initial=shares)
     np.testing.assert_allclose(result.posteriors, expected[0], atol=1e-10)
     np.testing.assert_allclose(result.confusions, expected[1], atol=1e-10)
     np.testing.assert_allclose(result.class_prior, expected[2], atol=1e-10)
@@ -152,6 +149,3 @@ def test_five_hundred_classes_end_at_once_in_the_message():
     annotations = Annotations.from_arrays(range(500), [task % 5 for task in range(500)], range(500))
     with pytest.raises(DataError, match=r"5 annotators, 500 classes, .* Set num_starts to 21 or less, or use IBCC"):
         EBCC().fit(annotations)
-
-
-# === Published figures ===

@@ -1,12 +1,11 @@
 import math
-import warnings
 
 import numpy as np
 import pytest
 from scipy.special import betaln, digamma, gammaln
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
+from crowdzoo.aggregation import MajorityVote
 from crowdzoo.aggregation.classes.mace import MACE
 from crowdzoo.testing.aggregators import simulated_crowd
 
@@ -78,6 +77,7 @@ def reference(table, num_tasks, num_annotators, num_classes, rounds, model, gold
 @pytest.mark.parametrize("gold", [{}, {1: 0, 3: 1, 7: 2}])
 @pytest.mark.parametrize("model", [{}, {"inference": "em"}, {"know": 2, "spam": 1, "strategy": 0.5}], ids=str)
 @pytest.mark.parametrize("num_classes", [2, 4])
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_iterations_equal_the_paper_in_loops(num_classes, model, gold):
     annotations, _ = simulated_crowd(25, 6, num_classes, redundancy=3, seed=5)
     known = np.array([gold.get(task, -1) % (num_classes + 1) if task in gold else -1 for task in range(25)])
@@ -85,9 +85,7 @@ def test_iterations_equal_the_paper_in_loops(num_classes, model, gold):
     table = list(zip(annotations.task_ids, annotations.annotator_ids, annotations.labels, strict=True))
     model = MACE(max_iter=4, tol=0, class_prior="uniform", **model)
     q, theta, history = reference(table, 25, 6, num_classes, 5, model, known)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        result = model.fit(annotations, gold=known)
+    result = model.fit(annotations, gold=known)
     np.testing.assert_allclose(result.posteriors, q, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(result.skills, theta, rtol=1e-9)
     np.testing.assert_allclose(result.history, history, rtol=1e-9)
@@ -123,6 +121,3 @@ def test_what_nothing_is_known_of_has_the_priors_mean(inference):
     annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], annotators=[0, 1])
     result = MACE(inference=inference, know=3).fit(annotations)
     assert result.skills[1] == pytest.approx(3 / 3.5 if inference == "vb" else 0.5)
-
-
-# === Real crowds ===

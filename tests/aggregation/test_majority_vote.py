@@ -117,7 +117,7 @@ def test_tasks_without_votes_get_the_mean_share_of_those_with_a_confidence():
 
 
 def test_votes_without_a_confidence_are_refused():
-    with pytest.raises(DataError, match="Majority vote: confidence=True needs annotations with a column `confidence`"):
+    with pytest.raises(DataError, match="needs annotations with a column `confidence`"):
         MajorityVote(confidence=True).fit(crowd())
 
 

@@ -1,7 +1,5 @@
 """max_iter counts what comes after the start, as in scikit-learn, in every method and on Beam's forms."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -87,13 +85,12 @@ def test_forms_on_beam_end_after_as_many_iterations(name):
 
 
 @pytest.mark.parametrize("classes", [2, 3, 6])
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_ibcc_s_none_is_one_wrong_and_four_right_answers(classes):
     data = simulated_crowd(num_classes=classes, redundancy=3)[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = IBCC(prior=None, diagonal=None).fit(data).posteriors
-        wrong = 1 / (classes - 1)
-        np.testing.assert_allclose(found, IBCC(prior=wrong, diagonal=4 - wrong).fit(data).posteriors, atol=1e-12)
-        np.testing.assert_allclose(
-            IBCC(prior=0.5).fit(data).posteriors, IBCC(prior=0.5, diagonal=3.5).fit(data).posteriors, atol=1e-12
-        )
+    found = IBCC(prior=None, diagonal=None).fit(data).posteriors
+    wrong = 1 / (classes - 1)
+    np.testing.assert_allclose(found, IBCC(prior=wrong, diagonal=4 - wrong).fit(data).posteriors, atol=1e-12)
+    np.testing.assert_allclose(
+        IBCC(prior=0.5).fit(data).posteriors, IBCC(prior=0.5, diagonal=3.5).fit(data).posteriors, atol=1e-12
+    )

@@ -1,11 +1,10 @@
 import math
-import warnings
 
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import MACE, Block, ConvergenceWarning
+from crowdzoo.aggregation import MACE, Block
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene, params_of
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, answers_of, posteriors_of
 from crowdzoo.testing.aggregators import simulated_crowd
@@ -53,16 +52,15 @@ def reference(table, num_tasks, num_annotators, num_classes, rounds, right, wron
 @pytest.mark.parametrize("class_prior", ["uniform", "estimated"])
 @pytest.mark.parametrize(("right", "wrong"), [(0.5, 0.25), (2, 1)])
 @pytest.mark.parametrize("num_classes", [2, 4])
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_em_equals_the_model_in_loops(num_classes, right, wrong, class_prior, gold):
     annotations, _ = simulated_crowd(25, 6, num_classes, redundancy=3, seed=5)
     gold = {task: label % num_classes for task, label in gold.items()}
     table = list(zip(annotations.task_ids, annotations.annotator_ids, annotations.labels, strict=True))
     q, skill, rho, history = reference(table, 25, 6, num_classes, 5, right, wrong, class_prior == "estimated", gold)
     known = np.array([gold.get(task, -1) for task in range(25)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = OneCoinDawidSkene(max_iter=4, tol=0, right=right, wrong=wrong, class_prior=class_prior)
-        result = model.fit(annotations, gold=known)
+    model = OneCoinDawidSkene(max_iter=4, tol=0, right=right, wrong=wrong, class_prior=class_prior)
+    result = model.fit(annotations, gold=known)
     np.testing.assert_allclose(result.posteriors, q, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(result.skills, skill, rtol=1e-9)
     np.testing.assert_allclose(result.class_prior, rho, rtol=1e-9)

@@ -1,13 +1,12 @@
 """RatingEM against its equations in loops, on simulated crowds, and on what data can be at worst."""
 
 import dataclasses
-import warnings
 
 import numpy as np
 import pytest
 from scipy.special import digamma, gammaln
 
-from crowdzoo.aggregation import ConvergenceWarning, RatingEM, RatingMean, VotesWarning
+from crowdzoo.aggregation import RatingEM, RatingMean, VotesWarning
 from crowdzoo.aggregation.ratings.rating_em import RESOLUTION
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -117,12 +116,11 @@ def reference(dense, rounds, unrelated, level):
 
 @pytest.mark.parametrize("rounds", [1, 4])
 @pytest.mark.parametrize(("unrelated", "level"), [(0.1, "all"), (0.4, "all"), (0.4, "following"), (0.0, "all")])
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_rounds_and_bound_are_the_equations(rounds, unrelated, level):
     expected = reference(SMALL, rounds, unrelated, level)
     annotations = Annotations.from_dense(SMALL, kind="regression")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = RatingEM(max_iter=rounds, tol=0, unrelated=unrelated, level=level).fit(annotations)
+    found = RatingEM(max_iter=rounds, tol=0, unrelated=unrelated, level=level).fit(annotations)
     for name in ("estimates", "standard_errors", "biases", "precisions", "skills"):
         np.testing.assert_allclose(getattr(found, name), expected[name], rtol=1e-4, err_msg=name)
     np.testing.assert_allclose(found.history, expected["bounds"], rtol=1e-5)
@@ -152,12 +150,11 @@ def test_the_bound_never_exceeds_the_evidence_and_meets_it_where_it_can():
 
 
 @pytest.mark.parametrize("settings", [{}, {"bias": False}, {"precision": False}, {"shape": 5.0}, {"unrelated": 0.0}])
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_the_history_never_falls_and_biases_are_anchored(settings):
     annotations = crowd(num_tasks=60)[0]
     found = RatingEM(tol=1e-12, max_iter=300, **settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = found.fit(annotations)
+    found = found.fit(annotations)
     assert len(found.history) > 5
     assert np.diff(found.history).min() > -1e-9
     if settings.get("bias", True):
@@ -279,7 +276,7 @@ def test_the_level_may_be_that_of_annotators_who_follow_the_truth():
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_where_all_must_follow_the_truth_estimates_that_follow_a_constant_annotator_are_told_so():
     annotations, _ = with_constant_annotators(2, 1)
-    with pytest.warns(VotesWarning, match=r"they follow annotator 'lazy', who gives nearly the same rating"):
+    with pytest.warns(VotesWarning, match=r"they follow annotator 'lazy'"):
         found = RatingEM(unrelated=0.0).fit(annotations)
     assert found.estimates.std() < 0.1
     assert "Set unrelated to 0.1, leave that annotator out, or take method mean." in found.notes[0]

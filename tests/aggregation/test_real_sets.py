@@ -5,7 +5,6 @@ What the page of results has of our defaults is compared by `test_recorded_accur
 
 import importlib.util
 import json
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from crowdzoo.aggregation import (
     IBCC,
     MACE,
     METHODS,
-    ConvergenceWarning,
     DawidSkene,
     MajorityVote,
     OneCoinDawidSkene,
@@ -140,10 +138,9 @@ def on_record():
 
 
 @pytest.mark.parametrize(("method", "name", "accuracy"), list(on_record()))
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
 def test_recorded_accuracy_still_holds(method, name, accuracy, real_sets):
     """The table of the crowds is of this code. Another platform may round one task to the other side."""
     _, annotations, gold = real_sets(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = create(method).fit(annotations).accuracy(gold)
+    found = create(method).fit(annotations).accuracy(gold)
     assert found == pytest.approx(accuracy, abs=1.01 / (gold >= 0).sum() + 5e-5)

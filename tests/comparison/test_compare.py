@@ -177,7 +177,7 @@ def test_a_comparison_goes_on_from_its_runs_and_takes_more_methods_and_seeds(tmp
 def test_runs_of_other_data_are_refused_and_damaged_ones_named(tmp_path):
     annotations, gold = crowd(100)
     compare(annotations, gold=gold, folder=tmp_path, methods=["wawa"])
-    with pytest.raises(ConfigError, match=r"runs\.parquet: its runs are of other annotations\. Name another folder"):
+    with pytest.raises(ConfigError, match=r"runs\.parquet: its runs are of other annotations"):
         compare(crowd(100, seed=1)[0], gold=gold, folder=tmp_path, methods=["wawa"])
     with pytest.raises(ConfigError, match=r"its runs are of other way of scoring"):
         compare(annotations, folder=tmp_path, methods=["wawa"])
@@ -418,7 +418,7 @@ def test_too_few_tasks_and_settings_of_another_kind_are_said(clouds):
         compare(annotations, x, gold, settings=quick(), base="f.py:make")
     with pytest.raises(ConfigError, match="settings are an object, such as TrainingSettings"):
         compare(annotations, x, gold, settings={"epochs": 1})
-    with pytest.raises(DataError, match="settings are of kind regression, the annotations of kind classification"):
+    with pytest.raises(DataError, match="settings are of kind regression"):
         compare(annotations, x, gold, settings=dataclasses.replace(quick(), kind="regression", method=None))
 
 
@@ -461,7 +461,7 @@ def test_a_method_of_ones_own_that_fails_is_named_and_the_others_go_on():
     assert frame.index[:2].tolist() == ["majority-vote", "wawa"]
     assert frame.loc["fails", "notes"] == "failed: ValueError: boom"
     assert frame.loc["no-numbers", "notes"] == "failed: some of its answers are not numbers"
-    assert "fit must return a result, such as Aggregation.of(...), got a ndarray" in frame.loc["no-result", "notes"]
+    assert "fit must return a result, such as Aggregation.of" in frame.loc["no-result", "notes"]
     assert "posteriors must have shape (20, 2), got (20, 3)" in frame.loc["nothing-said", "notes"]
 
 

@@ -58,7 +58,7 @@ def test_what_differs_is_named_and_kept_for_the_metrics(served, tmp_path):
     assert skew.distances["colour"] == pytest.approx((0.3, 0.1))
     colour, size = skew.anomalies
     assert colour.startswith("instances/colour: The Linfty distance between training and serving is 0.3 ")
-    assert size.startswith("instances/size: The approximate Jensen-Shannon divergence between training and serving is")
+    assert size.startswith("instances/size: The approximate Jensen-Shannon")
     assert json.loads((tmp_path / "toys.1.skew.json").read_text()) == {"anomalies": [colour, size]}
     assert find_skew(served, tmp_path / "toys.jsonl", {"jensen_shannon": 1, "infinity_norm": 1}).anomalies == []
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_compared_is_said(served, tmp_path):
     (tmp_path / "none" / "1" / "saved_model.pb").touch()
     file = tmp_path / "toys.jsonl"
     for folder in ("none", "nowhere"):
-        with pytest.raises(ServingError, match=r"keeps no statistics of its training data\. Push a model with"):
+        with pytest.raises(ServingError, match=r"keeps no statistics of its training data"):
             find_skew(tmp_path / folder, file, LIMITS)
     with pytest.raises(DataError, match=r"toys.jsonl: no instances are logged. `crowdzoo serve --log-requests "):
         find_skew(served, file, LIMITS)

@@ -203,7 +203,7 @@ def test_networks_for_masks_are_compared_by_the_answers_to_hidden_images(files, 
 
 def test_networks_for_masks_take_settings_and_no_base():
     said = Annotations.from_arrays([0], [0], [MarkedImage(4, 6)], kind="region")
-    with pytest.raises(ConfigError, match="no network for feature vectors learns regions: run crowdzoo compare ANNO"):
+    with pytest.raises(ConfigError, match="no network for feature vectors learns regions"):
         compare(said, ["a.png"])
     settings = kind_of("region").training.settings("image-segmenter")
     with pytest.raises(ConfigError, match="base: the settings name the network for regions"):

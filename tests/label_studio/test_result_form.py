@@ -167,7 +167,7 @@ def test_a_consensus_that_cannot_be_shown_is_refused():
     config = f'<View><HyperText name="o" value="$html"/>{controls}</View>'
     (control,) = read_label_config(config)
     result = SimpleNamespace(kind="sequence", annotators_per_task=[1])
-    with pytest.raises(DataError, match="'c': predictions for <HyperTextLabels> on <HyperText> are not supported"):
+    with pytest.raises(DataError, match="'c': predictions for <HyperTextLabels> on <HyperText>"):
         list(consensus_results(control, result))
 
 

@@ -181,6 +181,3 @@ def test_annotators_confusions_and_shares_are_those_at_the_mean_instance(mixing,
         for true in range(K):
             expected = paper_answer(layer, np.eye(K)[true], omega, r)
             np.testing.assert_allclose(confusions[r, true], expected, rtol=1e-4, atol=1e-6)
-
-
-# === Refusals ===

@@ -109,7 +109,7 @@ def test_confusions_of_another_shape_or_before_the_weights_are_refused():
 
 
 def test_impossible_inputs_are_named():
-    with pytest.raises(ValueError, match=r"ConfusionMatrices: the input must have shape \[batch, classes\]"):
+    with pytest.raises(ValueError, match=r"the input must have shape \[batch, classes\]"):
         ConfusionMatrices(R).build((None, 2, K))
     with pytest.raises(ValueError, match="built for 3 classes"):
         made(some_kernel())(np.ones((B, K + 1), "float32"))

@@ -116,7 +116,7 @@ def test_confidence_needs_a_column_in_memory_and_classes():
         DeepEM(R, kind="sequence", confidence=True)
     model = CrowdModel(FeatureClassifier(D, K), DeepEM(R, confidence=True))
     annotations = Annotations.from_dense(DENSE, classes=np.arange(K))
-    with pytest.raises(DataError, match="DeepEM: confidence=True needs annotations with a column `confidence`"):
+    with pytest.raises(DataError, match="needs annotations with a column `confidence`"):
         model.fit(np.zeros((len(DENSE), D), "float32"), annotations, verbose=0)
     with pytest.raises(DataError, match="DeepEM: confidence=True needs annotations in memory"):
         answers_of(object(), K, "DeepEM")

@@ -195,7 +195,7 @@ def test_both_phases_are_the_equations_with_and_without_a_confidence(confidence)
 
 def test_confidence_needs_a_column():
     annotations = Annotations.from_arrays(np.arange(B), np.arange(B), [0, 1, 2, 0], annotators=np.arange(R))
-    with pytest.raises(DataError, match="LIA: confidence=True needs annotations with a column `confidence`"):
+    with pytest.raises(DataError, match="needs annotations with a column `confidence`"):
         CrowdModel(base(), LIA(R, confidence=True)).fit(features(), annotations, verbose=0)
 
 

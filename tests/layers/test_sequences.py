@@ -265,7 +265,7 @@ def test_an_unknown_kind_is_named_with_those_there_are(layer):
 def test_annotations_of_sequences_are_refused_under_a_layer_for_classes(layer):
     model = CrowdModel(keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax")]), layer(R))
     model.compile()
-    with pytest.raises(DataError, match="the crowd layer is for classification, the annotations are of kind sequence"):
+    with pytest.raises(DataError, match="the annotations are of kind sequence"):
         model.fit(features()[:, 0], a_crowd()[1], verbose=0)
 
 

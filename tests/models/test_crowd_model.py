@@ -164,7 +164,7 @@ def test_data_that_do_not_fit_are_refused():
         model.fit(x[1:], annotations)
     with pytest.raises(DataError, match="x has 255 rows, the labels have 256"):
         model.fit(x[1:], annotations.to_dense())
-    with pytest.raises(DataError, match="crowd layer is for classification, the annotations are of kind regression"):
+    with pytest.raises(DataError, match="the annotations are of kind regression"):
         model.fit(x, a_crowd("regression")[2])
     more_annotators = np.full((N, R + 1), -1)
     more_annotators[0, R] = 0

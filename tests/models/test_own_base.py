@@ -148,7 +148,7 @@ def test_settings_of_the_encoder_are_those_of_the_kind_of_instances():
         settings("images", hight=32)
     with pytest.raises(ConfigError, match="height must be"):
         settings("images", height=1)
-    with pytest.raises(ConfigError, match="height: is not for feature vectors, which reach your base as they are"):
+    with pytest.raises(ConfigError, match="height: is not for feature vectors"):
         settings("feature vectors", height=32)
 
 

@@ -55,7 +55,7 @@ def test_a_store_that_another_process_has_locked_is_waited_for_with_a_line_and_g
     monkeypatch.setattr(metadata_file, "SAY_AFTER", 0.1)
     monkeypatch.setattr(metadata_file, "GIVE_UP_AFTER", 0.3)
     said = []
-    with pytest.raises(PipelineError, match=r"metadata.sqlite: locked by .*process.* for 0 seconds. Wait until"):
+    with pytest.raises(PipelineError, match=r"metadata.sqlite: locked by .*process.* for 0 seconds"):
         check_metadata(root, said.append)
     (line,) = said
     assert "metadata.sqlite, which" in line
@@ -77,7 +77,7 @@ def test_results_of_runs_that_the_store_does_not_know_are_not_overwritten(root, 
         path.write_bytes(b"")
     else:
         (root / "artifacts" / "Trainer" / "model" / "3").mkdir()
-    with pytest.raises(PipelineError, match=r"artifacts: has results of runs that .*metadata.sqlite does not know"):
+    with pytest.raises(PipelineError, match=r"has results of runs that .*metadata.sqlite does not"):
         check_metadata(root, print)
     assert (root / "artifacts" / "Trainer" / "model" / "1").is_dir()
 

@@ -120,7 +120,7 @@ def test_features_of_another_scale_are_named_keep_the_served_model_or_end_the_ru
     assert "differ from those of the served model" in page.read_text()
     code, printed, after = run()
     assert code == 0, "it is only said"
-    assert "Anomaly:     instances: The approximate Jensen-Shannon divergence" in printed
+    assert "Anomaly:     instances: The approximate Jensen" in printed
     assert len(after) == 2
     _, printed, _ = run()
     assert "Anomaly:     instances: " in printed, "again the same when nothing changed"
@@ -150,7 +150,7 @@ def test_requests_like_the_data_of_a_run_are_no_anomaly_and_requests_of_another_
     assert cli.main(["skew", str(served), "log/tiny.jsonl", "--fail-if", "anomaly"]) == code
     printed = capsys.readouterr().out
     assert "200 logged instances" in printed
-    assert ("Anomaly: instances: The approximate Jensen-Shannon divergence" in printed) == bool(code)
+    assert ("Anomaly: instances: The approximate Jensen" in printed) == bool(code)
 
 
 @pytest.mark.parametrize(

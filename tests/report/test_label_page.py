@@ -100,7 +100,7 @@ def test_rare_labels_and_labels_by_chance_are_warned_of():
     annotations = Annotations.from_arrays(*zip(*rows, strict=True), on_duplicate="all")
     page = report_page(annotations, MultiLabel("majority-vote").fit(annotations), bootstrap=40)
     found = {each.about: each.finding for each in page.numbers.warnings}
-    assert found["any"] == "annotators do not agree clearly more than by chance on whether it holds"
+    assert "do not agree clearly more than by chance" in found["any"]
     assert found["once"].startswith("fewer than 10 answers give it")
     assert "agree most on sure (alpha 1.00)" in page.numbers.verdict[-1]
 

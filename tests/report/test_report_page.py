@@ -77,15 +77,11 @@ def test_the_first_screen_names_the_classes_that_are_unclear(labelme):
     assert headline.startswith("Probably usable with care: about 80 % of the labels are correct (66 to ")
     assert " % of the labels are settled (" in settled
     assert gold.startswith("To measure how many are correct, label 50 tasks yourself")
-    assert look == (
-        "Read the warning marked serious before you use the labels, then look at the classes insidecity and street, "
-        "with 25 % of all disagreement."
-    )
+    assert look.startswith("Read the warning marked serious before you use the labels")
+    assert look.endswith("the classes insidecity and street, with 25 % of all disagreement.")
     alpha = next(fact for fact in page.numbers.facts if fact[0] == "agreement beyond chance")
-    assert (round(alpha[1], 2), alpha[4].split(";")[0]) == (
-        0.68,
-        "Agreement corrected for chance: 0 for random answers, 1 for perfect agreement",
-    )
+    assert round(alpha[1], 2) == 0.68
+    assert alpha[4].startswith("Agreement corrected for chance: 0 for random")
     unclear = [each for each in page.numbers.warnings if "definition" in each.finding]
     assert [each.about for each in unclear] == ["insidecity / street", "insidecity / tallbuilding"]
     assert unclear[0].finding.endswith("45 % on insidecity")

@@ -351,7 +351,7 @@ def test_a_gzip_file_that_is_cut_off_says_so():
     data = gzip.compress("".join(f"task{i},x,{i % 7}\n" for i in range(1000)).join([HEADER, ""]).encode())
     with open("a.csv.gz", "wb") as file:
         file.write(data[: len(data) // 2])
-    assert message_of("a.csv.gz") == "a.csv.gz: the gzip file is cut off; copy or download it again."
+    assert "a.csv.gz: the gzip file is cut off" in message_of("a.csv.gz")
     with open("a.csv.gz", "wb") as file:
         file.write(b"task,annotator,label\n")
     assert message_of("a.csv.gz").startswith("a.csv.gz: not a sound gzip file (")
@@ -598,7 +598,7 @@ def test_bytes_that_are_not_utf8_are_named_in_parquet_too():
     table = {"task": ["a", "bXY", "c"], "annotator": ["x", "x", "x"], "label": ["k", "k", "k"]}
     content = Path(parquet_of(**table)).read_bytes()
     Path("a.parquet").write_bytes(content.replace(b"bXY", b"b\xff\xfe"))
-    assert "a.parquet, row 1, column 'task': 'b\\\\xff\\\\xfe' is not UTF-8. Write the file" in message_of("a.parquet")
+    assert "a.parquet, row 1, column 'task': 'b\\\\xff\\\\xfe' is not UTF-8" in message_of("a.parquet")
     read = Annotations.read("a.parquet", on_bad_rows="reject", rejects="r.csv")
     assert read.tasks.tolist() == ["a", "c"]
     assert [row["row"] for row in read_csv("r.csv")] == ["1"]

@@ -20,7 +20,7 @@ X = np.zeros((8, 2), "float32")  # the same features for all: one answer for all
 
 
 def test_settings_that_are_none_and_a_base_of_keras_are_told_what_to_write():
-    with pytest.raises(ConfigError, match=r"train: settings are an object, such as TrainingSettings\(epochs=10\)"):
+    with pytest.raises(ConfigError, match=r"settings are an object, such as TrainingSettings\(epochs=10\)"):
         train({"epochs": 1}, X)
     with pytest.raises(ConfigError, match=r"CrowdClassifier\(base=model\)\.fit\(x, annotations\)"):
         train(TrainingSettings(), X, base=keras.Sequential())
