@@ -266,19 +266,20 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _instances_of(path: Path, layout: Layout) -> Instances:
-    """The tasks of a file, which may hold nothing but their names."""
-    from crowdzoo.data.instance_kinds import VECTORS
+    """The tasks of a file, with their texts if it has any; images may be links, and there may be names alone."""
+    from crowdzoo.data.instance_kinds import TEXTS
     from crowdzoo.reading.instances.instances import Instances, read_instances
+    from crowdzoo.reading.instances.readers import recognised
     from crowdzoo.reading.instances.table import find_instance_columns, read_table, task_names
     from crowdzoo.reading.tables.layout import own_encoding
     from crowdzoo.reading.tables.suffixes import column_names
 
-    if path.is_file():
+    kind = recognised(path, layout=layout)
+    if path.is_file() and kind != TEXTS:
         header = column_names(path, own_encoding(path, layout))
-        columns, _ = find_instance_columns(str(path), header, layout)
-        if "task" in {*header, *columns} and {*header} <= {"task", "gold", "split", *columns.values()}:
+        if "task" in {*header, *find_instance_columns(str(path), header, layout)[0]}:
             tasks = task_names(read_table(path, ["task"], layout=layout))
-            return Instances(tasks, VECTORS, np.zeros((len(tasks), 0), np.float32))
+            return Instances(tasks, kind, np.zeros((len(tasks), 0), np.float32))
     return read_instances(path, layout=layout)
 
 

@@ -115,9 +115,10 @@ def test_the_first_round_gives_equal_loads_and_shares_tasks(capsys):
 
 
 @pytest.mark.filterwarnings("ignore:ids.csv. columns were found by usual names")
-@pytest.mark.parametrize("header", [("task",), ("gold", "task"), ("item",)])
+@pytest.mark.parametrize("header", [("task",), ("gold", "task"), ("item",), ("image", "task")])
 def test_a_list_of_tasks_needs_nothing_but_their_names(header):
-    write_csv("ids.csv", header, *(("", name)[-len(header) :] for name in ("t1", "t2", "t3")))
+    first = "https://example.com/1.jpg" if header[0] == "image" else ""
+    write_csv("ids.csv", header, *((first, name)[-len(header) :] for name in ("t1", "t2", "t3")))
     answers = [(task, who, label) for task, label in (("t1", "a"), ("t2", "b")) for who in ("ann", "bob")]
     write_csv("few.csv", ("task", "annotator", "label"), *answers)
     assert run("next", "ids.csv", "--first", "--annotators", "ann,bob", "--out", "plan.csv") == 0
