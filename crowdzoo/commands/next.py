@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from crowdzoo.quality import NextAnnotations, PeopleAndModels
     from crowdzoo.reading.instances.annotator_table import AnnotatorTable
     from crowdzoo.reading.instances.instances import Instances
+    from crowdzoo.reading.tables.layout import Layout
 
 MATRICES = "hierarchical-dawid-skene"  # where the default method has no confusion matrices
 CAMPS = (
@@ -137,17 +138,16 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Chooses the questions and writes them."""
     from crowdzoo.reading.instances.export_instances import named_by_image
-    from crowdzoo.reading.instances.instances import read_instances
     from crowdzoo.reading.tables.layout import Layout
 
     anywhere = Layout.of_second(None, {**vars(arguments), "outside_images": True})  # no image is shown or copied
     kind, questions = _check(arguments)
     if arguments.first:
-        _plan(arguments, kind, questions, read_instances(arguments.annotations, layout=anywhere))
+        _plan(arguments, kind, questions, _instances_of(arguments.annotations, anywhere))
         return
     settings = options.given(arguments, kind.options.scale) | options.settings_of(arguments.settings)
     aggregator = kind.aggregation.create(arguments.method, seed=arguments.seed, **settings)
-    instances = None if arguments.instances is None else read_instances(arguments.instances, layout=anywhere)
+    instances = None if arguments.instances is None else _instances_of(arguments.instances, anywhere)
     reading = options.reading_options(arguments, kind)
     if instances is not None:
         reading = {**named_by_image(reading, arguments.instances), "tasks": instances.tasks}
@@ -262,6 +262,24 @@ def run(arguments: argparse.Namespace) -> None:
     notes = dict.fromkeys((*result.notes, *noted))
     rows += [("note", note) for note in notes if not process.is_reported(note)]
     _hand_out(arguments, kind, asked, instances, f"next, by {result.method}", rows)
+
+
+def _instances_of(path: Path, layout: Layout) -> Instances:
+    """The tasks of a file, with their texts if it has any; images may be links, and there may be names alone."""
+    from crowdzoo.data.instance_kinds import TEXTS
+    from crowdzoo.reading.instances.instances import Instances, read_instances
+    from crowdzoo.reading.instances.readers import recognised
+    from crowdzoo.reading.instances.table import find_instance_columns, read_table, task_names
+    from crowdzoo.reading.tables.layout import own_encoding
+    from crowdzoo.reading.tables.suffixes import column_names
+
+    kind = recognised(path, layout=layout)
+    if path.is_file() and kind != TEXTS:
+        header = column_names(path, own_encoding(path, layout))
+        if "task" in {*header, *find_instance_columns(str(path), header, layout)[0]}:
+            tasks = task_names(read_table(path, ["task"], layout=layout))
+            return Instances(tasks, kind, np.zeros((len(tasks), 0), np.float32))
+    return read_instances(path, layout=layout)
 
 
 def _hand_out(

@@ -113,6 +113,19 @@ def test_the_first_round_gives_equal_loads_and_shares_tasks(capsys):
     assert "some annotators share no task" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("ignore:ids.csv. columns were found by usual names")
+@pytest.mark.parametrize("header", [("task",), ("gold", "task"), ("item",), ("image", "task")])
+def test_a_list_of_tasks_needs_nothing_but_their_names(header):
+    first = "https://example.com/1.jpg" if header[0] == "image" else ""
+    write_csv("ids.csv", header, *((first, name)[-len(header) :] for name in ("t1", "t2", "t3")))
+    answers = [(task, who, label) for task, label in (("t1", "a"), ("t2", "b")) for who in ("ann", "bob")]
+    write_csv("few.csv", ("task", "annotator", "label"), *answers)
+    assert run("next", "ids.csv", "--first", "--annotators", "ann,bob", "--out", "plan.csv") == 0
+    assert {row["task"] for row in read_csv("plan.csv")} == {"t1", "t2", "t3"}
+    assert run("next", "few.csv", "ids.csv", "--out", "more.csv") == 0
+    assert "t3" in {row["task"] for row in read_csv("more.csv")}
+
+
 @pytest.mark.parametrize("words", [("--first", "--annotators", "ann,bob"), ()])
 def test_the_encoding_is_that_of_the_tasks_too(here, words, refusal_of):
     (here / "latin.csv").write_bytes("task,text\nt1,Grüße\nt2,Hallo\n".encode("latin-1"))
