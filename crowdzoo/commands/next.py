@@ -18,7 +18,7 @@ from crowdzoo.commands.options import add_options, group
 from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.commands.progress import fitted
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.errors import ConfigError, DataError, shorten
+from crowdzoo.errors import ConfigError, DataError, option_text, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.kinds.questions import annotations_of, pooled
@@ -503,7 +503,7 @@ def _check(arguments: argparse.Namespace) -> tuple[Kind, Questions]:
     if arguments.costs and arguments.annotator_table is not None:
         raise ConfigError("--cost and --annotator-table both say what answers cost; leave one out.")
     if arguments.out is not None and arguments.out.suffix not in ENDINGS:
-        fix = options.option_text("--out", str(arguments.out.with_suffix(".csv")))
+        fix = option_text("--out", str(arguments.out.with_suffix(".csv")))
         raise ConfigError(f"--out {arguments.out}: is written as .csv or .json, by the ending of its name. Give {fix}.")
     for name in options.given(arguments, options.TIMES):
         raise ConfigError(f"--{name}: answers that are left out would be asked for again; leave the option out.")

@@ -73,6 +73,53 @@ def test_a_message_says_what_to_do(words, said, capsys):
     assert said in capsys.readouterr().err
 
 
+BROKEN = {
+    "a web page": ("a.csv", b"\n<!DOCTYPE html><html>", "", "a.csv: the file is a web page, perhaps that of a login"),
+    "UTF-16": ("a.csv", FILES["a.csv"].encode("utf-16-be"), "", "UTF-16 without its mark. Give --encoding utf-16-be."),
+    "no header": (
+        "a.csv",
+        ROWS.encode(),
+        "--columns task=t,annotator=a,label=l",
+        "say so: --no-header, with --columns task=NUMBER,annotator=NUMBER,label=NUMBER.",
+    ),
+    "cut off": (
+        "a.jsonl",
+        b'{"text": "t',
+        "--platform argilla",
+        "Unterminated string at character 10; it may be cut off",
+    ),
+    "of another encoding": (
+        "a.jsonl",
+        '{"text": "ä"}\n'.encode("latin-1"),
+        "--platform argilla",
+        "is not UTF-8 (byte 0xE4). Save the file as UTF-8, or give its encoding, such as --encoding latin-1.",
+    ),
+    "no object": ("a.jsonl", b"null", "--platform argilla", "row 1: 'null' is not a JSON object."),
+    "two objects": (
+        "a.json",
+        b'{"images": [], "categories": [], "annotations": []}\n' * 2,
+        "--platform coco --kind region",
+        "a.json: holds more than one object. Write each export into a file of its own.",
+    ),
+    "a missing tag": ("a.txt", b"Ann B-PER O\nsings O\n", "--kind sequence", "Write a tag in each column, or ?."),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_is_told_with_the_fix(name, tmp_path, capsys):
+    file, content, words, said = BROKEN[name]
+    (tmp_path / file).write_bytes(content)
+    assert cli.main(["aggregate", file, "--out", "o", *words.split()]) == 3
+    assert said in capsys.readouterr().err
+
+
+def test_the_encoding_that_is_advised_for_a_file_works(tmp_path, capsys):
+    (tmp_path / "a.csv").write_bytes(FILES["a.csv"].encode("utf-16-le"))
+    assert cli.main(["aggregate", "a.csv", "--out", "o"]) == 3
+    option = capsys.readouterr().err.rpartition("Give ")[2].strip().removesuffix(".")
+    assert cli.main(["aggregate", "a.csv", "--out", "o", *option.split()]) == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
