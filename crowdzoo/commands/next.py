@@ -19,6 +19,7 @@ from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.commands.progress import fitted
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, option_text, shorten
+from crowdzoo.files.workbooks import WORKBOOK
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.kinds.questions import annotations_of, pooled
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from crowdzoo.quality import NextAnnotations, PeopleAndModels
     from crowdzoo.reading.instances.annotator_table import AnnotatorTable
     from crowdzoo.reading.instances.instances import Instances
+    from crowdzoo.reading.tables.layout import Layout
 
 MATRICES = "hierarchical-dawid-skene"  # where the default method has no confusion matrices
 CAMPS = (
@@ -54,7 +56,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     columns = f"what was said so far: columns task, annotator, label ({options.LABEL_FORMATS})"
     command.add_argument("annotations", type=path, help=columns)
     tasks = (
-        "all tasks, also those that nobody labelled: column task, and text, which is copied to a .json batch "
+        "all tasks, also those that nobody labelled: column task, and perhaps text, which is copied to a .json batch "
         "(.parquet, .csv); or a folder of images. With --platform, those of the export are known without it"
     )
     command.add_argument("instances", type=path, nargs="?", help=tasks)
@@ -140,17 +142,16 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Chooses the questions and writes them."""
     from crowdzoo.reading.instances.export_instances import named_by_image
-    from crowdzoo.reading.instances.instances import read_instances
     from crowdzoo.reading.tables.layout import Layout
 
-    anywhere = Layout.of_second(None, {**vars(arguments), "outside_images": True})  # no image is shown or copied
+    anywhere = Layout.of_second(None, {**vars(arguments), "outside_images": True}, "")  # no image is shown or copied
     kind, questions = _check(arguments)
     if arguments.first:
-        _plan(arguments, kind, read_instances(arguments.annotations, layout=anywhere))
+        _plan(arguments, kind, _read_tasks(arguments.annotations, anywhere))
         return
     settings = options.given(arguments, kind.options.scale) | options.settings_of(arguments.settings)
     aggregator = kind.aggregation.create(arguments.method, seed=arguments.seed, **settings)
-    instances = None if arguments.instances is None else read_instances(arguments.instances, layout=anywhere)
+    instances = None if arguments.instances is None else _read_tasks(arguments.instances, anywhere)
     reading = options.reading_options(arguments, kind)
     if instances is not None:
         reading = {**named_by_image(reading, arguments.instances), "tasks": instances.tasks}
@@ -270,6 +271,23 @@ def run(arguments: argparse.Namespace) -> None:
     _hand_out(arguments, kind, asked, instances, f"next, by {result.method}", rows)
 
 
+def _read_tasks(path: Path, layout: Layout) -> Instances:
+    """The tasks, with their texts if there are any; a table of their names alone will do."""
+    from crowdzoo.data.instance_kinds import VECTORS
+    from crowdzoo.reading.instances.instances import Instances, read_instances
+    from crowdzoo.reading.instances.table import BESIDE, find_instance_columns, read_table, task_names
+    from crowdzoo.reading.tables.layout import own_encoding
+    from crowdzoo.reading.tables.suffixes import column_names
+
+    if path.is_file() and path.suffix in (".csv", ".tsv", ".parquet", WORKBOOK):
+        header = column_names(path, own_encoding(path, layout))
+        columns, _ = find_instance_columns(str(path), header, layout)
+        if columns and not {*header} - {*columns.values(), *BESIDE}:
+            tasks = task_names(read_table(path, ("task",), layout=layout))
+            return Instances(tasks, VECTORS, np.zeros((len(tasks), 0), np.float32))
+    return read_instances(path, layout=layout)
+
+
 def _hand_out(
     arguments: argparse.Namespace, kind: Kind, asked: list[Asked], instances: Instances | None, title: str, rows: Any
 ) -> None:
@@ -356,7 +374,7 @@ def _has_gold(arguments: argparse.Namespace, crowd: Annotations) -> np.ndarray:
     from crowdzoo.reading.instances.gold import check_shared, gold_by_task
     from crowdzoo.reading.tables.layout import Layout
 
-    texts = gold_by_task(arguments.gold, Layout.of_second(None, vars(arguments)))
+    texts = gold_by_task(arguments.gold, Layout.of_second(None, vars(arguments), ""))
     known = {task for task, text in texts.items() if text}
     check_shared(arguments.gold, known, crowd.tasks)
     return np.array([str(task) in known for task in crowd.tasks.tolist()], bool)

@@ -228,7 +228,8 @@ def annotator_table(arguments: argparse.Namespace, crowd: Annotations) -> Any:
     """What --annotator-table says of the annotators; it has the decimal mark and the encoding of the annotations."""
     from crowdzoo.reading.instances.annotator_table import read_annotator_table
 
-    return read_annotator_table(arguments.annotator_table, crowd.annotators, Layout.of_second(None, vars(arguments)))
+    layout = Layout.of_second(None, vars(arguments), "")
+    return read_annotator_table(arguments.annotator_table, crowd.annotators, layout)
 
 
 def models_of(arguments: argparse.Namespace, annotations: Annotations) -> list[str]:

@@ -134,7 +134,7 @@ def run(arguments: argparse.Namespace) -> None:
         layout = options.second_layout(arguments, "instance")
         instances = read_instances(arguments.instances, recognised(arguments.instances, layout=layout), layout)
         instances = instances.named_like(annotations.tasks)
-    encoded, predictions, gold = Layout.of_second(None, {"encoding": arguments.encoding}), None, None
+    encoded, predictions, gold = Layout.of_second(None, {"encoding": arguments.encoding}, ""), None, None
     if arguments.predictions is not None:
         read: Any = kind.reading.predictions_of
         gold_options = options.given(arguments, kind.options.gold)
