@@ -49,7 +49,7 @@ FIELDS = {
     "gradient_accumulation_steps": "batches whose mean gradient makes a training step",
     "patience": "for classes: stop after so many epochs in which held-out annotations were not predicted better "
     "(default: run all epochs)",
-    "devices": "number of devices that each batch is spread over: GPUs, or CPUs where there are none",
+    "devices": "number of devices that each batch is spread over: GPUs, or CPUs without GPUs",
 }
 
 
