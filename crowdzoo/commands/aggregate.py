@@ -72,15 +72,18 @@ def describe(command: argparse.ArgumentParser) -> None:
     }
     add_options(command, method)
     options.add_values(command, "--set", "setting of the method, such as prior=0.1")
-    iterations = {"--max-iter N": "largest number of EM iterations"}
+    iterations = {"--max-iter N": "most iterations (default: that of the method)"}
     add_options(command, iterations, type=integer(1, options.MOST))
-    tol = {"--tol X": "stop when an iteration raises the objective by less per annotation"}
+    tol = {
+        "--tol X": "stop when an iteration improves the fit (log-likelihood per annotation) by less than this "
+        "(default: that of the method)"
+    }
     add_options(command, tol, type=number())
     options.add_seed(command, "random ties and starts")
     output = group(command, options.OUTPUT)
     out = {
-        "--out DIR": "folder for the results (new or empty); or a file ending in .csv, .parquet, .jsonl or .xlsx, for "
-        "the table of tasks alone",
+        "--out DIR": "new or empty folder for the results; or a file (.csv, .parquet, .jsonl or .xlsx) for the table"
+        " of tasks alone",
     }
     add_options(output, out, type=path, required=True)
     file_format = {"--format": "format of the tables in a folder (default parquet)"}
@@ -96,26 +99,26 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_image(command)
     options.add_kinds(command)
     uses_of_gold = {
-        "--use-gold": "use the classes of --gold as known classes; no accuracy is printed",
+        "--use-gold": "take the classes of --gold as known; no accuracy is printed then",
         "--calibrate": "correct labels and probabilities by the classes of --gold, of 20 tasks or more chosen at "
         "random (50 are enough: crowdzoo next --gold-sample 50), and print an interval of the accuracy on the other "
         "tasks (classification)",
-        "--ordered": "classes are in the order of --classes, or numbers: a label is the median of the probabilities, "
-        "fewer steps from the truth on average than the most probable class",
+        "--ordered": "the classes are in order (that of --classes, or they are numbers): a label is the median of "
+        "the probabilities, which is fewer steps from the truth on average than the most probable class",
     }
     add_options(group(command, options.CLASSES), uses_of_gold, action="store_true", default=None)
     accepted = {
-        "--accept-error P": "classes: accept labels such that, with 95 %% confidence, at most this share of them is "
-        "wrong, by the classes of --gold, of tasks chosen at random (200 are a good number); the column accepted says "
-        "which",
+        "--accept-error P": "classes: accept labels such that, with 95 %% confidence, at most this share of them (0 "
+        "to 0.5) is wrong, by the classes of --gold, of tasks chosen at random (200 are a good number); the column "
+        "accepted says which",
     }
     add_options(group(command, options.CLASSES), accepted, type=number(0, 0.5))
     options.add_multi_label(command, f"{options.ONE_ANSWER}a probability for each label")
     which = "which annotators are models: people's labels then decide what a model's are worth (people-and-models, in "
     options.add_annotator_table(command, f"{which}place of --method)")
     prior = {
-        "--prior RESULT": "an earlier result of crowdzoo aggregate (the folder): its annotations count for annotators "
-        "and classes, by their names, and its tasks are not aggregated again (robust, dawid-skene, "
+        "--prior RESULT": "folder of an earlier result of crowdzoo aggregate: what it knows of annotators and "
+        "classes, by their names, counts as well, and its tasks are not aggregated again (robust, dawid-skene, "
         "hierarchical-dawid-skene, ibcc)",
     }
     add_options(group(command, options.CLASSES), prior, type=path, dest="earlier")
@@ -126,8 +129,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     }
     add_options(group(command, "preference"), rankings, action="store_true", default=None)
     covariates = {
-        "--covariate NAME,…": "numbers of both sides of a comparison, such as length (columns left_length and "
-        "right_length; with winner and loser winner_length and loser_length): how far they sway the annotators "
+        "--covariate NAME,…": "numbers of both sides of a comparison that may sway annotators, such as length "
+        "(columns left_length and right_length, or winner_length and loser_length); their effect is estimated "
         "(annotator-bradley-terry)",
     }
     add_options(group(command, "preference"), covariates, dest="covariates")

@@ -31,17 +31,21 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     options.add_annotations(command)
     methods = {
-        "--methods A,B,…": "what is compared: quick (default), all, or names with commas between, each with its "
-        "settings behind it, as in 'majority-vote,crowdsourced-layer connection=VW'; without instances methods of "
-        "`crowdzoo aggregate`, with instances methods of `crowdzoo train`. Sentences have no instances: there --base "
-        "sequence-tagger means those",
+        "--methods A,B,…": "methods to compare: quick (default), all, or names with commas between, each followed by"
+        " its settings, as in 'majority-vote,crowdsourced-layer connection=VW'. They are methods of crowdzoo "
+        "aggregate, or with instances of crowdzoo train; for sentences, --base sequence-tagger means the latter",
     }
     add_options(command, methods, default="quick")
-    add_options(command, {"--seeds N": "how often everything is done"}, type=integer(1, 10**4), default=1)
+    add_options(
+        command,
+        {"--seeds N": "number of repetitions of everything, with seeds from 0 (default 1)"},
+        type=integer(1, 10**4),
+        default=1,
+    )
     output = group(command, options.OUTPUT)
     out = {
-        "--out DIR": "folder for runs.parquet, comparison.csv and comparison.png. The same command goes on where it "
-        "was stopped, also with further methods or seeds",
+        "--out DIR": "folder for runs.parquet, comparison.csv and comparison.png. If it holds an unfinished "
+        "comparison, the same command goes on from there, also with further methods or seeds",
     }
     add_options(output, out, type=path, required=True)
     track = {

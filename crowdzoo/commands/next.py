@@ -54,7 +54,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     columns = f"what was said so far: columns task, annotator, label ({options.LABEL_FORMATS})"
     command.add_argument("annotations", type=path, help=columns)
     tasks = (
-        "all tasks, also those that nobody labelled: column task, and text, which is copied to a .json batch "
+        "all tasks, also those that nobody labelled: column task, and perhaps text, which is copied to a .json batch "
         "(.parquet, .csv); or a folder of images. With --platform, those of the export are known without it"
     )
     command.add_argument("instances", type=path, nargs="?", help=tasks)
@@ -67,40 +67,42 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_values(command, "--set", "setting of the method, such as prior=0.1")
     options.add_seed(command, "the method, or of --gold-sample")
     prior = {
-        "--prior DIR": "an earlier result of crowdzoo aggregate with the same classes: what it knows of annotators "
+        "--prior DIR": "earlier result of crowdzoo aggregate with the same classes: what it knows of annotators "
         "counts in addition to their annotations here",
     }
     add_options(command, prior, type=path, dest="earlier")
     sure = {
-        "--sure P": "classes: do not ask about tasks whose label is settled with this probability, either. Other "
-        "kinds, people and models: do not ask about tasks with two answers or more that are this sure "
-        f"(default {SURE:g}): sentences by each tag; ratings by the share of the estimates' variance without error; "
-        "regions also by the mean Dice coefficient of two answers; preferences: tasks whose rank is",
+        "--sure P": "do not ask about tasks whose label is this sure, from 0 to 1. Classes: settled with this "
+        "probability (default: as --worth says). Other kinds, people and models: tasks with two answers or more "
+        f"(default {SURE:g}), by each tag of a sentence; by the share of the variance of ratings that is not error; "
+        "by the confidence of texts and regions, for these also by the mean Dice coefficient of two answers; by the"
+        " rank of a task among preferences",
     }
     add_options(command, sure, type=number(0, 1))
     questions = group(command, "number and cost of questions")
-    budget = {"--budget X": "the questions together cost at most this (default 100: a hundred answers that cost 1)"}
+    budget = {"--budget X": "most that all questions may cost together (default 100: a hundred answers that cost 1)"}
     add_options(questions, budget, type=number(0), default=BUDGET)
-    pay = {"--pay X": "what an answer costs of whom --cost does not name (default 1)"}
+    pay = {"--pay X": "price of an answer by annotators whom --cost does not name (default 1)"}
     add_options(questions, pay, type=number(0), default=1.0)
-    costs = {"--cost NAME=X": "what an answer of this annotator costs (default: --pay); may be given several times"}
+    costs = {"--cost NAME=X": "price of an answer by this annotator (default: --pay); may be given several times"}
     add_options(questions, costs, action="append", default=[], dest="costs")
     people = {
-        "--annotators A,B,…": "who can be asked (default: all of the annotations)",
-        "--new A,B,…": "who can be asked, too, and has not answered yet: taken for a usual annotator, or as --prior "
-        "knows them",
+        "--annotators A,B,…": "annotators who can be asked (default: all in the annotations)",
+        "--new A,B,…": "annotators without answers who can be asked as well; they count as usual annotators, or as "
+        "--prior knows them",
     }
     add_options(questions, people)
-    answers = {"--per-task N": f"at most so many answers for a task (default 1; in the first round {PER_TASK})"}
+    answers = {"--per-task N": f"most questions about one task (default 1; in the first round {PER_TASK})"}
     add_options(questions, answers, type=integer(1, options.MOST))
     per_annotator = {
-        "--per-annotator N": "at most so many questions for an annotator (default: twice an even share of those who "
-        "can answer more, or among 64 of them)",
+        "--per-annotator N": "most questions for one annotator (default: twice an even share among those who can "
+        "answer more, of 64 at most)",
     }
     add_options(questions, per_annotator, type=integer(1, options.MOST))
     first = {
-        "--first": "nobody has answered yet: the only file is that of the tasks, and --annotators says who answers. "
-        "They get equal loads, every pair of them shares tasks, and a tenth of the questions is tasks of --gold",
+        "--first": "plan the first round, before any answer: the only file is that of the tasks, and --annotators "
+        "names who answers. They get equal loads, every two share tasks, and a tenth of the questions are tasks of "
+        "--gold",
     }
     add_options(questions, first, action="store_true")
     out = {
@@ -140,7 +142,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.reading.instances.export_instances import named_by_image
     from crowdzoo.reading.tables.layout import Layout
 
-    anywhere = Layout.of_second(None, {**vars(arguments), "outside_images": True})  # no image is shown or copied
+    anywhere = Layout.of_second(None, {**vars(arguments), "outside_images": True}, "")  # no image is shown or copied
     kind, questions = _check(arguments)
     if arguments.first:
         _plan(arguments, kind, questions, _instances_of(arguments.annotations, anywhere))
@@ -366,7 +368,7 @@ def _has_gold(arguments: argparse.Namespace, crowd: Annotations) -> np.ndarray:
     from crowdzoo.reading.instances.gold import check_shared, gold_by_task
     from crowdzoo.reading.tables.layout import Layout
 
-    texts = gold_by_task(arguments.gold, Layout.of_second(None, vars(arguments)))
+    texts = gold_by_task(arguments.gold, Layout.of_second(None, vars(arguments), ""))
     known = {task for task, text in texts.items() if text}
     check_shared(arguments.gold, known, crowd.tasks)
     return np.array([str(task) in known for task in crowd.tasks.tolist()], bool)

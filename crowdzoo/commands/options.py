@@ -27,8 +27,8 @@ READING, OUTPUT, INSTANCES = "reading the annotations", "output", "instances and
 CLASSES = next(iter(KINDS))  # the default of --kind
 LABEL_FORMATS = ".csv, .tsv, .jsonl, also .gz; .xlsx or .parquet"
 ONE_ANSWER = (
-    ": the labels that an annotator gives it (rows, or a cell with --label-separator) are one answer, an empty cell is "
-    "the answer that none holds; "
+    ": all labels by one annotator (in several rows, or one cell with --label-separator) are one answer, and an empty "
+    "cell says that none holds; "
 )  # of --multi-label
 MOST = 10**9  # epochs, iterations, lines
 TIMES = ("since", "until")  # options that are dates
@@ -72,9 +72,12 @@ def add_outputs(command: argparse.ArgumentParser, inputs: Sequence[str], *output
 def add_spreadsheet(command: argparse.ArgumentParser) -> None:
     """Adds how CSV is written for a spreadsheet, see `check_outputs`."""
     output = group(command, OUTPUT)
-    output.add_argument("--out-separator", choices=(",", ";", "|", "\t"), help="separator of written CSV (default ,)")
-    output.add_argument("--out-decimal", choices=(".", ","), help="decimal mark of written CSV (default .)")
-    output.add_argument("--bom", action="store_true", help="written CSV begins with a mark of UTF-8 that Excel needs")
+    separator = "character between the values in written CSV: , ; | or a tab (default ,)"
+    output.add_argument("--out-separator", choices=(",", ";", "|", "\t"), metavar="X", help=separator)
+    decimal = "decimal mark in written CSV: . or , (default .)"
+    output.add_argument("--out-decimal", choices=(".", ","), metavar="X", help=decimal)
+    bom = "begin written CSV with a mark of UTF-8, without which Excel misreads letters such as é"
+    output.add_argument("--bom", action="store_true", help=bom)
 
 
 def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> None:
@@ -88,24 +91,26 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     texts = {
         "--platform NAME": "the annotations are an export of this labelling platform: a file, a zip archive or a "
         "folder; an unknown name prints the list",
-        "--field NAME": "the question that is meant, of several in an export (--platform) or in cells of JSON objects",
-        "--columns NAME=COLUMN,…": "columns of the annotations, such as task=HITId,annotator=WorkerId,label=Answer; "
-        "without it they are found by their names",
-        "--separator X": "character between the values of a CSV file; default: comma, semicolon, tab or |, as the "
-        "header shows",
+        "--field NAME": "question to read, where an export (--platform), or cells that hold JSON objects, have several",
+        "--columns NAME=COLUMN,…": "names of the columns in the file, OURS=THEIRS, such as "
+        "task=HITId,annotator=WorkerId,label=Answer (default: found by their names)",
+        "--separator X": "character between the values of a CSV file (default: comma, semicolon, tab or |, as the "
+        "header shows)",
         "--sheet NAME": "sheet of an Excel workbook (default: the first one)",
-        "--missing A,B,…": "labels that represent a missing label, such as --missing=-1,NA",
-        "--label-separator X": "what separates several labels in a cell; see --on-duplicate",
-        "--annotator-separator X": "what separates several annotators in a cell, and their labels in another; lists "
-        "are taken apart, too",
-        "--rename OLD=NEW,…": "labels that are taken for others, such as 'both=tie'",
-        "--no-label LABEL": "the label that an answer without one represents; with --multi-label the answer that none "
-        "holds, '(none)'",
-        "--classes A,B,…": 'class names in the order of their codes (one with a comma: "a, b"); default: sorted',
-        "--exclude NAME,…|FILE": "annotators whose annotations are left out: names with commas between, or a text file "
-        "with a name a line; NAME:2026-02-14.. leaves out those from this time on (UTC), NAME:..2026-02-14 those "
-        "before it",
-        "--only NAME,…|FILE": "annotators who are kept, in the same form",
+        "--missing A,B,…": "labels that mean that there is no label, such as --missing=-1,NA",
+        "--label-separator X": "mark between several labels in one cell, such as '|'; --on-duplicate says which of "
+        "them count",
+        "--annotator-separator X": "mark between several annotators in one cell, whose labels are in another cell in"
+        " the same order; lists need no mark",
+        "--rename OLD=NEW,…": "labels to replace by others, such as 'Dog=dog,both=tie'",
+        "--no-label LABEL": "label that an empty cell represents (default: an empty cell is an invalid row; with "
+        "--multi-label '(none)', the answer that no label holds)",
+        "--classes A,B,…": 'names of the classes in order (one with a comma: "a, b"); other labels are '
+        "invalid (default: the labels that occur, sorted)",
+        "--exclude NAME,…|FILE": "annotators to leave out: names with commas between, or a text file with one name "
+        "per line; NAME:2026-02-14.. leaves out the answers from this time on (UTC), NAME:..2026-02-14 those before"
+        " it",
+        "--only NAME,…|FILE": "annotators to keep, without all others: names, or a file, as for --exclude",
     }
     add_options(reading, texts)
     times = {
@@ -120,16 +125,20 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     }
     add_options(reading, header, dest="header", action="store_const", const=False)
     wide = {
-        "--wide": "a row per task and a column per annotator, or with --columns annotator=NAME the other way round; an "
-        "empty cell is not a label",
+        "--wide": "each row is a task and each column an annotator; or, with --columns annotator=NAME, each row an "
+        "annotator and each column a task. An empty cell is not a label",
     }
     add_options(reading, wide, action="store_true", default=None)
-    bad_rows = {"--on-bad-rows": "invalid rows: stop (default), or skip them"}
+    bad_rows = {"--on-bad-rows": "what to do with invalid rows: stop (default), or skip them"}
     add_options(reading, bad_rows, choices=("error", "reject"), default="error")
-    add_options(reading, {"--rejects FILE": "file for skipped rows, with the reasons"}, type=path)
+    add_options(
+        reading,
+        {"--rejects FILE": "CSV file for the rows that --on-bad-rows reject skips, with the reasons"},
+        type=path,
+    )
     duplicates = {
-        "--on-duplicate": "a second label by one annotator for one task: stop (default), keep the first, the last, or "
-        "all of them (majority vote and Dawid-Skene)",
+        "--on-duplicate": "an annotator's second label for a task: stop (default), keep the first, keep the last, or"
+        " count all of them (only majority-vote and dawid-skene)",
     }
     add_options(reading, duplicates, choices=("error", "first", "last", "all"), default="error")
     if second is not None:
@@ -164,8 +173,8 @@ def add_multi_label(command: argparse.ArgumentParser, more: str) -> None:
 def add_annotator_table(command: argparse.ArgumentParser, what: str) -> None:
     """Adds --annotator-table; `what` says what it is for."""
     helps = {
-        "--annotator-table FILE": f"{what}: columns annotator, and source (model or person), cost (of an answer, above "
-        "0), or both (.parquet, .csv, .csv.gz)",
+        "--annotator-table FILE": f"{what}: columns annotator, and source (model or person), cost (of an answer, "
+        "above 0), or both (.parquet, .csv, .csv.gz)",
     }
     add_options(group(command, CLASSES), helps, type=path)
 
@@ -219,7 +228,8 @@ def annotator_table(arguments: argparse.Namespace, crowd: Annotations) -> Any:
     """What --annotator-table says of the annotators; it has the decimal mark and the encoding of the annotations."""
     from crowdzoo.reading.instances.annotator_table import read_annotator_table
 
-    return read_annotator_table(arguments.annotator_table, crowd.annotators, Layout.of_second(None, vars(arguments)))
+    layout = Layout.of_second(None, vars(arguments), "")
+    return read_annotator_table(arguments.annotator_table, crowd.annotators, layout)
 
 
 def models_of(arguments: argparse.Namespace, annotations: Annotations) -> list[str]:
@@ -249,9 +259,10 @@ def add_image(command: argparse.ArgumentParser, more: str = "") -> None:
 def add_text_options(command: argparse.ArgumentParser) -> None:
     """Adds how text files are written."""
     reading = group(command, READING)
-    encoding = "encoding of text files, such as latin-1; default: UTF-8, or what a byte order mark says"
-    reading.add_argument("--encoding", help=encoding)
-    reading.add_argument("--decimal", choices=(".", ","), help="decimal mark of numbers in text (default .)")
+    encoding = "encoding of text files, such as latin-1 (default: UTF-8, or as a byte order mark says)"
+    reading.add_argument("--encoding", metavar="NAME", help=encoding)
+    decimal = "decimal mark of numbers in text: . or , (default .)"
+    reading.add_argument("--decimal", choices=(".", ","), metavar="X", help=decimal)
 
 
 def add_second_columns(command: argparse.ArgumentParser, second: str) -> None:
@@ -259,11 +270,11 @@ def add_second_columns(command: argparse.ArgumentParser, second: str) -> None:
     table, names = "gold", "task, gold"
     if second == "instance":
         table, names = "instances", "task, gold, split, text, image, features"
-        outside = {"--outside-images": "the table of instances may name images outside of its own folder"}
+        outside = {"--outside-images": "allow the table of instances to name images outside of its own folder"}
         add_options(group(command, INSTANCES), outside, action="store_true")
     columns = {
-        f"--{second}-columns NAME=COLUMN,…": f"columns of the {table} under other names ({names}), such as task=image; "
-        "numbers count the columns of a file without a header",
+        f"--{second}-columns NAME=COLUMN,…": f"names of the columns in the file of {table}, OURS=THEIRS, such as "
+        f"task=image (ours: {names}); numbers count the columns of a file without a header",
     }
     add_options(group(command, INSTANCES), columns)
 
@@ -271,12 +282,12 @@ def add_second_columns(command: argparse.ArgumentParser, second: str) -> None:
 def add_kinds(command: argparse.ArgumentParser) -> None:
     """Adds --kind, the options of each kind of label, and --help-all, see `hide_other_kinds`."""
     helps = {
-        "--kind": "kind of labels (default classification). sequence: tagged sentences, as spans in .jsonl, in CoNLL's "
-        "columns under any other ending. regression: ratings, numbers as labels. preference: which of two tasks is "
-        "better",
+        "--kind": "kind of labels: classification (default), one of a few classes; sequence, tagged sentences (spans"
+        " in .jsonl, or CoNLL columns under any other ending); regression, numbers such as ratings; preference, "
+        "which of two tasks is better; free-text, such as transcriptions; region, boxes, masks or points on images",
     }
     add_options(command, helps, choices=tuple(LABEL_KINDS), default=CLASSES)
-    add_options(command, {"--help-all": "show this, with the options for all kinds of labels"}, action="help")
+    add_options(command, {"--help-all": "show this help with the options for all kinds of labels"}, action="help")
     for kind in KINDS.values():
         of_kind = group(command, kind.name)
         for option in kind.options.own:
@@ -352,9 +363,13 @@ def add_seed(command: argparse.ArgumentParser, of: str, most: int = 2**63 - 1) -
 
 def add_alpha(command: argparse.ArgumentParser, metric: str | None, of_kinds: str = "") -> None:
     """Adds the options of Krippendorff's alpha, with the default metric, and what is said of that of other kinds."""
-    metrics = {"--metric": f"distance of labels in Krippendorff's alpha (default nominal: equal or not{of_kinds})"}
+    metrics = {
+        "--metric": "how far apart two labels are, for the agreement beyond chance (alpha): nominal, equal or"
+        f" not (default{of_kinds}); ordinal, steps between ordered classes; interval, difference of numbers; ratio, "
+        "relative difference"
+    }
     add_options(command, metrics, choices=("nominal", "ordinal", "interval", "ratio"), default=metric)
-    samples = {"--bootstrap N": "bootstrap samples for the interval of alpha (default 200; 0: no interval)"}
+    samples = {"--bootstrap N": "number of bootstrap samples for the interval of alpha (default 200; 0: no interval)"}
     add_options(command, samples, type=integer(0, 10**6), default=200)
 
 
@@ -381,7 +396,7 @@ def add_settings(command: argparse._ActionsContainer, helps: Mapping[str, str]) 
 def add_column_types(command: argparse.ArgumentParser) -> None:
     """Adds --inputs."""
     helps = {
-        "--inputs COLUMN=TYPE,…": "tables: types of columns where they are not to be found out: number, category, "
+        "--inputs COLUMN=TYPE,…": "types of columns of a table, where they are not recognised: number, category, "
         "text, vector or image",
     }
     add_options(group(command, INSTANCES), helps, dest="types")
@@ -490,11 +505,11 @@ def add_worth(command: argparse.ArgumentParser, effect: str, enough: str) -> Non
         enough: what follows once the target is reached.
     """
     worth = {
-        "--worth X": "classes: what a label put right is worth, in the unit of --pay: tasks are "
-        f"{effect} whose answers cost less than what they are expected to put right (default: twenty answers)",
+        "--worth X": f"classes: value of a corrected label, in the unit of --pay: tasks are {effect} if further "
+        "answers are expected to correct more than they cost (default: the price of twenty answers)",
     }
     add_options(group(command, CLASSES), worth, type=number(0))
-    target = {"--target P": f"classes: share of settled labels that is enough{enough}"}
+    target = {"--target P": f"classes: share of settled labels that is enough, from 0 to 1{enough} (default: none)"}
     add_options(group(command, CLASSES), target, type=number(0, 1))
 
 

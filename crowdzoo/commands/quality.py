@@ -32,21 +32,26 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_annotations(command)
     default = KINDS[CLASSES].aggregation.default
     method = {
-        "--method NAME": f"aggregation method to compare with (default {default}; where models are "
-        "named people-and-models, as in aggregate --annotator-table); none: no comparison",
+        "--method NAME": f"aggregation method whose labels the annotators are compared with (default {default}; where"
+        " models are named people-and-models, as in aggregate --annotator-table); none: no comparison",
     }
     add_options(command, method)
     options.add_alpha(command, None, "; ratings: interval")
     options.add_seed(command, "the bootstrap")
-    add_options(command, {"--top N": "length of each list (default 5)"}, type=integer(0, options.MOST), default=5)
+    add_options(
+        command,
+        {"--top N": "number of annotators, and of tasks, in the printed lists (default 5)"},
+        type=integer(0, options.MOST),
+        default=5,
+    )
     pay = {
-        "--pay X": "what an answer costs: the tables say what each annotator is due and what tasks to redo cost (by "
-        "annotator: column cost of --annotator-table)",
+        "--pay X": "price of an answer: the tables say what each annotator is due, and what tasks to redo cost "
+        "(prices by annotator: column cost of --annotator-table)",
     }
     add_options(command, pay, type=number(0))
     sure = {
-        "--sure P": "tasks less sure than that are to be done again, see next; not for classes (default: of texts and "
-        "regions those whose answers differ far more than is usual)",
+        "--sure P": "not for classes: tasks whose label is less sure than this, from 0 to 1, are to be done again, "
+        "see crowdzoo next (default: texts and regions whose answers differ far more than is usual)",
     }
     add_options(command, sure, type=number(0, 1))
     output = group(command, options.OUTPUT)
@@ -74,8 +79,9 @@ def describe(command: argparse.ArgumentParser) -> None:
     )
     of_classes.add_argument("--epsilon", type=number(0, 1), help=epsilon)
     rates = {
-        "--rate CLASS,…": "where models are named: the share of tasks to which people would give one of these classes "
-        "(mean: the mean of whole numbers), from a random part that people labelled and the models' labels of all",
+        "--rate CLASS,…": "share of tasks to which people would give one of these classes (mean: the mean of classes"
+        " that are numbers), from the labels of models for all tasks, corrected by those of people for a random "
+        "part; needs --models",
     }
     add_options(of_classes, rates, dest="passes")
     options.add_worth(command, "to be redone", "")

@@ -35,8 +35,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_seed(command, "the bootstrap, random ties and starts")
     files = {
         "--before FILE.json": "numbers of an earlier report on the same crowd: the page says what changed since",
-        "--history FILE.json": "history of the model's training, to be drawn, such as the history.json that crowdzoo "
-        "run writes: values of each epoch by the name of a metric",
+        "--history FILE.json": "history of a model's training, to draw its curves, such as history.json of crowdzoo "
+        "run: metric -> values of the epochs",
     }
     add_options(command, files, type=path)
     conditions = {
@@ -51,8 +51,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_options(output, out, type=path, required=True)
     add_options(output, {"--title TEXT": "heading of the page (default: name of the file)"})
     hashes = {
-        "--hash-ids KEY": "hashes in the place of the names of annotators and tasks; with KEY the same ones in every "
-        "report, without it by a random key. Instances are shown as they are",
+        "--hash-ids KEY": "write hashes in place of the names of annotators and tasks: with KEY the same ones in "
+        "every report, else random ones. Instances are shown as they are",
     }
     add_options(output, hashes, nargs="?", const=True, default=False)
     instances = {
@@ -60,8 +60,9 @@ def describe(command: argparse.ArgumentParser) -> None:
         "crowdzoo train",
     }
     predictions = {
-        "--predictions FILE": "a model's predictions of the tasks, as crowdzoo predict writes them, or in a form of "
-        "gold: the page compares them with the aggregated labels, and with annotators",
+        "--predictions FILE": "a model's predictions of the tasks, as crowdzoo predict writes them (classes: task, "
+        "class, probability; other kinds also in a form of --gold): the page compares them with the aggregated "
+        "labels, and with annotators",
     }
     add_options(group(command, options.INSTANCES), instances | predictions, type=path)
     options.add_reading(command, "instance")
@@ -80,8 +81,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     of_classes.add_argument("--epsilon", type=number(0, 1), help=epsilon)
     options.add_multi_label(command, f"{options.ONE_ANSWER}each label is a question of yes or no")
     curve = {
-        "--curve N": "classes: draws a step of the learning curve, which shows whether more annotations pay (default "
-        "5; 0: no curve)",
+        "--curve N": "classes: number of random draws at each step of the learning curve, which shows whether more "
+        "annotations pay (default 5; 0: no curve)",
     }
     add_options(of_classes, curve, type=integer(0, 1000))
     page = Output("out", "--out", marked("^<!doctype html>.* - crowdzoo report</title>"))
@@ -133,7 +134,7 @@ def run(arguments: argparse.Namespace) -> None:
         layout = options.second_layout(arguments, "instance")
         instances = read_instances(arguments.instances, recognised(arguments.instances, layout=layout), layout)
         instances = instances.named_like(annotations.tasks)
-    encoded, predictions, gold = Layout.of_second(None, {"encoding": arguments.encoding}), None, None
+    encoded, predictions, gold = Layout.of_second(None, {"encoding": arguments.encoding}, ""), None, None
     if arguments.predictions is not None:
         read: Any = kind.reading.predictions_of
         gold_options = options.given(arguments, kind.options.gold)

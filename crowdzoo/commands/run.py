@@ -21,13 +21,14 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("config", type=path, help="the pipeline's YAML file")
     # argparse looks for the whole word before it looks for a value, so that "--check FILE.yaml" stays what it was
     checks = {
-        "--check=all": "the same, and read all rows of the input files and all images",
-        "--check": "only check the configuration and the input files, of long ones the first rows, of images some",
+        "--check=all": "as --check, but read all rows of the input files and all images",
+        "--check": "check the configuration and the input files and stop: the first rows of long files, and some of "
+        "the images",
     }
     for (flag, text), amount in zip(checks.items(), ("all", "sample"), strict=True):
         add_options(command, {flag: text}, dest="check", action="store_const", const=amount)
     add_values(command, "--set", "replace a setting, such as training.epochs=20", "overrides")
-    platform = {"--on": "compile the pipeline for this in place of running it here; needs --out"}
+    platform = {"--on": "compile the pipeline for this platform instead of running it here; needs --out"}
     add_options(command, platform, choices=("kubeflow", "vertex"))
     out = {
         "--out FILE": "with --on: the file that Kubeflow (FILE.yaml) or Vertex AI (FILE.json) takes; an earlier one is "

@@ -12,7 +12,10 @@ from crowdzoo.process import use_tensorflow
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument(
-        "model_dir", type=path, nargs="?", help="folder with one subfolder per version, as the pipeline writes it"
+        "model_dir",
+        type=path,
+        nargs="?",
+        help="served folder, with one subfolder per version, as crowdzoo run and export write it",
     )
     command.add_argument("--name", default="model", help="the model's name in URLs (default: model)")
     files = {

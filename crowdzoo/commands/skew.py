@@ -13,8 +13,9 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", type=path, help="folder of the served model, with one subfolder per version")
     command.add_argument("logged", type=path, help="NAME.jsonl, in the folder of `crowdzoo serve --log-requests`")
     limits = {
-        "--jensen-shannon X": "limit of the divergence of numbers (default 0.1)",
-        "--infinity-norm X": "limit of the change of a category's share (default 0.1)",
+        "--jensen-shannon X": "largest difference (Jensen-Shannon divergence, 0 to 1) between the numbers of a "
+        "column in requests and in training (default 0.1)",
+        "--infinity-norm X": "largest difference in the share of a category, 0 to 1 (default 0.1)",
     }
     add_options(command, limits, type=number(0, 1), default=0.1)
     fail = {"--fail-if OUTCOME": "anomaly: exit with 7 where requests differ from the training data"}

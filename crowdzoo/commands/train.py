@@ -28,23 +28,28 @@ MOST_LAYERS, MOST_UNITS = 100, 1 << 16
 # Settings that are options, and their help
 FIELDS = {
     "dropout": "share of hidden units dropped in training",
-    "epochs": "passes over the tasks; follows from their number where it is not set",
-    "batch_size": "tasks in a batch; likewise",
+    "epochs": "passes over the tasks (default: by their number)",
+    "batch_size": "tasks per training step (default: by their number)",
     "learning_rate": "learning rate of Adam",
-    "form": "convolutional, bag-of-words or characters; where it is not set, characters for texts without spaces",
+    "form": "how they are read: convolutional, bag-of-words or characters (default: characters for texts without "
+    "spaces, else bag-of-words)",
     "height": "rows that an image has for the model, in pixels; 128 for masks",
-    "width": "columns; likewise",
+    "width": "columns that an image has for the model, in pixels; 128 for masks",
     "fit": "how an image of another shape is made to fit: crop keeps the middle, stretch all of it",
-    "backbone": "a network in place of the residual one: a name in keras.applications, or the path of a .keras file",
-    "backbone_weights": "path of the weights of a named backbone; they are random where it is not set",
-    "pixel_scale": "what the backbone takes for a pixel: 0 to 255, 0 to 1, -1 to 1, imagenet or imagenet-bgr",
-    "fine_tune": "whether the backbone's weights are trained, too",
-    "augment": "whether images are mirrored and shifted in training; not for things such as letters",
-    "precision": "what the base computes in: float32, mixed_bfloat16 or mixed_float16",
-    "jit_compile": "whether XLA compiles the steps; Keras decides where it is not set",
-    "gradient_accumulation_steps": "batches whose mean gradient makes a step",
-    "patience": "for classes: end the training when so many epochs have not predicted held-out annotations better",
-    "devices": "devices that each batch is spread over, GPUs, or CPUs without any",
+    "backbone": "a network in place of the residual one: a name in keras.applications, or the path of a .keras file "
+    "(default: none)",
+    "backbone_weights": "path of the weights of a named backbone (default: random weights)",
+    "pixel_scale": "values of pixels that the backbone expects: 0 to 255, 0 to 1, -1 to 1, imagenet or imagenet-bgr "
+    "(default: as a named backbone was trained)",
+    "fine_tune": "whether the backbone's weights are trained, too (default: no)",
+    "augment": "whether images are mirrored and shifted in training (default: yes); not for things such as letters",
+    "precision": "numbers that the base computes with: float32, mixed_bfloat16 or mixed_float16 (default: as Keras "
+    "is configured)",
+    "jit_compile": "whether XLA compiles the training steps (default: as Keras decides)",
+    "gradient_accumulation_steps": "batches whose mean gradient makes a training step",
+    "patience": "for classes: stop after so many epochs in which held-out annotations were not predicted better "
+    "(default: run all epochs)",
+    "devices": "number of devices that each batch is spread over: GPUs, or CPUs without GPUs",
 }
 
 

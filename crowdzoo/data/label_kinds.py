@@ -176,11 +176,17 @@ REGION = LabelKind(
 )
 LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, SEQUENCE, REGRESSION, PREFERENCE, FREE_TEXT, REGION)}
 # what a kind may be called -> its name
+_WORDS = {
+    "classification": "labels ordinal",
+    "regression": "scores numbers",
+    "sequence": "spans tags ner",
+    "preference": "pairs rankings",
+    "free-text": "texts transcriptions",
+    "region": "boxes masks points images",
+}
 OTHER_NAMES = {kind.title: kind.name for kind in LABEL_KINDS.values()} | {
-    "labels": "classification", "ordinal": "classification", "scores": "regression", "numbers": "regression",
-    "spans": "sequence", "tags": "sequence", "ner": "sequence", "pairs": "preference", "rankings": "preference",
-    "transcriptions": "free-text", "boxes": "region", "masks": "region", "points": "region", "images": "region",
-}  # fmt: skip
+    word: name for name, words in _WORDS.items() for word in words.split()
+}
 # How annotations of classes are understood where several may hold for a task
 MULTI_LABEL = LabelKind("multi-label", "several labels", "MultiLabelAggregation", has_several=True, trained=False)
 # Labels that are arrays in memory, for layers and models; there are no tables of them

@@ -96,7 +96,9 @@ def _parse(text: str | bytes, pairs: Any, constant: Any) -> Any:
         raise JsonError("is not UTF-8. Save the file as UTF-8") from None
     except json.JSONDecodeError as error:
         place = f"at character {error.colno}" if "\n" in error.doc else f"at character {error.pos + 1}"
-        raise JsonError(f"is not JSON: {error.msg} {place}", error.lineno) from None
+        ends_early = error.msg.startswith("Unterminated") or not error.doc[error.pos :].strip()
+        end = "; it may be cut off" * ends_early
+        raise JsonError(f"is not JSON: {error.msg.removesuffix(' starting at')} {place}{end}", error.lineno) from None
     except (ValueError, RecursionError) as error:  # an integer of more than 4,300 digits
         raise JsonError(f"is not JSON: {str(error).split(':')[0]}") from None
 

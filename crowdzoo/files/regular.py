@@ -111,7 +111,8 @@ def zip_archive(file: str | os.PathLike[str] | IO[bytes], name: str) -> zipfile.
     except OSError:
         raise
     except Exception as error:  # zipfile raises a dozen kinds for damaged archives
-        raise DataError(f"{name}: not a sound zip archive ({error}). Copy it again, or correct its name.") from None
+        what = "workbook of Excel" if name.endswith(".xlsx") else "zip archive"
+        raise DataError(f"{name}: not a sound {what} ({error}). Copy it again, or correct its name.") from None
     if not all(archive.namelist()):
         archive.close()
         raise DataError(f"{name}: a file in the zip archive has no name. Make the archive again.")

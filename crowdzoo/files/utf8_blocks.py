@@ -7,6 +7,7 @@ from typing import IO, Any
 
 from crowdzoo.errors import DataError, Setting
 
+_FEW = 1000  # bytes in which UTF-16 is recognised, by a NUL in each Latin letter
 _HEAD = 1 << 20  # bytes in which the first line's end is looked for
 # what a file begins with -> its encoding; UTF-32 before UTF-16, which begins alike
 _MARKS = {
@@ -31,13 +32,17 @@ def utf8_blocks(blocks: Iterable[bytes], name: str, encoding: str | None = None)
         encoding: a name that Python knows.
 
     Raises:
-        DataError: a byte that is not of the encoding.
+        DataError: a byte that is not of the encoding; or none is given, and it looks like UTF-16.
     """
     blocks = iter(blocks)
     first = next(blocks, b"")
     while len(first) < 4 and (more := next(blocks, b"")):
         first += more
     mark, known = next(((mark, known) for mark, known in _MARKS.items() if first.startswith(mark)), (b"", encoding))
+    if known is None:
+        for start, endian in ((1, "utf-16-le"), (0, "utf-16-be")):
+            if 2 * (every_other := first[start:_FEW:2]).count(0) > len(every_other):
+                raise DataError(f"{name}: looks like UTF-16 without its mark. Give {Setting('encoding', endian)}.")
     if known in (None, "utf-8"):
         return _unix_lines(first[len(mark) :], blocks)
     decoded = _decoded(first, blocks, name, str(known))

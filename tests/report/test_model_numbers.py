@@ -152,7 +152,7 @@ def test_predictions_are_written_and_read_by_task(tmp_path, form):
     ("content", "message"),
     [
         ("task,class\n1,a\n", r"has no column 'probability'.* have the columns task, class and probability"),
-        ("task,class,probability\n", "only column names"),
+        ("task,class,probability\n", "has no rows, only a header"),
         ("task,class,probability\n1,a,0.5\n1,a,0.5\n", r"row 3, column 'task'.*second time"),
         ("task,class,probability\n1,c,0.5\n", r"row 2, column 'class'.*'c' is not one of the classes \['a', 'b'\]"),
         ("task,class,probability\n1,,0.5\n", r"row 2, column 'class'.*is not a class"),

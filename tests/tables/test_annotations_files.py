@@ -283,7 +283,7 @@ BAD_LINES = {
     "fraction": ('{"task": 1, "worker": 1, "label": 0.5}', "row 2, column 'label': 0.5 is not a string or an integer"),
     "bool": ('{"task": 1, "worker": 1, "label": true}', "row 2, column 'label': True is not a string or an integer."),
     "half a character": ('{"task": "\\ud800", "worker": 1, "label": 1}', "row 2, column 'task': '?' holds half a cha"),
-    "not UTF-8": (b'{"task": "\xff"}', 'row 2: \'{"task": "\\\\xff"}\' is not UTF-8. Save the file as UTF-8.'),
+    "not UTF-8": (b'{"task": "\xff"}', 'row 2: \'{"task": "\\\\xff"}\' is not UTF-8 (byte 0xFF). Save the file as UTF'),
 }
 
 

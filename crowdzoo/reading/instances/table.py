@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.data.numbers import no_number, numbers_of, parse_numbers
 from crowdzoo.data.vocabulary import text_as_integers
-from crowdzoo.errors import SHOWN, BadRow, DataError
+from crowdzoo.errors import SHOWN, BadRow, DataError, Setting
 from crowdzoo.files import arrow
 from crowdzoo.files.regular import check_regular, plain_name
 from crowdzoo.files.workbooks import WORKBOOK
@@ -211,9 +211,9 @@ def read_table(
     """
     path = Path(path)
     check_ending(path)
-    check = check or functools.partial(check_has, needed=wanted or ())
     name = os.fspath(path)
     layout = own_encoding(path, layout or Layout.of_second(None, {}))
+    check = check or functools.partial(check_has, needed=wanted or (), option=layout.option)
     if layout.several("task") and layout.columns["task"] not in column_names(path, layout):
         return _joined_tasks(path, wanted, check, layout, usual, as_text, most_rows)
     choose = functools.partial(_chosen, name, layout, usual, wanted, check)
@@ -385,11 +385,12 @@ def check_ending(path: Path) -> None:
         raise DataError(f"{path}: is not a table: use .parquet, .xlsx, .csv or .tsv; text also in .gz or .zip.")
 
 
-def check_has(name: str, header: Sequence[str], needed: Sequence[str]) -> None:
-    """Refuses a file, given its name, whose header lacks a column."""
+def check_has(name: str, header: Sequence[str], needed: Sequence[str], option: str = "") -> None:
+    """Refuses a file, given its name, whose header lacks a column; `option` names columns, if there is one."""
     for column in needed:
         if column not in header:
-            raise DataError(f"{name}: has no column {column!r}; its columns are {shown_names(header)}.")
+            fix = f"Say which it is: {Setting(option, {column: 'NAME'})}" if option else "Rename the one that is meant"
+            raise DataError(f"{name}: has no column {column!r}; its columns are {shown_names(header)}. {fix}.")
 
 
 def task_names(table: Table, repeats: bool = False) -> np.ndarray:

@@ -6,6 +6,7 @@ The format: https://cocodataset.org/#format-data, as CVAT writes it: https://doc
 
 import warnings
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from crowdzoo.errors import BadRow, DataError, DataWarning
@@ -21,12 +22,15 @@ _PARTS = ("images", "annotations", "categories")
 
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     """Images with their places in the list, each with its annotations."""
-    entry = next((entry for _, entry in json_records(file)), None)
-    if entry is None:
+    entries = [entry for _, entry in islice(json_records(file), 2)]
+    if not entries:
         raise DataError(f"{file.name}: holds no entries of COCO. {_MENU}")
+    entry = entries[0]
     if not isinstance(entry, dict) or not all(isinstance(entry.get(part), list) for part in _PARTS):
         yield 1, entry  # of another platform, or of none
         return
+    if len(entries) > 1:
+        raise DataError(f"{file.name}: holds more than one object. Write each export into a file of its own.")
     images = _by_id(file, "images", entry["images"], "file_name")
     names = _by_id(file, "categories", entry["categories"], "name")
     is_shared = any(isinstance(region, dict) and "annotator" in region for region in entry["annotations"])

@@ -1,11 +1,12 @@
 """Entries of an export in JSON: a list, an object a line, or one object alone."""
 
+import json
 from collections.abc import Iterator
 from typing import IO, Any
 
 from crowdzoo.errors import BadRow, DataError, shorten
 from crowdzoo.files.json import JsonError, parse_json
-from crowdzoo.files.text import LONGEST_LINE, readable
+from crowdzoo.files.text import LONGEST_LINE, not_utf8, readable
 from crowdzoo.reading.platforms.export_file import ExportFile
 
 MOST_BYTES = 1 << 30  # of a file that is one JSON value; lines are read one by one and have no such limit
@@ -29,7 +30,7 @@ def json_records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRo
         except JsonError as error:
             first = None
             if line.rstrip().endswith(b"}"):  # a line, but a bad one
-                first = BadRow(file.name, number, None, shorten(readable(line)), f"{error}.")
+                first = _bad_line(file, number, line, error)
         if first is None:  # a list, or one object over many lines
             yield from _whole(file, line + stream.read(MOST_BYTES), number - 1)
             return
@@ -63,10 +64,16 @@ def _parsed(file: ExportFile, number: int, line: bytes) -> dict[str, Any] | BadR
     try:
         return _object(file, number, parse_json(line, constants=True))
     except JsonError as error:
-        return BadRow(file.name, number, None, shorten(readable(line)), f"{error}.")
+        return _bad_line(file, number, line, error)
+
+
+def _bad_line(file: ExportFile, number: int, line: bytes, error: JsonError) -> BadRow:
+    reason = not_utf8(line) if "UTF-8" in str(error) else f"{error}. Export it again, or remove the line."
+    return BadRow(file.name, number, None, shorten(readable(line)), reason)
 
 
 def _object(file: ExportFile, number: int, value: Any) -> dict[str, Any] | BadRow:
     if isinstance(value, (dict, BadRow)):
         return value
-    return BadRow(file.name, number, None, shorten(str(value)), "is not a JSON object.")
+    text = value if isinstance(value, str) else json.dumps(value)
+    return BadRow(file.name, number, None, shorten(text), "is not a JSON object.")

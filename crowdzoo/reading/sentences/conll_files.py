@@ -250,7 +250,7 @@ class _Conll:
                 continue
             if len(cells) != width:
                 reason = f"has {len(cells)} value{'s' * (len(cells) != 1)} where line {first_line} has {width}."
-                self.file.note(number, None, shorten(line), f"{reason} Each token has a tag or {MISSING} a column.")
+                self.file.note(number, None, shorten(line), f"{reason} Write a tag in each column, or {MISSING}.")
                 broken = True
             elif not cells[0].strip(" "):
                 self.file.note(number, "token", "", "is not a token. Fill it in, or remove the line.")

@@ -13,7 +13,7 @@ from crowdzoo.errors import BadRow, DataError, shorten
 from crowdzoo.files.arrow import parse_json_lines
 from crowdzoo.files.json import JsonError, parse_json, parse_row
 from crowdzoo.files.regular import open_regular
-from crowdzoo.files.text import is_text, readable
+from crowdzoo.files.text import is_text, not_utf8, readable
 from crowdzoo.reading.platforms.json_records import MOST_BYTES
 from crowdzoo.reading.platforms.record import label_text
 from crowdzoo.reading.tables.layout import OPTIONAL
@@ -85,7 +85,7 @@ class JsonlSource(TextSource):
         try:
             row = parse_row(text, self.keys)
         except JsonError as error:
-            return BadRow(self.name, line, None, line_text, f"{error}.")
+            return BadRow(self.name, line, None, line_text, not_utf8(text) if "UTF-8" in str(error) else f"{error}.")
         for column, name in self.found.items():
             value = row.get(name)
             expected, types = self.expected[column]

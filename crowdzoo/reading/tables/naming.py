@@ -85,7 +85,7 @@ def find_columns(
         names = usual_columns([name for name in header if name not in used], [ours], more)
         if len(names) > 1:
             candidates = " or ".join(f"'{name}'" for name in names)
-            which = f"Say which: {Setting(layout.option, {ours: names[0]})}."
+            which = f"Say which: {_named(layout.option, {ours: names[0]})}."
             raise DataError(f"{source}: there is no column '{ours}', and it may be {candidates}. {which}")
         if names:
             columns[ours] = guessed[ours] = names[0]
@@ -129,7 +129,13 @@ def column_not_there(source: str, ours: str, theirs: str, header: Sequence[str])
 
 
 def warn_of_guess(source: str, guessed: Mapping[str, str], option: str, stacklevel: int) -> None:
-    """Says which columns were found by usual names, and how to say so oneself: with the option of this name."""
+    """Says which columns were found by usual names, and how to say so: by the option of this name, if there is one."""
     if guessed:
-        text = f"{source}: columns were found by usual names: {Setting(option, guessed)}. Give that option to be sure."
+        fix = "Give that option to be sure" if option else "Rename them to be sure"
+        text = f"{source}: columns were found by usual names: {_named(option, guessed)}. {fix}."
         warnings.warn(text, DataWarning, stacklevel=stacklevel + 1)
+
+
+def _named(option: str, columns: Mapping[str, str]) -> str:
+    """Which column is which, as a setting, or in words where there is no such option."""
+    return str(Setting(option, columns)) if option else ", ".join(f"{own!r} as {ours}" for ours, own in columns.items())

@@ -194,6 +194,9 @@ class Source:
             theirs, self.guessed = find_columns(self.name, rest, wanted, replace(self.layout, columns=chosen), more)
         except DataError as error:
             hint = "" if self.layout.columns else self._platform_hint(header)
+            if self.layout.columns and self.text and self.layout.header and any(map(str.isdecimal, header)):
+                numbers = Setting(self.layout.option, dict.fromkeys(self.layout.columns, "NUMBER"))
+                hint = f"If the file has no header, say so: {Setting('header', False)}, with {numbers}."
             raise DataError(f"{error} {hint}".strip()) from None
         theirs |= parts
         if self.layout.wide and (parts or of_row in theirs or chosen.get("task") == ""):
@@ -407,6 +410,8 @@ class TextSource(Source):
         for start, trouble in _NO_TEXT.items():
             if first[0].startswith(start):
                 raise DataError(f"{self.name}: the file is {trouble}.")
+        if re.match(rb"\s*<(!doctype html|html)\b", first[0], re.IGNORECASE):
+            raise DataError(f"{self.name}: the file is a web page, perhaps that of a login; download it again.")
         yield first.pop()
         yield from iter(lambda: stream.read(size), b"")
 
