@@ -213,7 +213,7 @@ def picture_of(picture: Picture) -> Image.Image:
     place = Path("page.html").resolve().as_uri() + link
     command_line = [CHROMIUM, *options, "--user-data-dir=profile", size, "--screenshot=page.png", place]
     subprocess.run(command_line, check=True, capture_output=True)
-    return Image.open("page.png").convert("RGB")
+    return Image.open("page.png", formats=("PNG",)).convert("RGB")
 
 
 def save(image: Image.Image, path: Path) -> None:
