@@ -109,7 +109,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.epsilon is not None and not named:
         raise ConfigError("--epsilon is what the test of --models compares with: name the models, or leave it out.")
     if arguments.passes is not None and not named:
-        raise ConfigError("--rate: corrects the labels of models by people's: name the models with --models A,B.")
+        fix = "name the models with --models A,B, or in a file with --annotator-table FILE"
+        raise ConfigError(f"--rate: corrects the labels of models by people's: {fix}.")
     if arguments.models is not None and arguments.annotator_table is not None:
         raise ConfigError("--models and --annotator-table both say who is a model; leave one out.")
     if arguments.method == PEOPLE_AND_MODELS and not named:

@@ -106,7 +106,7 @@ def test_what_is_no_workbook_is_said():
     for content in (b"PK\x03\x04", b"task,annotator,label\n"):
         with open("a.xlsx", "wb") as file:
             file.write(content)
-        with pytest.raises(DataError, match=r"a\.xlsx: not a sound zip archive"):
+        with pytest.raises(DataError, match=r"a\.xlsx: not a sound workbook of Excel"):
             Annotations.read("a.xlsx")
     with zipfile.ZipFile("b.xlsx", "w") as archive:
         archive.writestr("x", "y")

@@ -154,7 +154,7 @@ def test_what_cannot_be_estimated_is_refused():
         ({"people": [0, 1], "judges": [1]}, table, ConfigError, "cannot be both"),
         ({"judges": [0, 1]}, table, DataError, "judge 0 labelled 40 of the 400 tasks"),
         ({"people": [0], "passes": ["2"]}, table, ConfigError, "unknown class '2'"),
-        ({"people": [0]}, words, DataError, "Give passes=['bad']"),
+        ({"people": [0]}, words, DataError, "such as passes=['bad']"),
         ({"people": [], "passes": [1]}, table, DataError, "no task was labelled by people"),
         ({"people": [0]}, ratings, DataError, "all labels are 1"),
         ({"people": [0], "passes": [1]}, ratings, ConfigError, "leave it out, for their mean"),
@@ -186,9 +186,9 @@ def test_the_command_prints_and_writes_the_rate(answers, tmp_path, capsys):
     cli.main(["quality", answers, "--annotator-table", str(tmp_path / "who.csv"), *options])
     assert str(found) in capsys.readouterr().out
     for words, reason in (
-        (["--rate", "good"], "say with --models or --annotator-table"),
+        (["--rate", "good"], "name the models with --models A,B, or in a file with --annotator-table"),
         (["--rate", "godo", "--models", "j1,j2,j3"], "--rate: unknown class 'godo'"),
-        (["--rate", "mean", "--models", "j1,j2,j3"], "Give --rate bad"),
+        (["--rate", "mean", "--models", "j1,j2,j3"], "such as --rate bad"),
         (["--rate", "good", "--multi-label"], "--rate does not go with --multi-label"),
     ):
         assert cli.main(["quality", answers, *words]) != 0

@@ -127,7 +127,10 @@ def test_gold_may_be_known_of_some_sentences_which_are_those_that_scores_count(t
 # === What is refused ===
 
 BAD = {
-    "a broken line": ('{"task": ', "row 1: '{\"task\": ' is not JSON: Expecting value at character 10."),
+    "a broken line": (
+        '{"task": ',
+        "row 1: '{\"task\": ' is not JSON: Expecting value at character 10; it may be cut off.",
+    ),
     "no object": ("[1]", "is not a JSON object."),
     "an unknown key": (line(anotator="x"), "column 'anotator': 'x' is under an unknown key"),
     "an unknown key of a span": (line({"start": 0, "stop": 4, "label": "X"}), "column 'spans[0].stop': 4 is under an"),

@@ -53,7 +53,7 @@ class Layout:
         no_label: the label that an empty cell of a long table represents; None: an empty cell is a bad row.
         question: of which the answer is read, where cells hold JSON objects with those to several; None: no such cells.
         outside_images: whether a table of instances may name images outside of its own folder.
-        option: what `columns` is called in messages; empty where there is no such option.
+        option: what `columns` is called in messages; empty if a user cannot set it.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)

@@ -137,5 +137,5 @@ def warn_of_guess(source: str, guessed: Mapping[str, str], option: str, stacklev
 
 
 def _named(option: str, columns: Mapping[str, str]) -> str:
-    """Which column is which, as a setting, or in words where there is no such option."""
+    """Which column is which, as a setting, or in words without an option."""
     return str(Setting(option, columns)) if option else ", ".join(f"{own!r} as {ours}" for ours, own in columns.items())
