@@ -160,7 +160,7 @@ def test_gold_that_names_the_photographs_goes_with_their_names(write, tmp_path, 
     gold = write("gold.csv", "task,gold\nH1,cat\n7,cat\n")
     words = ["aggregate", str(tmp_path / "batch.csv"), "--platform", "mturk", "--gold", str(gold), "--out"]
     assert main([*words, str(tmp_path / "a"), "--image", "Input.image_url"]) == 0
-    assert "1.0000 (on 1 tasks with gold" in capsys.readouterr().out
+    assert "1.0000 (on 1 task with gold" in capsys.readouterr().out
     write("gold.csv", "task,gold\nH1.jpg,cat\nH2.jpg,cat\n")
     assert main([*words, str(tmp_path / "b")]) == 3
     assert "Its tasks look like 'H1.jpg', those of the annotations like 'H1'." in capsys.readouterr().err
