@@ -14,7 +14,7 @@ from functools import cached_property
 from importlib.resources import files
 from operator import ge, gt, le, lt
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -214,7 +214,7 @@ class ReportPage:
         number = None
         if name == "tasks" and details is not None and self.instances is not None:
             details = [
-                detail if view is None else {**detail, "instance": view}
+                detail if view is None else {**detail, "instance": {**cast(Any, detail.get("instance") or {}), **view}}
                 for detail, view in zip(details, self._views, strict=False)
             ]
             number = sum("instance" in detail for detail in details)

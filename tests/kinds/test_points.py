@@ -71,7 +71,7 @@ def test_the_report_names_who_misses_invents_and_shifts_points_and_shows_them(fo
     assert report["verdict"][0].startswith("Not usable yet: the points of two answers to an image have an F1 of 0.7")
     assert report["verdict"][0] in page.replace("&#x27;", "'")
     picture = Image.open(io.BytesIO(base64.b64decode(re.search(r"data:image/png;base64,([^\"]+)", page)[1])))
-    assert {colour for _, colour in picture.getcolors()} > {(255, 255, 255), (205, 225, 205), (40, 90, 200)}
+    assert {colour for _, colour in picture.getcolors()} > {(0, 0, 0, 0), (80, 170, 80, 90), (40, 90, 200, 255)}
 
 
 def test_the_verdict_says_how_near_an_annotator_is_to_the_right_points(folder, tmp_path):

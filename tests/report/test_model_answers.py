@@ -132,7 +132,7 @@ def test_objects_of_a_model_that_differ_are_listed_worst_first():
     assert page.values["model_agreement"] == pytest.approx(np.mean(scores), abs=1e-4)
     assert [row[1] for row in rows_of(page, "model_people")] == [5] * 4
     shown = page.numbers.tables["tasks"]
-    pictures = {row: detail["instance"]["image"] for row, detail in zip(shown.rows, shown.details, strict=True)}
+    pictures = {row: detail["instance"]["marks"] for row, detail in zip(shown.rows, shown.details, strict=True)}
     assert pictures[0] != pictures[5]  # no outline of the model
     assert result.marked[0] is not None
 

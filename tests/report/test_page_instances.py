@@ -2,11 +2,17 @@
 
 import base64
 import io
+import json
+import re
 
 import numpy as np
 import pytest
 
+from crowdzoo import Annotations
+from crowdzoo.aggregation import MatchedObjects
+from crowdzoo.data import MarkedImage
 from crowdzoo.instances import IMAGES, TABLES, TEXTS, VECTORS, Instances
+from crowdzoo.report import report_page
 from crowdzoo.report.page_instances import instance_views
 
 TASKS = np.arange(3)
@@ -39,3 +45,19 @@ def test_a_text_is_cut_and_a_row_shows_its_columns():
     columns = {"city": np.array(["Ulm", "", "x"], object), "size": np.array([1.5, np.nan, 2]), "v": vectors}
     (view,) = instance_views(Instances(TASKS, TABLES, columns), [0], 100_000)
     assert view["row"] == [["city", "Ulm"], ["size", "1.5"], ["v", "0, 1, 2, 3, 4, 5, 6, 7, …"]]
+
+
+def test_outlines_of_regions_lie_on_the_photograph(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    pytest.importorskip("pycocotools")
+    image.new("RGB", (40, 30), (255, 0, 0)).save(tmp_path / "a.png")
+    paths = np.array([tmp_path / "a.png"], object)
+    box = MarkedImage.of((30, 40), [{"category": "cat", "bbox": [5, 5, 20, 10]}])
+    annotations = Annotations.from_arrays(["a", "a"], ["ann", "bob"], [box, box], kind="region")
+    instances = Instances(np.array(["a"]), IMAGES, paths)
+    page = report_page(annotations, MatchedObjects().fit(annotations), bootstrap=0, instances=instances)
+    (detail,) = json.loads(re.search('id="data">(.*?)</script>', page.to_html())[1])["tables"]["tasks"]["details"]
+    assert {key: address.split(";")[0] for key, address in detail["instance"].items()} == {
+        "marks": "data:image/png",
+        "image": "data:image/jpeg",
+    }

@@ -43,6 +43,7 @@ APART, POINTS_SHIFTED = 2.0, 0.3
 SIDE, DRAWN = 240, 100  # pixels of a picture, and how many tasks have one
 _OF_OBJECTS = "task", "finding", "label", "predicted", "overlap", "doubt"
 RING = 3  # pixels of a picture, radius of an annotator's point
+FILLED = 80, 170, 80, 90  # red, green, blue and how opaque regions of the result are
 COLOURS = {"blue": (40, 90, 200), "red": (200, 40, 40), "orange": (230, 140, 20), "violet": (140, 50, 170)}
 
 
@@ -151,7 +152,10 @@ class RegionPage(AnswerPage):
         return ModelAnswers(metric, scoring.sums, model, model.astype(bool), *crowd, lambda _, image: _by_class(image))
 
     def task_details(self) -> Details:
-        """Who marked what, and a picture: the aggregated regions filled, and the annotators' outlines."""
+        """Who marked what, and a picture: the aggregated regions filled, and the annotators' outlines.
+
+        The page lays the picture on the photograph if it has one.
+        """
         rows_of, details = dict(self.regions.images()), Details()
         for place, task in enumerate(self.rows):
             rows = rows_of.get(task, [])[:MOST_VOTES]
@@ -160,7 +164,7 @@ class RegionPage(AnswerPage):
             voters = [[self.names[self.regions.who[row]], text] for row, text in zip(rows, texts, strict=True)]
             picture = None
             if rows and place < DRAWN:
-                picture = {"image": _picture(self.marked[task], marked, self.distance, self.predicted[task])}
+                picture = {"marks": _picture(self.marked[task], marked, self.distance, self.predicted[task])}
             details.append({"voters": voters, "instance": picture})
         return details
 
@@ -214,20 +218,23 @@ def _by_class(image: MarkedImage) -> str:
 
 
 def _picture(result: MarkedImage, marked: list[MarkedImage], distance: float | None, model: MarkedImage | None) -> str:
-    """A PNG file as a data URL; a point is a ring, and that of the result a disc whose radius is the distance."""
+    """A PNG file that one can see through, as a data URL.
+
+    A point is a ring, and that of the result a disc whose radius is the distance.
+    """
     from PIL import Image
     from scipy.ndimage import binary_erosion
 
     step, file = 1 + max(result.height, result.width) // SIDE, io.BytesIO()
-    pixels = np.full((result.height, result.width, 3), 255, np.uint8)[::step, ::step]
+    pixels = np.zeros((result.height, result.width, 4), np.uint8)[::step, ::step]
     y, x = np.ogrid[: result.height : step, : result.width : step]
     colours, black = cycle(COLOURS.values()), [] if model is None else [((0, 0, 0), model)]
-    for colour, image in [((205, 225, 205), result), *zip(colours, marked, strict=False), *black]:
+    for colour, image in [(FILLED, result), *zip(colours, marked, strict=False), *black]:
         radius = radius_of(result, distance) if image is result else RING * step
         for region, mask, (left, top, *_) in zip(image.regions, image.masks, image.boxes.tolist(), strict=True):
             inside = mask_tools().decode(mask)[::step, ::step] > 0
             if region.is_point:
                 inside = np.hypot(x - left, y - top) <= radius
-            pixels[inside if image is result else inside & ~binary_erosion(inside)] = colour
+            pixels[inside if image is result else inside & ~binary_erosion(inside)] = (*colour, 255)[:4]
     Image.fromarray(pixels).save(file, "PNG")
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
