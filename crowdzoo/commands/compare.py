@@ -136,7 +136,7 @@ def _print(comparison: Any, arguments: argparse.Namespace, command: str) -> None
     print(f"The best is {best.title}." + (f" Level with it: {', '.join(level)}." if level else ""))
     if not comparison.has_gold:
         print("This ranks predictions of annotators. To rank labels, give gold of a few hundred tasks (--gold).")
-    print("To take it:")
+    print("To use the best method:")
     print(f"  {_line(best, arguments, command)}")
 
 

@@ -27,8 +27,8 @@ EPILOG = """exit codes:
 # name of the command and of its module -> one sentence
 COMMANDS = {
     "aggregate": "Compute one label per task, and a report on each annotator.",
-    "compare": "Compare methods on your own data, with intervals: which one to take.",
-    "quality": "How far annotators agree, and which tasks and annotators to check.",
+    "compare": "Compare methods on your own data, with intervals, and name the best one.",
+    "quality": "Show how far annotators agree, and which tasks and annotators to check.",
     "report": "Write a page for a browser: can annotations be trusted?",
     "next": "Choose which task to give to whom next, within a budget.",
     "label-studio": "Pull a Label Studio project, aggregate and report it, and push results back, in rounds.",
@@ -40,7 +40,7 @@ COMMANDS = {
     "promote": "Give versions of a served model labels such as stable and canary.",
     "register": "Register a version of a served model in MLflow's model registry.",
     "fetch": "Bring a model from MLflow's model registry into a served folder.",
-    "lineage": "Say what data, settings, code and decision a served model comes from.",
+    "lineage": "Show the data, settings, code and decision that a served model comes from.",
     "export": "Write a trained model as the next version of a served folder.",
     "serve": "Answer TF Serving's REST and gRPC APIs for a served folder.",
     "skew": "Compare logged requests with the data that the served model was trained on.",
