@@ -42,7 +42,7 @@ GALLERY = {
 
 def main() -> None:
     """Writes all pages; what was in the folder goes."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "site-pages"
+    folder = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT / "build" / "site-pages"
     shutil.rmtree(folder, ignore_errors=True)
     for write in (_pages_from_root, _cards, _reference, _gallery, _notebooks, _source):
         write(folder)
@@ -194,10 +194,11 @@ def _gallery(folder: Path) -> None:
         if not files.exists():
             _run("datasets", data, "--write", str(files))
         words = ["report", "annotations.csv", *options, "--title", title, "--out", f"{name}.html"]
-        place = {"annotations.csv": str(files / "annotations.csv"), "images": str(files / "images"),
-                 f"{name}.html": str(folder / "gallery" / f"{name}.html")}  # fmt: skip
         (folder / "gallery").mkdir(exist_ok=True)
-        _run(*(place.get(word, word) for word in words))
+        here = os.getcwd()
+        os.chdir(files)  # so that commands on the page name no folder of this machine
+        _run(*words[:-1], str(folder / "gallery" / words[-1]))
+        os.chdir(here)
         shown = " ".join(f'"{word}"' if " " in word else word for word in words)
         lines += ["", f"## {title}", "", f"[Open the report]({name}.html), [its numbers]({name}.json)", ""]
         lines += [f"    crowdzoo datasets {data} --write .", f"    crowdzoo {shown}"]
