@@ -631,3 +631,11 @@ def test_columns_that_stand_twice_are_named():
     assert "column 'task' is there 2 times" in message_of("a.parquet")
     pq.write_table(pa.Table.from_arrays(arrays, ["task", "annotator", "label", "task.x"]), "a.parquet")
     assert len(Annotations.read("a.parquet")) == 1
+
+
+def test_an_option_that_does_not_exist_is_named_with_the_one_that_was_meant(tmp_path):
+    (tmp_path / "a.csv").write_text("task,annotator,label\na,x,1\n")
+    with pytest.raises(TypeError, match=r"unknown option .* 'colums': .* Did you mean 'columns'\?$"):
+        Annotations.read(tmp_path / "a.csv", colums={"task": "item"})
+    with pytest.raises(TypeError, match=r"unknown option .* 'on_duplicat'"):
+        Annotations.from_arrays(["a"], ["x"], [1], on_duplicat="first")

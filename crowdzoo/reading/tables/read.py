@@ -16,14 +16,14 @@ import pyarrow as pa
 from crowdzoo.data.annotations import VOCABULARIES, Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.data.vocabulary import sort_names
-from crowdzoo.errors import BadRow, ConfigError, DataWarning, Setting
+from crowdzoo.errors import BadRow, ConfigError, DataWarning, Setting, unknown
 from crowdzoo.files.text import readable
 from crowdzoo.reading.platforms.export import Export, counted
 from crowdzoo.reading.platforms.record import Record
 from crowdzoo.reading.tables.collecting import collect
 from crowdzoo.reading.tables.frames import array_source, frame_source
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS, OF_LABELS, Layout
-from crowdzoo.reading.tables.options import FileOptions, Rules
+from crowdzoo.reading.tables.options import FileOptions, ReadingOptions, Rules
 from crowdzoo.reading.tables.sources import SLOW_ROWS, Batch, Source
 from crowdzoo.reading.tables.suffixes import source_of
 
@@ -175,6 +175,9 @@ def of_source(source: Source, rules: Rules) -> Annotations:
 
 
 def _read(source: Source, options: Mapping[str, Any]) -> Annotations:
+    known = {*LAYOUT_OPTIONS, *ReadingOptions.__annotations__}
+    for name in options.keys() - known:
+        raise TypeError(unknown("option of reading annotations", name, sorted(known)))
     rules = {name: value for name, value in options.items() if name not in LAYOUT_OPTIONS}
     return of_source(source, Rules.of(source.label_kind, source.names, **rules))
 
