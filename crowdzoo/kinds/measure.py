@@ -57,7 +57,7 @@ class Measure(ABC, Generic[Crowd, Result]):
 
     scoring: Scoring
     title: str
-    hidden_title: ClassVar[str] = "nats per hidden annotation"
+    hidden_title: ClassVar[str] = "log-likelihood per hidden annotation"
     baseline: ClassVar[str]
     quick: ClassVar[tuple[str, ...]]
     quick_deep: ClassVar[Deep] = ()

@@ -194,7 +194,7 @@ def _overall(report: QualityReport) -> list[tuple[str, str]]:
         (f"Krippendorff's alpha{metric}", "-" if report.alpha is None else str(report.alpha)),
         ("Fleiss' kappa", _figure(overall["fleiss_kappa"])),
         ("Gwet's AC1", _figure(overall["gwet_ac1"]) + _interval(overall, "gwet_ac1", 3)),
-        ("entropy of a task's votes, nats", _figure(overall["mean_entropy"])),
+        ("entropy of a task's votes (0: all agree)", _figure(overall["mean_entropy"])),
     ]
 
 

@@ -63,7 +63,7 @@ def test_without_matplotlib_the_picture_is_left_out_and_the_table_is_there(folde
 def test_without_gold_the_table_says_what_it_cannot_tell(folder, capsys, monkeypatch):
     assert run("compare", "answers.csv", "--methods", "wawa", "--out", "runs") == 0
     printed = capsys.readouterr().out
-    assert "nats per hidden annotation" in printed
+    assert "log-likelihood per hidden annotation" in printed
     assert "give gold of a few hundred tasks (--gold)" in printed
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -100,7 +100,7 @@ def test_the_line_that_takes_the_best_has_the_options_that_were_given(folder, ca
     methods = ("--methods", "crowdsourced-layer connection=VW scale=2", "--out", "runs")
     assert run("compare", "hits.csv", "instances.csv", *how, *methods) == 0  # and no gold
     printed = capsys.readouterr().out
-    assert "nats per hidden annotation" in printed
+    assert "log-likelihood per hidden annotation" in printed
     line = shlex.split(printed.strip().splitlines()[-1])
     assert line[:4] == ["crowdzoo", "train", "hits.csv", "instances.csv"]
     for option, value in [how[:2], how[2:4], how[4:6], how[6:8]]:
