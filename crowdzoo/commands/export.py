@@ -56,14 +56,15 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.model.is_file() and arguments.model.suffix != ".keras":
         fix = f"`crowdzoo train {shlex.quote(str(arguments.model))} INSTANCES --out model.keras` trains one"
         raise DataError(f"{arguments.model}: is not a trained model (.keras). If it holds annotations, {fix}.")
-    beside = names_path(arguments.model)
-    if not beside.is_file():
+    names_file = names_path(arguments.model)
+    if not names_file.is_file():
         raise DataError(
-            f"{beside}: is missing; it has the class names, and `crowdzoo train` writes it next to {arguments.model}. "
-            "A model of model.save is exported in Python: model.export(FOLDER, classes=[...], annotators=[...])."
+            f"{names_file}: is missing; it has the class names, and `crowdzoo train` writes it next to "
+            f"{arguments.model}. A model of model.save is exported in Python: model.export(FOLDER, classes=[...], "
+            "annotators=[...])."
         )
-    names = read_model_names(beside)
-    encoder = encoder_of(names, beside)
+    names = read_model_names(names_file)
+    encoder = encoder_of(names, names_file)
     warmup, features = None, names.get("features")
     if arguments.warmup:
         of_kind = VECTORS if encoder is None else encoder.instances

@@ -128,8 +128,8 @@ def _file_table(path: Path, layout: Layout | None) -> Table:
     table = read_table(path, (*BESIDE, *COLUMNS), _check_header, layout, usual=())
     column = next(name for name in COLUMNS if name in table.columns)
     table.theirs = {**table.theirs, "image": table.theirs.get(column, column)}
-    beside = {name: values for name, values in table.columns.items() if name in BESIDE}
-    table.columns = {"image": table.columns[column], **beside}
+    others = {name: values for name, values in table.columns.items() if name in BESIDE}
+    table.columns = {"image": table.columns[column], **others}
     return table
 
 

@@ -344,7 +344,7 @@ def decoded(column: pa.Array) -> pa.Array:
 
 
 def parse_features(texts: pa.Array, decimal: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Numbers written as text, true and false among them: float64 [N]; where a text is no number or empty."""
+    """Numbers written as text, true and false among them: float64 [N]; where a text is empty or not a number."""
     empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
     lower = pc.utf8_lower(texts)
     for word, number in (("true", "1"), ("false", "0")):
