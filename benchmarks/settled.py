@@ -45,8 +45,8 @@ from scipy.special import expit, logit
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Robust
 from crowdzoo.quality import next_annotations, settlement, worth_asking
-from crowdzoo.quality.columns import wilson
 from crowdzoo.quality.copies import copy_families, counted_once
+from crowdzoo.quality.figures import wilson
 from crowdzoo.quality.settled import ENDS, consensus_of
 from crowdzoo.report.tables import print_table
 

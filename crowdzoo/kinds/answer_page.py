@@ -11,8 +11,8 @@ from crowdzoo.kinds.page import KindPage, interval
 from crowdzoo.kinds.page_parts import PageWarning, warning
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.annotators import FAR, FEW
-from crowdzoo.quality.columns import NORMAL_975, ratio
 from crowdzoo.quality.copies import copy_families, family_names, fitted_skills
+from crowdzoo.quality.figures import NORMAL_975, ratio
 
 __all__ = ["AnswerPage", "Codes", "Flags", "Floats"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.kinds.page_parts import Columns, as_lists
 from crowdzoo.kinds.scoring import Codes, Flags, Floats, Sums, linearised
-from crowdzoo.quality.columns import NORMAL_975, ratio
+from crowdzoo.quality.figures import NORMAL_975, ratio
 
 MOST_LISTED = 100  # tasks on which aggregate and model differ, on the page
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.scoring import Codes, Floats
-from crowdzoo.quality.columns import wilson
+from crowdzoo.quality.figures import wilson
 from crowdzoo.quality.krippendorff import Alpha
 
 Columns = dict[str, list[Any]]  # values of a table, by column

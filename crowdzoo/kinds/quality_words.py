@@ -22,7 +22,7 @@ from crowdzoo.kinds.page_parts import (
 )
 from crowdzoo.kinds.scoring import Codes
 from crowdzoo.quality import AlternativeAnnotator, QualityReport
-from crowdzoo.quality.columns import name_column
+from crowdzoo.quality.figures import name_column
 from crowdzoo.quality.settled import with_range
 
 SAMPLE = 50  # tasks to label

@@ -17,7 +17,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.error_correlation": "ErrorCorrelation",
         "crowdzoo.quality.first_round": "first_annotations first_pairs",
         "crowdzoo.quality.comparable_crowds": "expected_accuracy",
-        "crowdzoo.quality.columns": "Estimate",
+        "crowdzoo.quality.figures": "Estimate",
         "crowdzoo.quality.intraclass": "intraclass_correlations",
         "crowdzoo.quality.kappa": "cohen_kappa cohen_kappas fleiss_kappa gwet_ac1 raw_agreement",
         "crowdzoo.quality.krippendorff": "Alpha coincidence_matrix krippendorff_alpha",

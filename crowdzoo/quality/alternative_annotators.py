@@ -13,7 +13,7 @@ from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, Setting
-from crowdzoo.quality.columns import name_column
+from crowdzoo.quality.figures import name_column
 from crowdzoo.quality.model_agreement import codes_of
 
 POWER = 0.8

@@ -12,8 +12,8 @@ from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.quality.camps import Camps
-from crowdzoo.quality.columns import NORMAL_975, defined, name_column, wilson
 from crowdzoo.quality.copies import copy_families, family_names
+from crowdzoo.quality.figures import NORMAL_975, defined, name_column, wilson
 from crowdzoo.quality.over_time import drift, worse_periods
 from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.reliability import MOST_CELLS, judged_answers, judged_by_others
@@ -330,7 +330,7 @@ def spammer_scores(aggregation: Aggregation | ArrayLike) -> NDArray[np.float64]:
     if isinstance(aggregation, Aggregation):
         if aggregation.confusions is None:
             raise DataError(
-                f"Spammer scores need confusion matrices, and the method {aggregation.method!r} gives none: take one "
+                f"Spammer scores need confusion matrices, and the method {aggregation.method!r} gives none: use one "
                 f"that does, such as 'dawid-skene'."
             )
         aggregation = aggregation.confusions

@@ -17,8 +17,8 @@ from crowdzoo.aggregation.engine.clusters import linked_groups
 from crowdzoo.checks.constraints import SEED, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION, require_kind
-from crowdzoo.quality.columns import wilson
 from crowdzoo.quality.copies import COPIED, LEAST_SHARED
+from crowdzoo.quality.figures import wilson
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,7 +8,7 @@ from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, VotesWarning
 from crowdzoo.aggregation.against_votes import ignored
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.quality.columns import NORMAL_95
+from crowdzoo.quality.figures import NORMAL_95
 
 # See `expected_accuracy`; `python benchmarks/expected_accuracy.py --fit` fits them
 SHIFT = (-1.309, 1.504, -0.174)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.dependence import CHANCE, SharedTasks, dependent_groups, dependent_pairs
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.quality.columns import wilson
+from crowdzoo.quality.figures import wilson
 from crowdzoo.quality.reliability import EDGE, LEAST, accuracies
 
 Codes = NDArray[np.int64]

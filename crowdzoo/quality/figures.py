@@ -1,4 +1,4 @@
-"""Columns of the tables: names, numbers that are not always defined, and intervals."""
+"""What several tables need: columns of names, numbers that are not always defined, and intervals."""
 
 from typing import NamedTuple
 

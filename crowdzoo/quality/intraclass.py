@@ -7,7 +7,7 @@ from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION, require_kind
 from crowdzoo.errors import DataError
-from crowdzoo.quality.columns import Estimate
+from crowdzoo.quality.figures import Estimate
 from crowdzoo.quality.ratings import pairable_ratings
 
 

@@ -12,7 +12,7 @@ from crowdzoo.checks.constraints import Choice, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
-from crowdzoo.quality.columns import Estimate, defined, name_column
+from crowdzoo.quality.figures import Estimate, defined, name_column
 from crowdzoo.quality.ratings import Ratings, pairable_ratings, ratings_of
 
 MAX_PAIRS = 100_000_000  # pairs of annotations of one task that `cohen_kappas` will visit

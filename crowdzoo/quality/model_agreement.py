@@ -10,7 +10,7 @@ from crowdzoo.aggregation.engine.agreement import sum_rows
 from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, unknown
-from crowdzoo.quality.columns import name_column
+from crowdzoo.quality.figures import name_column
 
 
 def class_agreement(annotations: Annotations, models: Sequence[object]) -> pa.Table:

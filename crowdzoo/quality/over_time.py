@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.quality.columns import wilson
+from crowdzoo.quality.figures import wilson
 
 PERIODS = 4
 FEWEST = 10  # annotations of a period

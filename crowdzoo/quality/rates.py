@@ -12,7 +12,7 @@ from crowdzoo.checks.constraints import FLAG, Number, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import CLASSIFICATION, REGRESSION, require_annotations, require_kind
 from crowdzoo.errors import SHOWN, ConfigError, DataError, Setting, short_repr, unknown
-from crowdzoo.quality.columns import Estimate
+from crowdzoo.quality.figures import Estimate
 from crowdzoo.quality.model_agreement import codes_of
 
 LEAST = 30  # tasks that people labelled, from which judges count

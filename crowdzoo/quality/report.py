@@ -26,9 +26,9 @@ from crowdzoo.files.writing import atomic_folder
 from crowdzoo.quality.alternative_annotators import AlternativeAnnotator, alternative_annotator_test
 from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.camps import Camps, camps_of
-from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.comparable_crowds import expected_accuracy
 from crowdzoo.quality.dependence import effective_votes_interval
+from crowdzoo.quality.figures import defined, name_column
 from crowdzoo.quality.kappa import fleiss_kappa, gwet_ac1, raw_agreement
 from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorff_alpha
 from crowdzoo.quality.model_agreement import class_agreement

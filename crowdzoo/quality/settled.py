@@ -19,8 +19,8 @@ from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.quality.columns import NORMAL_95
 from crowdzoo.quality.copies import copy_families, counted_once
+from crowdzoo.quality.figures import NORMAL_95
 
 Array = NDArray[np.float64]
 

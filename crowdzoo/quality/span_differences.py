@@ -16,7 +16,7 @@ from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.drawn_spans import DrawnSpan, num_matched
 from crowdzoo.data.tags import SpanTable
 from crowdzoo.errors import DataError
-from crowdzoo.quality.columns import ratio
+from crowdzoo.quality.figures import ratio
 from crowdzoo.quality.tasks import check_same
 
 MOST_ROWS = 4_000_000  # of the pairs of spans that are held at a time

@@ -10,7 +10,7 @@ from crowdzoo.aggregation.base import Result
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.quality.columns import defined, name_column
+from crowdzoo.quality.figures import defined, name_column
 from crowdzoo.quality.ratings import Ratings, ratings_of
 
 

@@ -11,7 +11,7 @@ from crowdzoo.aggregation.registry import METHODS_OF, create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.kinds.scoring import Codes, Flags, Floats, Objects
-from crowdzoo.quality.columns import NORMAL_975
+from crowdzoo.quality.figures import NORMAL_975
 
 Crowd = Annotations | CrowdSequences
 MOST_TRIED = 200_000  # annotations; the method is fitted ten times to four fifths of them

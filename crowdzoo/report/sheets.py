@@ -18,8 +18,8 @@ from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds, share_and_en
 from crowdzoo.kinds.quality_words import camps_by_gold
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
-from crowdzoo.quality.columns import defined, name_column, wilson
 from crowdzoo.quality.copies import LEAST_SHARED, families_of
+from crowdzoo.quality.figures import defined, name_column, wilson
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.settled import WORTH, with_range
 from crowdzoo.report.left_out import left_out

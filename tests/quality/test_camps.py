@@ -15,7 +15,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.kinds.quality_words import opening
 from crowdzoo.quality import camps_of, quality_report
 from crowdzoo.quality.camps import _Answers
-from crowdzoo.quality.columns import wilson
+from crowdzoo.quality.figures import wilson
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.page import report_page
 from crowdzoo.report.sheets import with_sheets

@@ -10,7 +10,7 @@ from crowdzoo.aggregation import GLAD, DawidSkene, OneCoinDawidSkene, Robust
 from crowdzoo.errors import DataError
 from crowdzoo.quality import judged_by_others
 from crowdzoo.quality.annotators import annotator_table
-from crowdzoo.quality.columns import wilson
+from crowdzoo.quality.figures import wilson
 
 
 def crowd() -> Annotations:

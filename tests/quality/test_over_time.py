@@ -10,7 +10,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene
 from crowdzoo.commands import main as cli
 from crowdzoo.quality import annotator_table
-from crowdzoo.quality.columns import wilson
+from crowdzoo.quality.figures import wilson
 from crowdzoo.quality.over_time import drift
 from crowdzoo.report.page import report_page
 

@@ -10,7 +10,7 @@ from crowdzoo.aggregation import DawidSkene, create
 from crowdzoo.errors import ConditionError, ConfigError, DataError
 from crowdzoo.instances import TEXTS, Instances
 from crowdzoo.quality import order_of_others
-from crowdzoo.quality.columns import wilson
+from crowdzoo.quality.figures import wilson
 from crowdzoo.report.page import MOST_BYTES, VALUES, report_page
 
 NAMES = ("ann", "bob", "cem", "dan", "lea", "guy")

@@ -14,7 +14,7 @@ from crowdzoo.errors import ConditionError, ConfigError, DataError
 from crowdzoo.instances import TEXTS, Instances
 from crowdzoo.kinds.page_parts import PageWarning, look_first, median_seconds
 from crowdzoo.quality import quality_report
-from crowdzoo.quality.columns import wilson
+from crowdzoo.quality.figures import wilson
 from crowdzoo.report.page import MOST_BYTES, VALUES, report_page
 
 EVIL = [

@@ -11,7 +11,7 @@ from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.page_parts import DIGITS, share_and_ends
 from crowdzoo.kinds.scoring import Codes, Floats
-from crowdzoo.quality.columns import NORMAL_975
+from crowdzoo.quality.figures import NORMAL_975
 
 MOST_OF_CURVE = 200_000  # annotations; above, the page says that there is no curve
 STEPS = 6  # numbers of annotations per task, without all of them

@@ -17,7 +17,7 @@ from crowdzoo.kinds.free_texts.scoring import TextScoring
 from crowdzoo.kinds.model_answers import ModelAnswers
 from crowdzoo.kinds.page import MOST_VOTES
 from crowdzoo.kinds.page_parts import Details, as_lists, read_columns, rows_of
-from crowdzoo.quality.columns import ratio
+from crowdzoo.quality.figures import ratio
 from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 
 DRAWN = 100_000  # pairs of texts of any tasks, for the error rate by chance

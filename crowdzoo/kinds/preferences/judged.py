@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
-from crowdzoo.quality.columns import NORMAL_975, ratio, wilson
+from crowdzoo.quality.figures import NORMAL_975, ratio, wilson
 from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 from crowdzoo.reading.instances.gold import EQUAL, TURNED
 

@@ -17,8 +17,8 @@ from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_ord
 from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality import circular_triads, order_of_others
 from crowdzoo.quality.annotators import FEW
-from crowdzoo.quality.columns import NORMAL_975, ratio, wilson
 from crowdzoo.quality.copies import copies
+from crowdzoo.quality.figures import NORMAL_975, ratio, wilson
 
 MOST_UNEXPECTED = 10  # of an annotator
 SURELY = 3.0  # standard errors from which an annotator's leaning is noted: one of 370 has it by chance

@@ -15,8 +15,8 @@ from crowdzoo.kinds.page_parts import DIGITS, Details, as_lists, read_columns, r
 from crowdzoo.kinds.ratings.scoring import SCORING
 from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality.annotators import FEW
-from crowdzoo.quality.columns import NORMAL_975
 from crowdzoo.quality.copies import copy_families, family_names
+from crowdzoo.quality.figures import NORMAL_975
 from crowdzoo.quality.intraclass import intraclass_correlations
 
 MOST_FAR = 10  # of an annotator

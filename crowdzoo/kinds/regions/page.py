@@ -33,7 +33,7 @@ from crowdzoo.kinds.quality_words import level_of
 from crowdzoo.kinds.regions.differing_objects import differing_objects
 from crowdzoo.kinds.regions.scoring import RegionScoring
 from crowdzoo.quality.annotators import FAR, FEW
-from crowdzoo.quality.columns import NORMAL_975, ratio, wilson
+from crowdzoo.quality.figures import NORMAL_975, ratio, wilson
 
 # Overlap of regions of one object where annotators are compared; from where it is said how they differ
 OVERLAP, SOME = 0.2, 0.1

@@ -9,7 +9,7 @@ from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.questions import AnswerQuestions
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
-from crowdzoo.quality.columns import ratio
+from crowdzoo.quality.figures import ratio
 from crowdzoo.quality.next_annotation import Gains, agreement_gains
 
 

@@ -21,8 +21,8 @@ from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, as_lists,
 from crowdzoo.kinds.scoring import Floats, Sums
 from crowdzoo.quality import MarkedSpans, marked_spans
 from crowdzoo.quality.annotators import FAR, FEW
-from crowdzoo.quality.columns import ratio, wilson
 from crowdzoo.quality.copies import copies
+from crowdzoo.quality.figures import ratio, wilson
 from crowdzoo.quality.next_annotation import SURE
 
 NO_SPAN = "no span"  # as a class of the page; types of spans hold no space

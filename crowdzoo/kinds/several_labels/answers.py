@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
-from crowdzoo.quality.columns import NORMAL_975, wilson
+from crowdzoo.quality.figures import NORMAL_975, wilson
 from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 
 EXCHANGED = 0.75  # share of the cases in which labels are told apart, that are the other way round

@@ -16,8 +16,8 @@ from crowdzoo.kinds.page_parts import DIGITS, Columns, Details, PageTable, PageW
 from crowdzoo.kinds.scoring import Flags, Floats
 from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
-from crowdzoo.quality.columns import NORMAL_975, ratio, wilson
 from crowdzoo.quality.copies import copies
+from crowdzoo.quality.figures import NORMAL_975, ratio, wilson
 from crowdzoo.quality.next_annotation import SURE
 
 MOST_CHECKED = 3  # annotators in the row of a label
