@@ -36,7 +36,7 @@ from load_ner_amt import FOLDER, load_ner_amt
 from needed import need
 
 from crowdzoo.aggregation import ConvergenceWarning, create
-from crowdzoo.aggregation.engine.threads import num_threads
+from crowdzoo.aggregation.engine.loops import num_threads
 from crowdzoo.datasets import data_folder
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.errors import CrowdzooError

@@ -13,8 +13,8 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import METHODS, ConvergenceWarning, create
-from crowdzoo.aggregation.engine import threads
-from crowdzoo.aggregation.engine.threads import in_threads
+from crowdzoo.aggregation.engine import loops
+from crowdzoo.aggregation.engine.loops import in_threads
 from crowdzoo.testing.aggregators import simulated_crowd
 
 
@@ -49,7 +49,7 @@ def test_a_failure_in_a_part_is_raised_and_the_threads_work_on():
 INTERRUPTED = """
 import signal
 
-from crowdzoo.aggregation.engine.threads import in_threads
+from crowdzoo.aggregation.engine.loops import in_threads
 
 def endless(part):
     if 0 in part:  # one line only: two threads that print at once can write their lines as one
@@ -154,14 +154,14 @@ def posteriors(method, monkeypatch, num_threads):
 @pytest.fixture
 def dealt(monkeypatch):
     """How many pieces of work each call of `in_threads` had, and in how many parts they went."""
-    calls, deal = [], threads._parts
+    calls, deal = [], loops._parts
 
     def counted(items, number):
         parts = deal(items, number)
         calls.append((len(items), len(parts)))
         return parts
 
-    monkeypatch.setattr(threads, "_parts", counted)
+    monkeypatch.setattr(loops, "_parts", counted)
     return calls
 
 

@@ -16,11 +16,10 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors, same_crowd
 from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.engine.block import Block, blocks_of
-from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
 from crowdzoo.aggregation.engine.params import TINY, Additive
 from crowdzoo.aggregation.engine.right_wrong import share_out
 from crowdzoo.aggregation.engine.run import Run, answers_by_block
-from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Choice, Number, setting
 

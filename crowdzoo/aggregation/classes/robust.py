@@ -20,8 +20,8 @@ from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.counts import Counts, block_posteriors
 from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.learned_step import Crowd, evidence, facts_of, readout
+from crowdzoo.aggregation.engine.loops import in_threads, num_threads
 from crowdzoo.aggregation.engine.params import TINY, Params
-from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import SEED, setting
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
-from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.loops import compiled
 from crowdzoo.aggregation.engine.params import Additive
 
 Array = NDArray[np.float64]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.engine.threads import num_threads
+from crowdzoo.aggregation.engine.loops import compiled, num_threads
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.loops import compiled
 
 # Bradley and Terry, 1952; Davidson, 1970; Rao and Kupper, 1967
 FORMS = {"none": 0, "davidson": 1, "rao-kupper": 2}

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.kernels import add_counts
+from crowdzoo.aggregation.engine.loops import in_threads, num_threads
 from crowdzoo.aggregation.engine.params import Additive, Params
 from crowdzoo.aggregation.engine.run import answers_by_block
-from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+from crowdzoo.aggregation.engine.loops import in_threads, num_threads
 
 CELLS = 2**17  # what a thread takes at a time
 T = TypeVar("T")

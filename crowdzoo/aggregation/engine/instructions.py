@@ -16,7 +16,7 @@ import warnings
 
 import numpy as np
 
-from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.loops import compiled
 
 __all__ = ["VECTORISED", "add_rows", "add_run", "exp", "prefetch"]
 

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
-from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.instructions import add_rows, add_run, exp, prefetch
+from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
 from crowdzoo.aggregation.engine.params import TINY
-from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
 TILE = 64  # tasks; the product of their totals, each at most K, must not overflow
 MOST_FIXED = 128  # classes

@@ -7,8 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
 
 TOKENS = 2**13  # what a thread takes at a time; sums are added up by these parts, however many threads there are
 

@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
-from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
 from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.run import answers_by_block
-from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.labels import choose_labels
-from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+from crowdzoo.aggregation.engine.loops import in_threads, num_threads
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.engine.counts import Counts

@@ -12,7 +12,7 @@ from numba.core import cgutils
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 
-from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.loops import compiled
 
 _intrinsic: Any = intrinsic  # its types say that the typing context is an argument of the call
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.loops import compiled
 from crowdzoo.aggregation.free_texts.tokens import Tokens
 
 ERRORS = ("substitutions", "insertions", "deletions")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.loops import compiled
 from crowdzoo.aggregation.free_texts.chosen_text import TextMethod
 from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
 from crowdzoo.aggregation.free_texts.text_table import TextTable

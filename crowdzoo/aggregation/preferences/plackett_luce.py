@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.engine.comparisons import PairParams
-from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.lbfgs import maximize
+from crowdzoo.aggregation.engine.loops import compiled
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.aggregation.preferences.preference_method import normal, virtual_task
 from crowdzoo.checks.constraints import FLAG, MAX_ITER, PRIOR, TOL, Number, setting

@@ -18,7 +18,7 @@ from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.base import names_and_counts
 from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.engine.block import Block
-from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.loops import compiled
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.ratings.plain_ratings import block_of_ratings
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation

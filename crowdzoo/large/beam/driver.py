@@ -20,8 +20,8 @@ from apache_beam.typehints import Tuple as Pair
 from numpy.typing import ArrayLike
 
 from crowdzoo.aggregation.engine.block import MAX_CELLS
+from crowdzoo.aggregation.engine.loops import in_threads, num_threads
 from crowdzoo.aggregation.engine.run import Run, best_of
-from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import Number

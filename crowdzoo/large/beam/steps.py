@@ -12,8 +12,8 @@ from apache_beam.pvalue import AsSingleton, TaggedOutput
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.typehints import Tuple as Pair
 
+from crowdzoo.aggregation.engine.loops import in_threads
 from crowdzoo.aggregation.engine.run import best_of
-from crowdzoo.aggregation.engine.threads import in_threads
 from crowdzoo.large.beam.coding import Starts
 from crowdzoo.large.beam.files import Folder, read_block, read_value
 from crowdzoo.large.forms import BlockPosteriors, Form, Tally
