@@ -19,10 +19,10 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
 from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import checked_gold
+from crowdzoo.aggregation.engine.confusions import TINY
 from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.aggregation.engine.kernel_logistic import KernelLogistic, kernel_logistic
 from crowdzoo.aggregation.engine.labels import choose_labels
-from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.errors import DataError
 

@@ -12,10 +12,9 @@ from crowdzoo.aggregation.against_votes import notes_against_votes, warn_of_note
 from crowdzoo.aggregation.base import Columns, Result, names_and_counts
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.aggregation.engine.counts import block_posteriors
+from crowdzoo.aggregation.engine.confusions import Params, block_posteriors
 from crowdzoo.aggregation.engine.labels import chance_correct, choose_labels
 from crowdzoo.aggregation.engine.loops import compiled
-from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.soft_answers import has_confidence
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes
 from crowdzoo.errors import DataError, short_repr

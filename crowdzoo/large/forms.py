@@ -20,11 +20,9 @@ from crowdzoo.aggregation.classes import dawid_skene, majority_vote, one_coin, r
 from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.classes.iterative import warn_unless_converged
 from crowdzoo.aggregation.engine.agreement import Agreement
-from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
-from crowdzoo.aggregation.engine.counts import Counts, block_posteriors
-from crowdzoo.aggregation.engine.kernels import vote_shares
+from crowdzoo.aggregation.engine.block import Additive, Block, blocks_of, checked_gold
+from crowdzoo.aggregation.engine.confusions import Counts, block_posteriors, vote_shares
 from crowdzoo.aggregation.engine.labels import choose_labels
-from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.right_wrong import Answers, answers_of, given_answers, posteriors_of
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.ratings.plain_ratings import (

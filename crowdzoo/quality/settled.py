@@ -12,9 +12,8 @@ from crowdzoo.aggregation.against_votes import ignored
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.agreement import sum_rows
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold, whole_block
-from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.confusions import Counts, Params
 from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
-from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import Number, checked
 from crowdzoo.data.annotations import Annotations

@@ -6,7 +6,7 @@ from scipy.special import digamma, logsumexp
 from crowdzoo import Annotations
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, HierarchicalDawidSkene
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
-from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.confusions import Counts
 from crowdzoo.testing.aggregators import simulated_crowd
 
 

@@ -11,10 +11,8 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene
 from crowdzoo.aggregation.engine import vector
 from crowdzoo.aggregation.engine.block import Block
-from crowdzoo.aggregation.engine.counts import block_posteriors
+from crowdzoo.aggregation.engine.confusions import Params, block_posteriors, normalised_logs
 from crowdzoo.aggregation.engine.instructions import VECTORISED
-from crowdzoo.aggregation.engine.kernels import normalised_logs
-from crowdzoo.aggregation.engine.params import Params
 
 TINY = np.finfo(np.float64).tiny
 

@@ -110,9 +110,9 @@ CHAINS = ("hmm-crowd", "bsc-seq")
 READERS = {
     "engine.block.MAX_ANNOTATIONS": (*VOTES_AND_TABLES, *RIGHT_OR_WRONG, "robust", "hierarchical-dawid-skene"),
     "engine.block.MAX_CELLS": (*VOTES_AND_TABLES, *RIGHT_OR_WRONG),
-    "engine.counts.MAX_TABLES": VOTES_AND_TABLES,
-    "engine.kernels.NORMALISED": ("dawid-skene",),
-    "classes.initial.PART": VOTES_AND_TABLES,
+    "engine.confusions.MAX_TABLES": VOTES_AND_TABLES,
+    "engine.confusions.NORMALISED": ("dawid-skene",),
+    "engine.confusions.PART": VOTES_AND_TABLES,
     "engine.dirichlet.CELLS": ("ibcc", "ebcc", "mace", *CHAINS),
     "engine.markov_chain.TOKENS": CHAINS,
 }
@@ -170,7 +170,7 @@ def test_both_sides_of_a_threshold_give_the_same(threshold, method, monkeypatch,
     module, _, name = threshold.rpartition(".")
     whole = posteriors(method, monkeypatch, 1)
     monkeypatch.setattr("crowdzoo.aggregation.engine.block.MIN_ANNOTATIONS", 2**61)  # the others decide,
-    monkeypatch.setattr("crowdzoo.aggregation.engine.block.MAX_ANNOTATIONS", 7 if module == "engine.counts" else 2**62)
+    monkeypatch.setattr("crowdzoo.aggregation.engine.block.MAX_ANNOTATIONS", 7 if name == "MAX_TABLES" else 2**62)
     calls = []
     for value in (1, 2**62):
         dealt.clear()
@@ -179,5 +179,5 @@ def test_both_sides_of_a_threshold_give_the_same(threshold, method, monkeypatch,
         np.testing.assert_allclose(posteriors(method, monkeypatch, 2), whole, rtol=0, atol=1e-9)
         assert watched.was_read
         calls.append(tuple(dealt))
-    if threshold != "classes.initial.PART":  # which cuts work within one thread
+    if threshold != "engine.confusions.PART":  # which cuts work within one thread
         assert calls[0] != calls[1]  # else a whole was compared with a whole

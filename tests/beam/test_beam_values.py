@@ -6,8 +6,7 @@ import pytest
 
 from crowdzoo import DataError
 from crowdzoo.aggregation.engine.block import Block
-from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.aggregation.engine.params import Params
+from crowdzoo.aggregation.engine.confusions import Counts, Params
 from crowdzoo.aggregation.engine.right_wrong import Cells
 from crowdzoo.aggregation.engine.run import Run
 

@@ -14,21 +14,19 @@ from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.aggregator import ConvergenceWarning
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.history import Prior, with_prior
-from crowdzoo.aggregation.classes.initial import (
-    Incremental,
-    Initial,
-    check_same,
-    checked_initial,
-    first_counts,
-    initial_posteriors,
-)
+from crowdzoo.aggregation.classes.initial import Incremental, Initial, check_same, checked_initial, initial_posteriors
 from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.class_frequencies import shares_of
-from crowdzoo.aggregation.engine.counts import Counts, posteriors_and_labels
-from crowdzoo.aggregation.engine.kernels import normalised_logs
-from crowdzoo.aggregation.engine.params import TINY, Params
+from crowdzoo.aggregation.engine.confusions import (
+    TINY,
+    Counts,
+    Params,
+    first_counts,
+    normalised_logs,
+    posteriors_and_labels,
+)
 from crowdzoo.aggregation.engine.run import Run, best_of
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes
 from crowdzoo.aggregation.result import Aggregation

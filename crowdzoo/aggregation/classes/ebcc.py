@@ -15,12 +15,11 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
 from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.engine.block import Block, whole_block
+from crowdzoo.aggregation.engine.confusions import NOTHING, Params, vote_shares
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
 from crowdzoo.aggregation.engine.instructions import exp
-from crowdzoo.aggregation.engine.kernels import NOTHING, vote_shares
 from crowdzoo.aggregation.engine.labels import split_mix
 from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
-from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import Run, advance, best_of
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Number, setting

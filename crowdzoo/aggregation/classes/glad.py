@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors, same_crowd
 from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
-from crowdzoo.aggregation.engine.block import Block, blocks_of
+from crowdzoo.aggregation.engine.block import Additive, Block, blocks_of
+from crowdzoo.aggregation.engine.confusions import TINY
 from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
-from crowdzoo.aggregation.engine.params import TINY, Additive
 from crowdzoo.aggregation.engine.right_wrong import share_out
 from crowdzoo.aggregation.engine.run import Run, answers_by_block
 from crowdzoo.aggregation.result import Aggregation

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.classes.iterative import VariationalBayes
 from crowdzoo.aggregation.engine.class_frequencies import guarded_prior
-from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.confusions import Counts, Params, normalised_logs
 from crowdzoo.aggregation.engine.dirichlet import expected_logs, expected_tables
-from crowdzoo.aggregation.engine.kernels import normalised_logs
-from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
 
 if TYPE_CHECKING:

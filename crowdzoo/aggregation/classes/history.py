@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.aggregation.engine.params import Params
+from crowdzoo.aggregation.engine.confusions import Counts, Params
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.errors import DataError
 

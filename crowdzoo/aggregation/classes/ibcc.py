@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from crowdzoo.aggregation.classes.iterative import VariationalBayes
-from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.confusions import Counts, Params
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
-from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import Block, blocks_of, occurrences
-from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.aggregation.engine.kernels import vote_shares
+from crowdzoo.aggregation.engine.confusions import first_shares
 from crowdzoo.aggregation.engine.right_wrong import Answers, given_answers
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.errors import DataError
@@ -22,36 +21,6 @@ if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
 Initial: TypeAlias = ArrayLike | Aggregation | None  # what `fit` takes
-
-
-PART = 2**14  # annotations: vote shares of so many stay in the cache, and in memory that is there already
-
-
-def first_shares(
-    block: Block, weights: NDArray[np.float64], num_classes: int, first: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
-    """What the first M-step sees of a block, [T, K]: posteriors [N, K] of all tasks if they are given, else the votes.
-
-    Known classes are certain. `weights` are those of the annotators' votes, [R].
-    """
-    return vote_shares(block, weights, num_classes) if first is None else block.clamped(first[block.tasks])
-
-
-def first_counts(
-    blocks: Sequence[Block],
-    num_annotators: int,
-    num_classes: int,
-    first: NDArray[np.float64] | None = None,
-    weights: NDArray[np.float64] | None = None,
-) -> Counts:
-    """Counts of all blocks under `first_shares`."""
-    votes = np.ones(num_annotators) if weights is None else weights
-
-    def add(counts: Counts, block: Block) -> None:
-        for part in block.cut(PART):
-            counts.add(part, first_shares(part, votes, num_classes, first))
-
-    return Counts.total(blocks, add, num_annotators, num_classes)
 
 
 def first_answers(

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
 from crowdzoo.aggregation.classes.history import Prior, with_prior
-from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_counts, taken
-from crowdzoo.aggregation.engine.counts import Counts, posteriors_and_labels
-from crowdzoo.aggregation.engine.params import Additive
+from crowdzoo.aggregation.classes.initial import Incremental, Initial, taken
+from crowdzoo.aggregation.engine.block import Additive
+from crowdzoo.aggregation.engine.confusions import Counts, first_counts, posteriors_and_labels
 from crowdzoo.aggregation.engine.run import Run, advance
 from crowdzoo.aggregation.result import Aggregation
 

@@ -10,12 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification, short_of_memory
-from crowdzoo.aggregation.classes.initial import first_counts
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
-from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.aggregation.engine.kernels import vote_shares
+from crowdzoo.aggregation.engine.confusions import Counts, Params, first_counts, vote_shares
 from crowdzoo.aggregation.engine.labels import TIES, choose_labels, tied_classes
-from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import answers_by_block
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes
 from crowdzoo.aggregation.result import Aggregation

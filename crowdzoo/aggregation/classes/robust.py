@@ -17,11 +17,9 @@ from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
 from crowdzoo.aggregation.classes.history import NO_HISTORY, History, Prior, with_prior
 from crowdzoo.aggregation.engine.agreement import Agreement, sum_rows
 from crowdzoo.aggregation.engine.block import Block, blocks_of
-from crowdzoo.aggregation.engine.counts import Counts, block_posteriors
-from crowdzoo.aggregation.engine.kernels import vote_shares
+from crowdzoo.aggregation.engine.confusions import TINY, Counts, Params, block_posteriors, vote_shares
 from crowdzoo.aggregation.engine.learned_step import Crowd, evidence, facts_of, readout
 from crowdzoo.aggregation.engine.loops import in_threads, num_threads
-from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import SEED, setting
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.block import Additive, Block
 from crowdzoo.aggregation.engine.loops import compiled
-from crowdzoo.aggregation.engine.params import Additive
 
 Array = NDArray[np.float64]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +14,8 @@ from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
+
+T = TypeVar("T", bound="Additive")
 
 MIN_ANNOTATIONS = 2**14
 MAX_ANNOTATIONS = 2**20
@@ -218,6 +221,29 @@ class Block:
         block.tasks = self.tasks[begin:end]
         block.gold = None if self.gold is None else self.gold[begin:end]
         return block
+
+
+class Additive:
+    """Base of dataclasses of what a block adds to an M-step; `a + b` has the sums of their fields.
+
+    Attributes:
+        log_likelihood: of the block under the parameters that the counts were made with, nats.
+        num_annotations: number of annotations that were counted.
+    """
+
+    log_likelihood: float
+    num_annotations: int
+
+    def __iadd__(self: T, other: T) -> T:
+        for field in fields(self):  # type: ignore[arg-type]  # T is a dataclass
+            mine = getattr(self, field.name)
+            mine += getattr(other, field.name)  # of an array, in place
+            object.__setattr__(self, field.name, mine)  # it may be frozen
+        return self
+
+    def __add__(self: T, other: T) -> T:
+        names: Any = fields(self)  # type: ignore[arg-type]  # T is a dataclass
+        return type(self)(*(getattr(self, field.name) + getattr(other, field.name) for field in names))
 
 
 def _checked_codes(like: NDArray[np.int64] | None = None, **columns: ArrayLike) -> list[NDArray[np.int64]]:

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, gammaln, logsumexp
 
-from crowdzoo.aggregation.engine.params import TINY
+from crowdzoo.aggregation.engine.confusions import TINY
 from crowdzoo.data.annotations import Annotations
 
 Array = NDArray[np.float64]

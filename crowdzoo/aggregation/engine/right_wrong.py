@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.block import Additive, Block
 from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
-from crowdzoo.aggregation.engine.params import Additive
 from crowdzoo.aggregation.engine.run import answers_by_block
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.loops import in_threads, num_threads
 
 if TYPE_CHECKING:
-    from crowdzoo.aggregation.engine.counts import Counts
+    from crowdzoo.aggregation.engine.confusions import Counts
     from crowdzoo.data.annotations import Annotations
 
 P = TypeVar("P")

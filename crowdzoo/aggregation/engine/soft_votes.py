@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
-from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.confusions import Counts, Params
 from crowdzoo.aggregation.engine.labels import choose_labels
-from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.soft_answers import SoftAnswers
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.against_votes import VotesWarning, ignored
 from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.engine.confusions import TINY
 from crowdzoo.aggregation.engine.markov_chain import LogChain, viterbi
-from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named, result_of
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable

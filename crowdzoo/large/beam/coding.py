@@ -9,8 +9,7 @@ from apache_beam import coders
 
 from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.coding import KINDS, decode, encode
-from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.aggregation.engine.params import Params
+from crowdzoo.aggregation.engine.confusions import Counts, Params
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.large.forms import BlockPosteriors, RatingSums, Tally

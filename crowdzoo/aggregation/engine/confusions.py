@@ -1,4 +1,4 @@
-"""The inner loops of every algorithm whose annotators have confusion matrices, compiled.
+"""Annotators with confusion matrices: `Params`, `Counts` that blocks add up to, and the compiled loops between them.
 
 Tables of annotators are laid out `[annotator, said, true]`: an annotation reads, and adds to, one run of K numbers.
 Tasks are taken 64 at a time, and the E- and the M-step of a tile follow each other while its posteriors are in the
@@ -6,26 +6,250 @@ cache. Up to 128 classes the code is compiled for that number of classes (about 
 of K numbers is a handful of vector instructions.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial, reduce
+from operator import iadd
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.block import Additive, Block
 from crowdzoo.aggregation.engine.instructions import add_rows, add_run, exp, prefetch
 from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
-from crowdzoo.aggregation.engine.params import TINY
+from crowdzoo.aggregation.engine.run import answers_by_block
 
+if TYPE_CHECKING:
+    from crowdzoo.data.annotations import Annotations
+
+TINY = float(np.finfo(np.float64).tiny)
 TILE = 64  # tasks; the product of their totals, each at most K, must not overflow
 MOST_FIXED = 128  # classes
 CACHED = 2**17  # cells; rows of larger tables are asked for so many annotations ahead:
 AHEAD = 16
 NORMALISED = 2**15  # cells at a time: what fits the cache between both passes
+MAX_TABLES = 2**31  # bytes of all threads' tables together
+PART = 2**14  # annotations: vote shares of so many stay in the cache, and in memory that is there already
+NOTHING = np.empty(0)
 U = np.uint64  # signed indices cost a wrap-around check each
 
-# === Expectation and counting ===
+# === Between an M-step and the next E-step ===
+
+
+@dataclass(frozen=True, eq=False)
+class Params:
+    """What an annotator model knows between two steps, in log space.
+
+    Attributes:
+        log_confusions: log P(annotator says l | truth k), `[annotator, true, said]`, [R, K, K].
+        log_class_prior: log P(truth k), [K].
+    """
+
+    log_confusions: NDArray[np.float64]
+    log_class_prior: NDArray[np.float64]
+
+    @classmethod
+    def from_probabilities(cls, confusions: ArrayLike, class_prior: ArrayLike) -> Params:
+        """Takes logarithms; a zero becomes the smallest normal number, so that no later sum meets `inf - inf`."""
+        return cls(np.log(np.maximum(confusions, TINY)), np.log(np.maximum(class_prior, TINY)))
+
+    @cached_property
+    def log_table(self) -> NDArray[np.float64]:
+        """`log_confusions` as the kernels read it: `[annotator, said, true]`, C-contiguous, [R, K, K]."""
+        return np.ascontiguousarray(self.log_confusions.transpose(0, 2, 1))
+
+    def __getstate__(self) -> dict[str, NDArray[np.float64]]:
+        return {"log_confusions": self.log_confusions, "log_class_prior": self.log_class_prior}
+
+    @property
+    def confusions(self) -> NDArray[np.float64]:
+        """Confusion matrices, `[annotator, true, said]`, rows sum to one, [R, K, K]."""
+        return np.exp(self.log_confusions)
+
+    @property
+    def class_prior(self) -> NDArray[np.float64]:
+        """Class probabilities, [K]."""
+        return np.exp(self.log_class_prior)
+
+    @property
+    def num_annotators(self) -> int:
+        """R."""
+        return self.log_confusions.shape[0]
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return self.log_class_prior.shape[0]
+
+
+@dataclass(eq=False)
+class Counts(Additive):
+    """What a block adds to the M-step; `a + b` is what both blocks add.
+
+    Attributes:
+        table: expected number of times that annotator said l where the truth is k, `[annotator, said, true]`,
+            [R, K, K].
+        classes: expected number of tasks of each class, [K]; tasks that carry no information are not counted.
+        log_likelihood: log probability (nats) of the block's annotations and known classes under the parameters that
+            the counts were made with; 0 where there were none.
+        num_annotations: number of annotations that were counted.
+    """
+
+    table: NDArray[np.float64]
+    classes: NDArray[np.float64]
+    log_likelihood: float = 0.0
+    num_annotations: int = 0
+
+    @classmethod
+    def zero(cls, num_annotators: int, num_classes: int) -> Counts:
+        """The neutral element of addition."""
+        return cls(np.zeros((num_annotators, num_classes, num_classes)), np.zeros(num_classes))
+
+    @classmethod
+    def total(
+        cls,
+        blocks: Sequence[Block],
+        kernel: Callable[[Counts, Block], None],
+        num_annotators: int,
+        num_classes: int,
+    ) -> Counts:
+        """What all blocks add, on all cores.
+
+        Each thread has a table of its own; where that would take more than two gibibytes, there are fewer threads.
+
+        Args:
+            blocks: what there is to count.
+            kernel: adds a block to counts, in place.
+            num_annotators: R.
+            num_classes: K.
+        """
+
+        def work(part: Sequence[Block]) -> Counts:
+            counts = cls.zero(num_annotators, num_classes)
+            for block in part:
+                kernel(counts, block)
+            return counts
+
+        size = 8 * max(num_annotators, 1) * num_classes**2
+        return reduce(iadd, in_threads(work, blocks, max(1, min(num_threads(), MAX_TABLES // size))))
+
+    @classmethod
+    def expected(cls, blocks: Sequence[Block], params: Params) -> Counts:
+        """What all blocks add under the posteriors that follow from parameters, on all cores."""
+        kernel = partial(cls.add_expected, params=params)
+        return cls.total(blocks, kernel, params.num_annotators, params.num_classes)
+
+    @property
+    def confusions(self) -> NDArray[np.float64]:
+        """`table` in the order `[annotator, true, said]`, [R, K, K]."""
+        return self.table.transpose(0, 2, 1)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a result keeps of them, by the names of its attributes."""
+        return {"counts": self.confusions, "class_counts": self.classes}
+
+    @property
+    def num_annotators(self) -> int:
+        """R."""
+        return len(self.table)
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.classes)
+
+    def add(self, block: Block, posteriors: NDArray[np.float64]) -> None:
+        """Adds a block under given posteriors [T, K] to these counts."""
+        block.check_codes(self.num_annotators, self.num_classes)
+        fixed_posteriors = np.ascontiguousarray(posteriors, np.float64)
+        add_counts(block, self.num_classes, fixed_posteriors=fixed_posteriors, counts=self.table, classes=self.classes)
+        self.num_annotations += len(block)
+
+    def add_expected(self, block: Block, params: Params) -> None:
+        """Adds a block under the posteriors that follow from parameters, and the block's log probability.
+
+        Args:
+            block: T tasks, A annotations.
+            params: parameters of these R annotators and K classes.
+        """
+        block.check_codes(self.num_annotators, self.num_classes)
+        self.log_likelihood += add_counts(
+            block,
+            self.num_classes,
+            log_table=params.log_table,
+            log_prior=params.log_class_prior,
+            counts=self.table,
+            classes=self.classes,
+        )
+        self.num_annotations += len(block)
+
+
+def posteriors_and_labels(
+    annotations: Annotations, blocks: Sequence[Block], params: Params, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Posteriors [N, K] and labels [N] of all tasks; see `answers_by_block`."""
+    return answers_by_block(annotations, blocks, lambda place, out: write_posteriors(blocks[place], params, out), seed)
+
+
+def block_posteriors(block: Block, params: Params) -> NDArray[np.float64]:
+    """Class probabilities of a block's tasks given the parameters, [T, K].
+
+    Known classes are certain, tasks without annotations have the class prior.
+
+    Args:
+        block: T tasks.
+        params: parameters of K classes.
+    """
+    shares = np.empty((len(block.tasks), params.num_classes))
+    write_posteriors(block, params, shares)
+    return shares
+
+
+def write_posteriors(block: Block, params: Params, out: NDArray[np.float64]) -> None:
+    """Writes `block_posteriors` into an array.
+
+    Args:
+        block: T tasks.
+        params: parameters of K classes.
+        out: float64 [T, K], C-contiguous.
+    """
+    block.check_codes(params.num_annotators, params.num_classes)
+    add_counts(block, params.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, posteriors=out)
+
+
+def first_shares(
+    block: Block, weights: NDArray[np.float64], num_classes: int, first: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """What the first M-step sees of a block, [T, K]: posteriors [N, K] of all tasks if they are given, else the votes.
+
+    Known classes are certain. `weights` are those of the annotators' votes, [R].
+    """
+    return vote_shares(block, weights, num_classes) if first is None else block.clamped(first[block.tasks])
+
+
+def first_counts(
+    blocks: Sequence[Block],
+    num_annotators: int,
+    num_classes: int,
+    first: NDArray[np.float64] | None = None,
+    weights: NDArray[np.float64] | None = None,
+) -> Counts:
+    """Counts of all blocks under `first_shares`."""
+    votes = np.ones(num_annotators) if weights is None else weights
+
+    def add(counts: Counts, block: Block) -> None:
+        for part in block.cut(PART):
+            counts.add(part, first_shares(part, votes, num_classes, first))
+
+    return Counts.total(blocks, add, num_annotators, num_classes)
+
+
+# === Compiled loops ===
 
 
 # Functions of this module, not of a closure: Numba's cache on disk knows a closure by the bytes of what it holds, and
@@ -131,9 +355,6 @@ def _kernel(fixed: int) -> Callable[..., float]:
         return evidence
 
     return expect_and_count
-
-
-NOTHING = np.empty(0)
 
 
 def add_counts(
