@@ -17,9 +17,10 @@ from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors, sa
 from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.engine.block import Additive, Block, blocks_of
 from crowdzoo.aggregation.engine.confusions import TINY
+from crowdzoo.aggregation.engine.labels import answers_by_block
 from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
 from crowdzoo.aggregation.engine.right_wrong import share_out
-from crowdzoo.aggregation.engine.run import Run, answers_by_block
+from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Choice, Number, setting
 

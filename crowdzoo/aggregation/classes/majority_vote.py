@@ -12,8 +12,7 @@ from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification, short_of_memory
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
 from crowdzoo.aggregation.engine.confusions import Counts, Params, first_counts, vote_shares
-from crowdzoo.aggregation.engine.labels import TIES, choose_labels, tied_classes
-from crowdzoo.aggregation.engine.run import answers_by_block
+from crowdzoo.aggregation.engine.labels import TIES, answers_by_block, choose_labels, tied_classes
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import FLAG, SEED, Choice, setting

@@ -1,10 +1,19 @@
-"""choose_labels: from class probabilities to one class a task, ties included."""
+"""From class probabilities to one class per task, ties included, for the blocks of a table on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.loops import compiled
+from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
 from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from crowdzoo.aggregation.engine.block import Block
+    from crowdzoo.data.annotations import Annotations
 
 TIES = ("uniform", "random", "lowest")
 U = np.uint64
@@ -50,6 +59,36 @@ def choose_labels(
             np.asarray(posteriors, np.float64), np.asarray(tasks, np.int64), ties == "lowest", np.uint64(seed), labels
         )
     return labels
+
+
+def answers_by_block(
+    annotations: Annotations,
+    blocks: Sequence[Block],
+    write: Callable[[int, NDArray[np.float64]], object],
+    seed: int,
+    ties: str = "random",
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Posteriors [N, K] and labels [N], on all cores.
+
+    Args:
+        annotations: N tasks, K classes.
+        blocks: as `blocks_of` cuts them: together all tasks, each without gaps.
+        write: writes the posteriors of the block in that place, [T, K].
+        seed: seed of random ties.
+        ties: as `choose_labels` takes them.
+    """
+    posteriors = np.empty((annotations.num_tasks, annotations.num_classes))
+    labels = np.empty(annotations.num_tasks, np.int64)
+
+    def answer(places: Sequence[int]) -> None:
+        for place in places:
+            tasks = blocks[place].tasks
+            rows = slice(tasks[0], tasks[-1] + 1)
+            write(place, posteriors[rows])
+            labels[rows] = choose_labels(posteriors[rows], tasks, ties, seed)
+
+    in_threads(answer, range(len(blocks)), num_threads())
+    return posteriors, labels
 
 
 @compiled()

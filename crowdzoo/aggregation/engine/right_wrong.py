@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Additive, Block
+from crowdzoo.aggregation.engine.labels import answers_by_block
 from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
-from crowdzoo.aggregation.engine.run import answers_by_block
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations

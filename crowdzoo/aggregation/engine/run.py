@@ -1,4 +1,4 @@
-"""Run: one start of an iterative algorithm, whoever adds up its counts; and the answers at its end."""
+"""Run: one start of an iterative algorithm, whoever adds up its counts."""
 
 from __future__ import annotations
 
@@ -6,16 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from crowdzoo.aggregation.engine.block import Block
-from crowdzoo.aggregation.engine.labels import choose_labels
-from crowdzoo.aggregation.engine.loops import in_threads, num_threads
-
 if TYPE_CHECKING:
     from crowdzoo.aggregation.engine.confusions import Counts
-    from crowdzoo.data.annotations import Annotations
 
 P = TypeVar("P")
 
@@ -92,33 +84,3 @@ def advance(
     converged = len(history) > 1 and history[-1] - history[-2] <= tol * max(num_annotations, 1)
     done = converged or len(history) > max_iter
     return Run(run.params if done else m_step(), history, log_likelihood, converged, done)
-
-
-def answers_by_block(
-    annotations: Annotations,
-    blocks: Sequence[Block],
-    write: Callable[[int, NDArray[np.float64]], object],
-    seed: int,
-    ties: str = "random",
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Posteriors [N, K] and labels [N], on all cores.
-
-    Args:
-        annotations: N tasks, K classes.
-        blocks: as `blocks_of` cuts them: together all tasks, each without gaps.
-        write: writes the posteriors of the block in that place, [T, K].
-        seed: seed of random ties.
-        ties: as `choose_labels` takes them.
-    """
-    posteriors = np.empty((annotations.num_tasks, annotations.num_classes))
-    labels = np.empty(annotations.num_tasks, np.int64)
-
-    def answer(places: Sequence[int]) -> None:
-        for place in places:
-            tasks = blocks[place].tasks
-            rows = slice(tasks[0], tasks[-1] + 1)
-            write(place, posteriors[rows])
-            labels[rows] = choose_labels(posteriors[rows], tasks, ties, seed)
-
-    in_threads(answer, range(len(blocks)), num_threads())
-    return posteriors, labels
