@@ -4,7 +4,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import MajorityVote, Robust
 from crowdzoo.aggregation.classes import robust
-from crowdzoo.aggregation.engine.agreement import Agreement
+from crowdzoo.aggregation.classes.robust import Agreement
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.learned_step import readout, softmax
 

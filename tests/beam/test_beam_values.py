@@ -15,8 +15,8 @@ pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
 from apache_beam import coders
 from apache_beam.internal import pickler
 
+from crowdzoo.aggregation.classes.robust import Agreement
 from crowdzoo.aggregation.engine import coding
-from crowdzoo.aggregation.engine.agreement import Agreement
 from crowdzoo.aggregation.engine.coding import KINDS, decode, encode
 from crowdzoo.aggregation.engine.right_wrong import Answers
 from crowdzoo.large.beam.coding import Starts, ValueCoder

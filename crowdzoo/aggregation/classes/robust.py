@@ -15,11 +15,10 @@ from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
 from crowdzoo.aggregation.classes.history import NO_HISTORY, History, Prior, with_prior
-from crowdzoo.aggregation.engine.agreement import Agreement, sum_rows
-from crowdzoo.aggregation.engine.block import Block, blocks_of
+from crowdzoo.aggregation.engine.block import Additive, Block, blocks_of, sum_rows
 from crowdzoo.aggregation.engine.confusions import TINY, Counts, Params, block_posteriors, vote_shares
 from crowdzoo.aggregation.engine.learned_step import Crowd, evidence, facts_of, readout
-from crowdzoo.aggregation.engine.loops import in_threads, num_threads
+from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import SEED, setting
 
@@ -50,6 +49,54 @@ def _weights(path: Path) -> Mapping[str, Array]:
 def num_steps() -> int:
     """How many steps the network has."""
     return sum(name.endswith("/mix/bias") for name in _weights(WEIGHTS))
+
+
+@dataclass(eq=False)
+class Agreement(Additive):
+    """How a task's other annotators agree with each annotator, by the class that he said; blocks add to it.
+
+    Attributes:
+        said: how often an annotator said a class, [R, K].
+        agree: of those, the share of the task's other annotators who said it too, summed, [R, K].
+        agreed: how many of those had other annotators, [R, K].
+        sizes: tasks with annotations, and tasks with one, [2].
+    """
+
+    said: Array
+    agree: Array
+    agreed: Array
+    sizes: Array
+
+    @classmethod
+    def zero(cls, num_annotators: int, num_classes: int) -> Agreement:
+        """Of no block."""
+        num_answers, agree, agreed = np.zeros((3, num_annotators, num_classes))
+        return cls(num_answers, agree, agreed, np.zeros(2))
+
+    def add(self, block: Block) -> None:
+        """Adds a block's."""
+        block.check_codes(*self.said.shape)
+        _add_agreement(*block.columns[:3], np.zeros(self.said.shape[1]), self.said, self.agree, self.agreed, self.sizes)
+
+
+@compiled()
+def _add_agreement(starts, annotators, labels, votes, num_answers, agree, agreed, sizes):  # type: ignore[no-untyped-def]  # for Numba
+    for i in range(len(starts) - 1):
+        num_others = starts[i + 1] - starts[i] - 1
+        if num_others < 0:
+            continue
+        sizes[0] += 1
+        sizes[1] += num_others == 0
+        for j in range(starts[i], starts[i + 1]):
+            votes[labels[j]] += 1
+        for j in range(starts[i], starts[i + 1]):
+            r, label = annotators[j], labels[j]
+            num_answers[r, label] += 1
+            if num_others > 0:
+                agree[r, label] += (votes[label] - 1) / num_others
+                agreed[r, label] += 1
+        for j in range(starts[i], starts[i + 1]):
+            votes[labels[j]] = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -288,6 +289,21 @@ def occurrences(codes: NDArray[np.int64], number: int) -> NDArray[np.int64]:
 def _count(codes, counts):  # type: ignore[no-untyped-def]  # for Numba
     for row in range(len(codes)):
         counts[codes[row]] += 1
+
+
+def sum_rows(x: NDArray[np.float64], ids: NDArray[Any], number: int) -> NDArray[np.float64]:
+    """Sums of the rows of `x`, [U] or [U, C], that have the same id, [number] or [number, C]."""
+    sums = np.zeros((number, *x.shape[1:]))
+    width = math.prod(x.shape[1:])
+    _add_rows(np.ascontiguousarray(x).reshape(len(x), width), ids, sums.reshape(number, width))
+    return sums
+
+
+@compiled()
+def _add_rows(x, ids, sums):  # type: ignore[no-untyped-def]  # for Numba
+    for i in range(len(ids)):
+        for k in range(x.shape[1]):
+            sums[ids[i], k] += x[i, k]
 
 
 @compiled()

@@ -7,7 +7,7 @@ from typing import Any
 
 from apache_beam import coders
 
-from crowdzoo.aggregation.engine.agreement import Agreement
+from crowdzoo.aggregation.classes.robust import Agreement
 from crowdzoo.aggregation.engine.coding import KINDS, decode, encode
 from crowdzoo.aggregation.engine.confusions import Counts, Params
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells
