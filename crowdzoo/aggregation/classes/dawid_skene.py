@@ -18,7 +18,6 @@ from crowdzoo.aggregation.classes.initial import Incremental, Initial, check_sam
 from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.engine.block import blocks_of
-from crowdzoo.aggregation.engine.class_frequencies import shares_of
 from crowdzoo.aggregation.engine.confusions import (
     TINY,
     Counts,
@@ -26,6 +25,7 @@ from crowdzoo.aggregation.engine.confusions import (
     first_counts,
     normalised_logs,
     posteriors_and_labels,
+    shares_of,
 )
 from crowdzoo.aggregation.engine.run import Run, best_of
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes

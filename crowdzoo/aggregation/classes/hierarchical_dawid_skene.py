@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.classes.iterative import VariationalBayes
-from crowdzoo.aggregation.engine.class_frequencies import guarded_prior
-from crowdzoo.aggregation.engine.confusions import Counts, Params, normalised_logs
+from crowdzoo.aggregation.engine.confusions import Counts, Params, normalised_logs, shares_of
 from crowdzoo.aggregation.engine.dirichlet import expected_logs, expected_tables
 from crowdzoo.checks.constraints import MAX_ITER, SEED, TOL, Number, setting
 
-if TYPE_CHECKING:
-    pass
-
 STRENGTH = 4.0  # where the fit begins
 LEAST, MOST = 0.1, 1e4  # of the strength
+GUARD = 1.5  # factor by which class probabilities may differ from the shares of the votes
+HALVINGS = 60
 LEAST_SHARE = 1e-6  # of a cell of the common matrix: a Dirichlet distribution has positive parameters
 
 
@@ -88,6 +86,29 @@ def crowd_of(counts: Counts, coin: NDArray[np.float64], common: NDArray[np.float
     logs, divergence = expected_logs(counts.table, strength * common)
     log_prior = np.log(guarded_prior(counts.classes, counts.table.sum(axis=(0, 2))))
     return Crowd(counts, coin, common, strength, Params(logs.transpose(0, 2, 1), log_prior), divergence)
+
+
+def guarded_prior(counts: NDArray[np.float64], votes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The most probable class probabilities within a factor of 1.5 of the shares of the votes, [K].
+
+    A class that is frequent among the posteriors draws doubtful tasks, and more so in the next iteration. The votes say
+    how frequent it can be at most, and a class that is rare among them stays rare.
+
+    Args:
+        counts: expected number of tasks of each class, [K].
+        votes: annotations that name each class, [K].
+    """
+    shares = shares_of(votes + 1.0)
+    low, high = shares / GUARD, shares * GUARD
+    counts = np.maximum(counts, 1e-300)
+    least, most = np.log((counts / high).min()), np.log((counts / low).max())
+    for _ in range(HALVINGS):  # of the multiplier of the constraint that they sum to one
+        middle = (least + most) / 2
+        if np.clip(counts / np.exp(middle), low, high).sum() > 1:
+            least = middle
+        else:
+            most = middle
+    return shares_of(np.clip(counts / np.exp(most), low, high))
 
 
 @dataclass(frozen=True)

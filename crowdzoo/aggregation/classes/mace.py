@@ -12,10 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.classes.initial import Initial, first_answers, taken
 from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.classes.one_coin import MAX_CELLS
-from crowdzoo.aggregation.engine.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
 from crowdzoo.aggregation.engine.confusions import TINY
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
-from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, all_answers, found_answers
+from crowdzoo.aggregation.engine.right_wrong import (
+    CLASS_PRIORS,
+    Answers,
+    Cells,
+    all_answers,
+    class_prior_of,
+    found_answers,
+    log_class_density,
+)
 from crowdzoo.aggregation.engine.run import Run, best_of
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Choice, Number, setting

@@ -13,9 +13,16 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Incremental, Initial, first_answers, initial_posteriors, same_crowd
 from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.engine.block import blocks_of
-from crowdzoo.aggregation.engine.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
 from crowdzoo.aggregation.engine.confusions import TINY
-from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, all_answers, found_answers
+from crowdzoo.aggregation.engine.right_wrong import (
+    CLASS_PRIORS,
+    Answers,
+    Cells,
+    all_answers,
+    class_prior_of,
+    found_answers,
+    log_class_density,
+)
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, setting

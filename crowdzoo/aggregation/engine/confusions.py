@@ -249,6 +249,12 @@ def first_counts(
     return Counts.total(blocks, add, num_annotators, num_classes)
 
 
+def shares_of(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Counts as shares of their sum; equal shares where it is zero."""
+    total = counts.sum()
+    return counts / total if total > 0 else np.full_like(counts, 1 / len(counts))
+
+
 # === Compiled loops ===
 
 

@@ -1,4 +1,4 @@
-"""The E-step of models in which only whether an annotation is right decides how probable it is.
+"""Models in which only whether an annotation is right decides how probable it is: their E-step, and their class prior.
 
 Such a model has cells, and each annotation falls in one: that of its annotator (one-coin Dawid-Skene) or that of its
 annotator and its label (MACE). Given that the truth is k, an annotation in cell c has log probability `right[c]` if it
@@ -20,11 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Additive, Block
+from crowdzoo.aggregation.engine.confusions import shares_of
 from crowdzoo.aggregation.engine.labels import answers_by_block
 from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
+
+CLASS_PRIORS = ("smoothed", "estimated", "uniform")
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +148,43 @@ def _run(blocks: Sequence[Block], cells: Cells, posteriors: NDArray[np.float64] 
         log_likelihood,
         sum(map(len, blocks)),
     )
+
+
+def class_prior_of(counts: NDArray[np.float64], class_prior: str, pseudo_count: float) -> NDArray[np.float64]:
+    """The most probable class probabilities.
+
+    With "smoothed" the prior is Dirichlet, with as many pseudo-counts as there are tasks, shared equally: the result
+    is half way between the shares and equal frequencies. A class that is frequent among the posteriors draws doubtful
+    tasks, and more so in the next iteration; half the way is what keeps that from running to one class.
+
+    Args:
+        counts: expected number of tasks of each class, [K].
+        class_prior: one of `CLASS_PRIORS`.
+        pseudo_count: of each class, with "estimated".
+    """
+    if class_prior == "uniform":
+        return shares_of(np.ones(len(counts)))
+    return shares_of(counts + _pseudo_counts(counts, class_prior, pseudo_count))
+
+
+def log_class_density(
+    counts: NDArray[np.float64], log_prior: NDArray[np.float64], class_prior: str, pseudo_count: float
+) -> float:
+    """Log density of the prior that `class_prior_of` goes with, up to a constant, nats.
+
+    Args:
+        counts: counts of this iteration, [K]; only their sum matters, which no iteration changes.
+        log_prior: log class probabilities, [K].
+        class_prior: as there.
+        pseudo_count: as there.
+    """
+    pseudo_counts = 0.0 if class_prior == "uniform" else _pseudo_counts(counts, class_prior, pseudo_count)
+    return pseudo_counts * float(log_prior.sum()) if pseudo_counts else 0.0
+
+
+def _pseudo_counts(counts: NDArray[np.float64], class_prior: str, pseudo_count: float) -> float:
+    """What is added to each class: as many as there are tasks, shared by the classes, or a fixed number."""
+    return float(counts.sum()) / len(counts) if class_prior == "smoothed" else pseudo_count
 
 
 @compiled()

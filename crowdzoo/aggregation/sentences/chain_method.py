@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
 from crowdzoo.aggregation.engine.block import sum_rows
-from crowdzoo.aggregation.engine.class_frequencies import shares_of
+from crowdzoo.aggregation.engine.confusions import shares_of
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
 from crowdzoo.aggregation.engine.markov_chain import ChainCounts, LogChain, forward_backward, viterbi
 from crowdzoo.aggregation.engine.run import Run, advance
