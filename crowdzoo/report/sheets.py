@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.aggregation.engine.dependence import SharedTasks
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page import interval
@@ -18,7 +17,7 @@ from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds, share_and_en
 from crowdzoo.kinds.quality_words import camps_by_gold
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
-from crowdzoo.quality.copies import LEAST_SHARED, families_of
+from crowdzoo.quality.copies import LEAST_SHARED, SharedTasks, families_of
 from crowdzoo.quality.figures import defined, name_column, wilson
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.settled import WORTH, with_range

@@ -1,10 +1,10 @@
 import numpy as np
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation.engine import dependence
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.clusters import linked_groups
-from crowdzoo.aggregation.engine.dependence import Groups, SharedTasks, dependent_groups, dependent_pairs
+from crowdzoo.quality import copies
+from crowdzoo.quality.copies import Groups, SharedTasks, dependent_groups, dependent_pairs
 from crowdzoo.testing.aggregators import simulated_crowd
 
 
@@ -55,7 +55,7 @@ def test_a_group_counts_for_its_effective_number():
 
 def test_too_many_pairs_are_compared_on_some_tasks(monkeypatch):
     block = whole_block(simulated_crowd(num_tasks=1000, num_annotators=20, redundancy=8)[0])
-    monkeypatch.setattr(dependence, "MOST_PAIRS", 10_000)  # of 28,000
+    monkeypatch.setattr(copies, "MOST_PAIRS", 10_000)  # of 28,000
     some = SharedTasks.of(block, 20)
     assert 9_000 < len(some.pairs) <= 10_000
     assert len(np.unique(some.tasks)) < 400
