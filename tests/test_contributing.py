@@ -19,8 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdzoo.aggregation.aggregator import Aggregator
-from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.base import Aggregator, check_classification
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.checks.constraints import SEED, setting
 
@@ -108,7 +107,7 @@ KIND_METHOD = '''
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 
 

@@ -170,7 +170,7 @@ def recorded(stop: bool = False) -> Iterator[list[str]]:
 
     from crowdzoo import CrowdModel
     from crowdzoo.aggregation import METHODS  # noqa: F401  all classes are there now
-    from crowdzoo.aggregation.aggregator import Aggregator
+    from crowdzoo.aggregation.base import Aggregator
 
     notes: list[str] = []
     inside: list[Any] = []  # trainings that are going on

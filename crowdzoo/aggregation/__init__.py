@@ -23,7 +23,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.free_texts.rover": "ROVER",
         "crowdzoo.aggregation.free_texts.text_aggregation": "TextAggregation",
         "crowdzoo.aggregation.free_texts.text_rasa": "TextHRRASA TextRASA",
-        "crowdzoo.aggregation.aggregator": "Aggregator ConvergenceWarning",
+        "crowdzoo.aggregation.base": "Aggregator ConvergenceWarning",
         "crowdzoo.aggregation.registry": "PREFERENCE_METHODS RATING_METHODS REGION_METHODS SEQUENCE_METHODS "
         "TEXT_METHODS create",
         "crowdzoo.aggregation.engine.block": "Block blocks_of",

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, kolmogorov, xlogy
 
+from crowdzoo.aggregation.base import check_classification
 from crowdzoo.aggregation.calibration import LEAST_GOLD
 from crowdzoo.aggregation.calibration import _check as check_fitted_without
-from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import checked_gold
 from crowdzoo.aggregation.engine.correlated_votes import weighted_votes
 from crowdzoo.checks.constraints import SEED, Number, checked

@@ -1,9 +1,11 @@
-"""Result: what the results of all kinds of labels have in common."""
+"""Aggregator and Result: what methods and results of all kinds of labels have in common, and what methods refuse."""
 
 from __future__ import annotations
 
+import copy
 import html
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,8 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import occurrences
-from crowdzoo.checks.constraints import TABLE_FORMATS, Choice, checked
-from crowdzoo.errors import SHOWN
+from crowdzoo.checks.constraints import TABLE_FORMATS, Checked, Choice, checked
+from crowdzoo.data.label_kinds import (
+    CLASSIFICATION,
+    REGRESSION,
+    LabelKind,
+    label_kind,
+    require_annotations,
+    require_kind,
+)
+from crowdzoo.errors import SHOWN, ConfigError, DataError, Setting, short_repr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +36,144 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="Result")
 Columns = dict[str, NDArray[Any] | None]
+# methods that see of a task only how often each annotator gave each label (Dawid and Skene, 1979, count them so)
+COUNTING = ("Majority vote", "Dawid-Skene", "posteriors_of")
+LARGEST = 1e10  # of a rating in usual ones: with a larger one, sums lose the digits of the others
+
+
+class Aggregator(Checked):
+    """Base of the aggregation algorithms: settings as in scikit-learn, and `fit_predict` as in crowd-kit.
+
+    A subclass is a frozen dataclass whose fields are its settings, and has a method `fit`. What is learned is in the
+    result of `fit`, never in the aggregator.
+
+    Attributes:
+        kind: of the labels that are aggregated, as in `Annotations.kind`.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import Aggregator, MajorityVote
+        >>> isinstance(MajorityVote(), Aggregator)
+        True
+        >>> task, annotator = [1, 1, 1, 2], ["ann", "bob", "cem", "ann"]
+        >>> annotations = Annotations.from_arrays(task, annotator, ["cat", "cat", "dog", "dog"])
+        >>> MajorityVote().fit_predict(annotations).to_dict()
+        {1: 'cat', 2: 'dog'}
+    """
+
+    kind: ClassVar[str] = "classification"
+    fit: Any  # each subclass has its own
+
+    def fit_predict(self, data: Any, **known: Any) -> Any:
+        """The answers alone, as crowd-kit's aggregators give them.
+
+        Args:
+            data: a pandas or polars frame with the columns `task`, `worker` (or `annotator`) and `label`; sentences
+                have `position` as well. Preferences have `left` and `right` instead of `task`, and as `label` the
+                better one of the two, or "left", "right" or "equal". Or `Annotations`.
+            **known: further arguments of `fit`, such as `gold`.
+
+        Returns:
+            A pandas series, sorted by its index. For classes `agg_label`, class names indexed by `task`; for sentences
+            the same, indexed by `task` and `position`; for ratings `agg_label`, numbers indexed by `task`; for
+            preferences `agg_score`, scores indexed by the names of the tasks. For a polars frame, a polars frame with
+            these columns.
+
+        Raises:
+            DataError: data that cannot be read as annotations; see `Annotations.from_frame`.
+            ImportError: pandas is missing.
+        """
+        result = self.fit(self._annotations(data), **known)
+        index, column, name = result.answered
+        if is_polars(data):
+            return result.to_polars().select([*index, column]).rename({column: name}).sort(index)
+        return result.to_frame().set_index(index)[column].rename(name).sort_index()
+
+    def fit_predict_proba(self, data: Any, **known: Any) -> Any:
+        """Class probabilities, as crowd-kit's aggregators for classes give them.
+
+        Args:
+            data: see `fit_predict`; for classes only.
+            **known: further arguments of `fit`, such as `gold`.
+
+        Returns:
+            A pandas frame indexed by `task`, a column a class, rows sum to one. For a polars frame a polars frame, with
+            the column `task` first.
+
+        Raises:
+            DataError: data that cannot be read as annotations, or the aggregator is not for classes.
+            ImportError: pandas is missing.
+        """
+        if not label_kind(self.kind).one_class:
+            raise DataError(f"{type(self).__name__} gives no class probabilities a task; use fit_predict, or fit.")
+        result = self.fit(self._annotations(data), **known)
+        if is_polars(data):
+            import polars
+
+            class_columns = zip(result.classes, result.posteriors.T, strict=True)
+            columns = {str(name): polars.Series(column) for name, column in class_columns}
+            if "task" in columns:
+                raise DataError("a class has the name of the column 'task'. Give a pandas frame, or rename the class.")
+            return result.to_polars().select("task").with_columns(**columns).sort("task")
+        import pandas as pd
+
+        tasks, classes = pd.Index(result.tasks, name="task"), pd.Index(result.classes, name="label")
+        return pd.DataFrame(result.posteriors, tasks, classes).sort_index()
+
+    def _annotations(self, data: Any) -> Annotations:
+        """Annotations out of a frame; those that are some already stay as they are."""
+        from crowdzoo.data.annotations import Annotations  # with Arrow, which aggregation alone does not need
+
+        if isinstance(data, Annotations):
+            return data
+        try:
+            return Annotations.from_frame(self._readable(data), kind=self.kind)
+        except (ConfigError, DataError) as error:
+            kind = label_kind(self.kind).argument
+            advice = f"fit(Annotations.from_frame(frame{kind}, on_duplicate='first', columns={{...}}))."
+            more = copy.copy(error)
+            more.args = (f"{error}\nOptions of reading go to from_frame: {advice}",)
+            raise more from error
+
+    def _readable(self, frame: Any) -> Any:
+        """A frame as `from_frame` takes it."""
+        return frame
+
+
+def is_polars(data: Any) -> bool:
+    """Whether it is a frame of polars, which is not imported for that."""
+    return type(data).__module__.partition(".")[0] == "polars"
+
+
+class ConvergenceWarning(UserWarning):
+    """An algorithm stopped before its objective stood still.
+
+    Example:
+        >>> import warnings
+        >>> from crowdzoo.aggregation import ConvergenceWarning
+        >>> warnings.simplefilter("error", ConvergenceWarning)  # raise it as an error
+        >>> warnings.simplefilter("default", ConvergenceWarning)  # print it, as Python does without these lines
+    """
+
+
+def warn_not_converged(title: str, max_iter: int, tol: float, change: float, unit: str, stacklevel: int = 3) -> None:
+    """Warns that an algorithm ran out of iterations, and says what to do.
+
+    Args:
+        title: the algorithm's name, as text.
+        max_iter: number of iterations.
+        tol: what the last change should have fallen to.
+        change: what it was.
+        unit: of both, such as "nats per annotation".
+        stacklevel: frames between here and the caller's `fit`.
+    """
+    warnings.warn(
+        f"{title} did not converge in {max_iter} iterations: the last still changed the result by {change:.1e} {unit} "
+        f"({Setting('tol', tol)}). Posteriors may still move; raise {Setting('max_iter')}, or {Setting('tol')} if that "
+        "is close enough.",
+        ConvergenceWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -232,3 +380,88 @@ def sizes(annotations_per_task: NDArray[np.int64], annotators: NDArray[Any]) -> 
         "num_annotations": int(annotations_per_task.sum()),
         "num_tasks_without_annotations": int((annotations_per_task == 0).sum()),
     }
+
+
+# === What methods refuse ===
+
+
+def check_annotations(annotations: Annotations, method: str, kind: LabelKind, what: str) -> None:
+    """Refuses what is not a table of annotations, annotations of another kind, and none at all.
+
+    Args:
+        annotations: to look at.
+        method: the aggregator's title, for the message.
+        kind: what the method takes.
+        what: one annotation, in words.
+
+    Raises:
+        DataError: one of these.
+    """
+    require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
+    require_kind(annotations.label_kind, method, kind)
+    if len(annotations) == 0:
+        raise DataError(f"{method} needs at least one {what}: there are no annotations.")
+
+
+def check_classification(annotations: Annotations, method: str, *, matrices: bool = True) -> None:
+    """Refuses annotations of another kind, without any class, or with several of one annotator for a task.
+
+    Args:
+        annotations: to look at.
+        method: the aggregator's title, for the message.
+        matrices: whether the method needs a confusion matrix for each annotator.
+
+    Raises:
+        DataError: another kind, no class, more classes than fit into memory; repeated annotations, unless the method
+            only counts labels.
+    """
+    require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
+    require_kind(annotations.label_kind, method, CLASSIFICATION)
+    if method not in COUNTING:
+        annotations.check_no_repeats(method, unless="take method majority-vote or dawid-skene, which count them all")
+    if annotations.num_classes == 0:
+        raise DataError(f"{method} needs at least one class: there are no annotations and no `classes` were given.")
+    num_tasks, num_annotators = annotations.num_tasks, annotations.num_annotators
+    short = short_of_memory(annotations.num_classes, num_tasks, num_annotators if matrices else 0)
+    if short:
+        raise DataError(
+            f"{method}: {annotations.num_classes:,} classes, of {num_tasks:,} tasks and {num_annotators:,} annotators, "
+            f"take {short}. Is the label a free text? Name the column of classes, or merge rare classes."
+        )
+
+
+def short_of_memory(num_classes: int, num_tasks: int, num_annotators: int) -> str:
+    """What probabilities of the tasks and confusion matrices of the annotators need; empty where there is as much."""
+    from crowdzoo.process import available_memory
+
+    needed, memory = 8 * num_classes * (num_tasks + num_annotators * num_classes), available_memory()
+    if memory is None or needed <= memory:
+        return ""
+    return f"about {needed / 1e9:.3g} GB of memory, and {memory / 1e9:.3g} GB are free"
+
+
+def check_ratings(annotations: Annotations, method: str, low: float | None, high: float | None) -> None:
+    """Refuses annotations of another kind, without any rating, or with ratings outside of a scale.
+
+    Args:
+        annotations: to look at.
+        method: the aggregator's title, for the message.
+        low: lowest rating, or None.
+        high: highest rating, or None.
+
+    Raises:
+        ConfigError: an impossible scale.
+        DataError: another kind, no annotation, a rating outside, or one so large that the others are lost next to it.
+    """
+    check_annotations(annotations, method, REGRESSION, "rating")
+    annotations.check_scale(low, high)
+    sizes = np.abs(annotations.labels)
+    if 0 < (most := sizes.max()) < 1e-100:
+        raise DataError(f"{method}: no rating is larger than {most:g}, and squares of them are 0. Use another unit.")
+    if most > LARGEST * (usual := np.quantile(sizes[sizes > 0], 0.5, method="lower") if most else 0.0):
+        row = annotations.select_rows(np.flatnonzero(sizes == most)[:1])
+        annotator, task = row.annotators[row.annotator_ids[0]], row.tasks[row.task_ids[0]]
+        raise DataError(
+            f"{method}: annotator {short_repr(annotator)} gave task {short_repr(task)} "
+            f"{row.labels[0]:g}, next to which the usual {usual:g} is lost. Correct or remove that rating."
+        )

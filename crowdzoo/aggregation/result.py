@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.against_votes import notes_against_votes, warn_of_notes
-from crowdzoo.aggregation.base import Columns, Result, names_and_counts
-from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.base import Columns, Result, check_classification, names_and_counts
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.confusions import Params, block_posteriors
 from crowdzoo.aggregation.engine.labels import chance_correct, choose_labels

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.aggregation.multi_label import MultiLabel
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import crowdzoo
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.aggregation.multi_label import MultiLabel
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.checks.option_types import setting_value

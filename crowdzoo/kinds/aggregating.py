@@ -17,7 +17,7 @@ from crowdzoo.kinds.scoring import Codes, Rows
 from crowdzoo.plugins import Table
 
 if TYPE_CHECKING:
-    from crowdzoo.aggregation.aggregator import Aggregator
+    from crowdzoo.aggregation.base import Aggregator
     from crowdzoo.aggregation.base import Result as AnyResult
     from crowdzoo.aggregation.multi_label import MultiLabel
 

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.base import check_classification
 from crowdzoo.aggregation.classes import dawid_skene, majority_vote, one_coin, robust
-from crowdzoo.aggregation.classes.initial import initial_posteriors
-from crowdzoo.aggregation.classes.iterative import warn_unless_converged
+from crowdzoo.aggregation.classes.iterative import initial_posteriors, warn_unless_converged
 from crowdzoo.aggregation.classes.robust import Agreement
 from crowdzoo.aggregation.engine.block import Additive, Block, blocks_of, checked_gold
 from crowdzoo.aggregation.engine.confusions import Counts, block_posteriors, vote_shares

@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from crowdzoo.aggregation import Aggregation, OneCoinDawidSkene, VotesWarning
 from crowdzoo.aggregation.against_votes import ignored
-from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.base import check_classification
 from crowdzoo.aggregation.engine.block import sum_rows
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations

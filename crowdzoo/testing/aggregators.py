@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdzoo.aggregation import Aggregation, Block, ConvergenceWarning
 from crowdzoo.aggregation.against_votes import ignored
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind

@@ -11,11 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.against_votes import VotesWarning
-from crowdzoo.aggregation.aggregator import ConvergenceWarning
-from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.base import ConvergenceWarning, check_classification
 from crowdzoo.aggregation.classes.history import Prior, with_prior
-from crowdzoo.aggregation.classes.initial import Incremental, Initial, check_same, checked_initial, initial_posteriors
-from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
+from crowdzoo.aggregation.classes.iterative import (
+    Incremental,
+    Initial,
+    Iterative,
+    check_same,
+    checked_initial,
+    initial_posteriors,
+    warn_unless_converged,
+)
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.confusions import (

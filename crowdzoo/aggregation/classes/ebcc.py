@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
-from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
+from crowdzoo.aggregation.base import check_classification
+from crowdzoo.aggregation.classes.iterative import Initial, Iterative, initial_posteriors, warn_unless_converged
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.confusions import NOTHING, Params, vote_shares
 from crowdzoo.aggregation.engine.dirichlet import expected_logs

@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors, same_crowd
-from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
+from crowdzoo.aggregation.base import check_classification
+from crowdzoo.aggregation.classes.iterative import (
+    Initial,
+    Iterative,
+    initial_posteriors,
+    same_crowd,
+    warn_unless_converged,
+)
 from crowdzoo.aggregation.engine.block import Additive, Block, blocks_of
 from crowdzoo.aggregation.engine.confusions import TINY
 from crowdzoo.aggregation.engine.labels import answers_by_block

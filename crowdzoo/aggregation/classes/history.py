@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.base import check_classification
 from crowdzoo.aggregation.engine.confusions import Counts, Params
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.errors import DataError

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.classes.initial import Initial, first_answers, taken
-from crowdzoo.aggregation.classes.iterative import Iterative, warn_unless_converged
+from crowdzoo.aggregation.classes.iterative import Initial, Iterative, first_answers, taken, warn_unless_converged
 from crowdzoo.aggregation.classes.one_coin import MAX_CELLS
 from crowdzoo.aggregation.engine.confusions import TINY
 from crowdzoo.aggregation.engine.dirichlet import expected_logs

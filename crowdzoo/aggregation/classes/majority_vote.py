@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
-from crowdzoo.aggregation.checks import check_classification, short_of_memory
+from crowdzoo.aggregation.base import Aggregator, check_classification, short_of_memory
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
 from crowdzoo.aggregation.engine.confusions import Counts, Params, first_counts, vote_shares
 from crowdzoo.aggregation.engine.labels import TIES, answers_by_block, choose_labels, tied_classes

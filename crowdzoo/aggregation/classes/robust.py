@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
-from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.base import Aggregator, check_classification
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
 from crowdzoo.aggregation.classes.history import NO_HISTORY, History, Prior, with_prior
 from crowdzoo.aggregation.engine.block import Additive, Block, blocks_of, sum_rows

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
-from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
+from crowdzoo.aggregation.base import Aggregator, check_classification
+from crowdzoo.aggregation.classes.iterative import Initial, initial_posteriors
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.aggregation.result import Aggregation

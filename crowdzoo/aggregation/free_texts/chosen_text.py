@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.aggregation.free_texts.text_aggregation import TextAggregation
 from crowdzoo.aggregation.free_texts.text_table import TextTable
 from crowdzoo.aggregation.free_texts.tokens import NORMALIZATIONS, UNITS

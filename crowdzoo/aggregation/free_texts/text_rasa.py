@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
-from crowdzoo.aggregation.aggregator import warn_not_converged
+from crowdzoo.aggregation.base import warn_not_converged
 from crowdzoo.aggregation.free_texts.chosen_text import FEATURES, ChosenText
 from crowdzoo.aggregation.free_texts.text_table import Array, TextTable
 from crowdzoo.checks.constraints import FLAG, MAX_ITER, TOL, Number, setting

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.checks import check_annotations
+from crowdzoo.aggregation.base import check_annotations
 from crowdzoo.aggregation.free_texts.edits import error_rates
 from crowdzoo.aggregation.free_texts.tokens import Tokens
 from crowdzoo.data.label_kinds import FREE_TEXT

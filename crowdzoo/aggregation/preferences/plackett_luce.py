@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
+from crowdzoo.aggregation.base import Aggregator, warn_not_converged
 from crowdzoo.aggregation.engine.comparisons import PairParams
 from crowdzoo.aggregation.engine.lbfgs import maximize
 from crowdzoo.aggregation.engine.loops import compiled

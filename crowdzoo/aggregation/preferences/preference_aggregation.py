@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.base import Columns, Result, names_and_counts
-from crowdzoo.aggregation.checks import check_annotations
+from crowdzoo.aggregation.base import Columns, Result, check_annotations, names_and_counts
 from crowdzoo.aggregation.engine.clusters import linked_groups
 from crowdzoo.aggregation.engine.comparisons import FORMS, PairParams, answer_probabilities
 from crowdzoo.data.label_kinds import PREFERENCE

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator, is_polars, warn_not_converged
-from crowdzoo.aggregation.checks import check_annotations
+from crowdzoo.aggregation.base import Aggregator, check_annotations, is_polars, warn_not_converged
 from crowdzoo.aggregation.engine.comparisons import EQUAL, PairParams, Pairs, likelihood
 from crowdzoo.aggregation.engine.lbfgs import maximize
 from crowdzoo.aggregation.preferences.covariates import differences_of, standard_errors

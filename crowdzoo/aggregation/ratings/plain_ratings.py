@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
-from crowdzoo.aggregation.base import names_and_counts
-from crowdzoo.aggregation.checks import check_ratings
+from crowdzoo.aggregation.base import Aggregator, check_ratings, names_and_counts
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.checks.constraints import END, Number, setting

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from crowdzoo.aggregation.against_votes import warn_of_notes
-from crowdzoo.aggregation.aggregator import Aggregator, warn_not_converged
-from crowdzoo.aggregation.base import names_and_counts
-from crowdzoo.aggregation.checks import check_ratings
+from crowdzoo.aggregation.base import Aggregator, check_ratings, names_and_counts, warn_not_converged
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.loops import compiled
 from crowdzoo.aggregation.engine.run import Run

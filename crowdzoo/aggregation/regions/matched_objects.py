@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.against_votes import VotesWarning, different_note, empty_note, ignored, warn_of_notes
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.aggregation.named import FOR_CLASSES, METHODS, aggregator_named
 from crowdzoo.aggregation.regions.objects import LEAST, Objects
 from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation

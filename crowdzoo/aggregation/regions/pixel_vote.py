@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
 from crowdzoo.aggregation.regions.region_table import Codes, RegionTable
 from crowdzoo.data.annotations import Annotations

@@ -12,7 +12,7 @@ from pathlib import PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.checks import check_annotations
+from crowdzoo.aggregation.base import check_annotations
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage, dice

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
-from crowdzoo.aggregation.aggregator import warn_not_converged
+from crowdzoo.aggregation.base import warn_not_converged
 from crowdzoo.aggregation.regions.pixel_vote import Array, Part, PixelVote
 from crowdzoo.checks.constraints import MAX_ITER, TOL, setting
 

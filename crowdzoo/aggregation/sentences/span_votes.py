@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.engine.clusters import clusters
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.data.vocabulary import is_among
 from crowdzoo.kinds.classes.scoring import SCORING

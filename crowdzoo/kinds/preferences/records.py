@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import tensorflow as tf
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.instance_kinds import instance_kind
 from crowdzoo.data.vocabulary import is_among, name_texts

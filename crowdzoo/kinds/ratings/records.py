@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from crowdzoo.aggregation.aggregator import Aggregator
+from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.kinds.ratings.scoring import SCORING
 from crowdzoo.kinds.records import Crowds, Fit, Records, instance_scores
 from crowdzoo.kinds.scoring import Scores
