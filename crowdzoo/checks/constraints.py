@@ -9,6 +9,8 @@ with its fields; anything else calls `Rule.checked`::
 
 import functools
 import inspect
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Protocol, TypeVar, cast
@@ -144,6 +146,20 @@ LEVEL = Choice(("all", "following"))  # the ratings whose biases sum to zero
 SEED = Number(0, whole=True)
 TABLE_FORMATS = ("parquet", "csv", "jsonl", "xlsx")  # endings of tables that are written
 FLAG = Flag()
+
+
+def setting_value(text: str) -> Any:
+    """The value of a setting: JSON where the text is that, also with numbers such as .3 and 1.; else the text itself.
+
+    Raises:
+        RecursionError: nested too deep.
+    """
+    for form in (text, re.sub(r"(?<![\w.])\.(?=\d)", "0.", re.sub(r"(?<=\d)\.(?!\d)", ".0", text))):
+        try:
+            return json.loads(form)
+        except ValueError:
+            continue
+    return text
 
 
 def setting(default: Any, rule: Rule) -> Any:

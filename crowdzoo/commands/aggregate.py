@@ -12,11 +12,9 @@ import numpy as np
 from crowdzoo import process
 from crowdzoo.aggregation.result_files import RESULT_FILES
 from crowdzoo.checks.constraints import TABLE_FORMATS
-from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group
-from crowdzoo.commands.outputs import Output, holds, marked
-from crowdzoo.commands.progress import fitted
+from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group, integer, number, path
+from crowdzoo.commands.outputs import Output, fitted, holds, marked
 from crowdzoo.errors import ConfigError, option_text
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds import Kind

@@ -8,11 +8,9 @@ import shutil
 from datetime import datetime, timezone
 from typing import Any
 
-from crowdzoo.checks.option_types import integer, path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import add_options, group
-from crowdzoo.commands.outputs import Output, holds
-from crowdzoo.commands.progress import progress
+from crowdzoo.commands.options import add_options, group, integer, path
+from crowdzoo.commands.outputs import Output, holds, progress
 from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
 from crowdzoo.errors import ConfigError, CrowdzooError
 from crowdzoo.files.writing import write_rows

@@ -2,9 +2,8 @@
 
 import argparse
 
-from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import add_options, group
+from crowdzoo.commands.options import add_options, group, path
 from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import atomic_folder

@@ -2,8 +2,7 @@
 
 import argparse
 
-from crowdzoo.checks.option_types import path
-from crowdzoo.commands.options import add_options, add_outputs
+from crowdzoo.commands.options import add_options, add_outputs, path
 from crowdzoo.commands.outputs import Output, holds
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS

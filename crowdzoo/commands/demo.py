@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from crowdzoo.checks.option_types import integer, path
+from crowdzoo.commands.options import integer, path
 from crowdzoo.files.paths import check_folder
 from crowdzoo.process import use_tensorflow
 

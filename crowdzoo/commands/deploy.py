@@ -4,8 +4,7 @@ import argparse
 import shlex
 from importlib.metadata import distributions
 
-from crowdzoo.checks.option_types import path
-from crowdzoo.commands.options import add_options, add_outputs, named_values
+from crowdzoo.commands.options import add_options, add_outputs, named_values, path
 from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.paths import scheme_of

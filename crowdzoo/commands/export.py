@@ -4,12 +4,11 @@ import argparse
 import shlex
 from typing import Any
 
-from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
-from crowdzoo.commands.outputs import names_path
+from crowdzoo.commands.options import path
 from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.errors import ConfigError, DataError, option_text
-from crowdzoo.files.model_files import read_model_names
+from crowdzoo.files.model_files import names_path, read_model_names
 from crowdzoo.files.paths import check_output_folder
 from crowdzoo.files.version_folders import next_version
 from crowdzoo.networks.encoders import encoder_of

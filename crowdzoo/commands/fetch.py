@@ -2,7 +2,7 @@
 
 import argparse
 
-from crowdzoo.checks.option_types import path
+from crowdzoo.commands.options import path
 
 
 def describe(command: argparse.ArgumentParser) -> None:

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import add_options, group
-from crowdzoo.commands.outputs import Output
-from crowdzoo.commands.progress import fitted, progress
+from crowdzoo.commands.options import add_options, group, integer, number, path
+from crowdzoo.commands.outputs import Output, fitted, progress
 from crowdzoo.data.instance_kinds import TEXTS as TEXT_INSTANCES
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.arrow import read_parquet

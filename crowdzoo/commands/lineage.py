@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from crowdzoo.checks.option_types import path
-from crowdzoo.commands.options import add_options
+from crowdzoo.commands.options import add_options, path
 
 
 def describe(command: argparse.ArgumentParser) -> None:

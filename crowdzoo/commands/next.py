@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdzoo import process
-from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import add_options, group
-from crowdzoo.commands.outputs import Output, marked
-from crowdzoo.commands.progress import fitted
+from crowdzoo.commands.options import add_options, group, integer, number, path
+from crowdzoo.commands.outputs import Output, fitted, marked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, option_text, shorten
 from crowdzoo.files.writing import atomic_file, write_rows

@@ -2,22 +2,25 @@
 
 import argparse
 import csv
+import math
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
-from crowdzoo.checks.constraints import Flag, Number
-from crowdzoo.checks.option_types import date, integer, number, path, setting_value
+from crowdzoo.checks.constraints import Flag, Number, setting_value
 from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import ConfigError, DataError, as_argument, option_text, shorten
+from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import readable
 from crowdzoo.files.writing import csv_cell
 from crowdzoo.kinds import KINDS, Kind, kind_of
+from crowdzoo.kinds.reading import date
 from crowdzoo.reading.tables.annotation_files import HEADER
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.training.settings import ImageSettings, Settings, TextSettings, TrainingSettings
@@ -34,6 +37,56 @@ MOST = 10**9  # epochs, iterations, lines
 TIMES = ("since", "until")  # options that are dates
 PEOPLE_AND_MODELS = "people-and-models"
 REJECTS = Output("rejects", "--rejects", marked(rf"^{','.join(HEADER)}(\r?\n|$)"))
+
+
+# === Types of options ===
+
+
+def path(text: str) -> Path:
+    """A local path, as it was given.
+
+    Raises:
+        ArgumentTypeError: a URL, or characters that no path has.
+    """
+    try:
+        local_path(text, "the path")
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return Path(text)
+
+
+def integer(low: int, high: int) -> Callable[[str], int]:
+    """The type of an option that takes an integer from low to high."""
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{shorten(text)!r} is not an integer from {low:,} to {high:,}")
+        return value
+
+    return read
+
+
+def number(low: float = -math.inf, high: float = math.inf) -> Callable[[str], float]:
+    """The type of an option that takes a finite number from low to high."""
+    limits = "" if low == -math.inf else f" of at least {low:g}" if high == math.inf else f" from {low:g} to {high:g}"
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (low <= value <= high and math.isfinite(value)):
+            raise argparse.ArgumentTypeError(f"{shorten(text)!r} is not a finite number{limits}")
+        return value
+
+    return read
+
+
+# === Options ===
 
 
 def group(command: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:

@@ -1,15 +1,16 @@
-"""What each command writes, and how a command recognizes what it wrote before."""
+"""What each command writes, how it recognizes what it wrote before, and a bar while it works."""
 
 import argparse
+import contextlib
 import os
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.errors import ConfigError
-from crowdzoo.files.model_files import FOLDER_NAMES
 from crowdzoo.files.paths import check_apart, check_output_file, check_output_folder
 from crowdzoo.files.writing import SPREADSHEET
 from crowdzoo.reading.tables.suffixes import column_names
@@ -78,16 +79,6 @@ def _set_spreadsheet(arguments: argparse.Namespace) -> None:
     SPREADSHEET.set((separator or ",", decimal or ".", "utf-8-sig" if bom else "utf-8"))
 
 
-def names_path(path: Path) -> Path:
-    """The file next to a model that holds the names of its classes and annotators."""
-    return path / FOLDER_NAMES if path.is_dir() else path.with_suffix(".names.json")
-
-
-def page_data_path(path: Path) -> Path:
-    """The file of numbers next to a page of `crowdzoo report`."""
-    return path.with_suffix(".json")
-
-
 def holds(*folders: Collection[str], leftovers: bool = False) -> Callable[[Path], bool]:
     """Whether a folder holds what a command writes, and nothing else.
 
@@ -124,3 +115,35 @@ def _head(path: Path) -> str:
         return ",".join(column_names(path))
     with open(path, "rb") as file:
         return re.sub(r"[;|\t]", ",", file.read(FEW_BYTES).decode("utf-8-sig", "replace"))
+
+
+@contextlib.contextmanager
+def progress(title: str, total: int | None) -> Any:
+    """A bar on the terminal's error stream; yields a function that counts one step.
+
+    Args:
+        title: what is done.
+        total: number of steps, of which the time left follows; None shows the time so far.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = () if total is not None else (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task(title, total=total)
+        yield lambda: progress.advance(bar)
+
+
+def fitted(aggregator: Any, crowd: Any, **known: Any) -> Any:
+    """The result of `aggregator.fit`, with the time so far.
+
+    Args:
+        aggregator: of any kind.
+        crowd: what it is fitted to.
+        **known: further arguments of `fit`, such as `gold`.
+    """
+    from crowdzoo.aggregation.named import result_of
+
+    with progress(getattr(aggregator, "title", "aggregating"), None):
+        return result_of(aggregator, crowd, **known)

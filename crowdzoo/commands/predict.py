@@ -6,11 +6,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import add_options, group
-from crowdzoo.commands.outputs import Output, marked
-from crowdzoo.commands.progress import progress
+from crowdzoo.commands.options import add_options, group, path
+from crowdzoo.commands.outputs import Output, marked, progress
 from crowdzoo.data.instance_kinds import IMAGES, TEXTS, VECTORS, InstanceKind
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.model_files import read_model_card

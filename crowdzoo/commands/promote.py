@@ -2,8 +2,7 @@
 
 import argparse
 
-from crowdzoo.checks.option_types import path
-from crowdzoo.commands.options import add_options
+from crowdzoo.commands.options import add_options, path
 
 
 def describe(command: argparse.ArgumentParser) -> None:

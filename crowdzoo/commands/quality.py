@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.checks.constraints import SEED, TABLE_FORMATS
-from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import CLASSES, PEOPLE_AND_MODELS, add_options, group
-from crowdzoo.commands.outputs import Output, holds
-from crowdzoo.commands.progress import fitted, progress
+from crowdzoo.commands.options import CLASSES, PEOPLE_AND_MODELS, add_options, group, integer, number, path
+from crowdzoo.commands.outputs import Output, fitted, holds, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS, Kind
 

@@ -2,14 +2,13 @@
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdzoo.checks.constraints import SEED
-from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group
-from crowdzoo.commands.outputs import Output, marked, page_data_path
-from crowdzoo.commands.progress import fitted, progress
+from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group, integer, number, path
+from crowdzoo.commands.outputs import Output, fitted, marked, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.reading.tables.layout import Layout
 
@@ -21,6 +20,11 @@ MOST_BY_DEFAULT = 500_000  # annotations that are aggregated by the default meth
 READ = ("only", "exclude", "since", "until", "classes", "missing", "rename", "label_separator", "annotator_separator")
 MEASURED = ("multi_label", "metric", "epsilon", "low", "high", "normalize", "unit", "scheme")
 COMPARED = (*READ, "on_duplicate", "on_bad_rows", *MEASURED)
+
+
+def page_data_path(path: Path) -> Path:
+    """The file of numbers next to a page of `crowdzoo report`."""
+    return path.with_suffix(".json")
 
 
 def describe(command: argparse.ArgumentParser) -> None:

@@ -2,8 +2,7 @@
 
 import argparse
 
-from crowdzoo.checks.option_types import integer, path
-from crowdzoo.commands.options import add_options
+from crowdzoo.commands.options import add_options, integer, path
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.version_folders import MAX_VERSION
 

@@ -6,8 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from crowdzoo.checks.option_types import path
-from crowdzoo.commands.options import add_options, add_values, named_values
+from crowdzoo.commands.options import add_options, add_values, named_values, path
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.process import use_tensorflow

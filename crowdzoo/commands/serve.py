@@ -3,8 +3,7 @@
 import argparse
 import os
 
-from crowdzoo.checks.option_types import integer, number, path
-from crowdzoo.commands.options import add_options
+from crowdzoo.commands.options import add_options, integer, number, path
 from crowdzoo.errors import ConfigError
 from crowdzoo.process import use_tensorflow
 

@@ -2,8 +2,7 @@
 
 import argparse
 
-from crowdzoo.checks.option_types import number, path
-from crowdzoo.commands.options import add_options
+from crowdzoo.commands.options import add_options, number, path
 from crowdzoo.errors import ConditionError
 from crowdzoo.report.tables import print_table
 

@@ -6,13 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import add_options, group
-from crowdzoo.commands.outputs import Output, marked, names_path
-from crowdzoo.commands.progress import fitted, progress
+from crowdzoo.commands.options import add_options, group, path
+from crowdzoo.commands.outputs import Output, fitted, marked, progress
 from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.errors import ConfigError, shorten
+from crowdzoo.files.model_files import names_path
 from crowdzoo.files.paths import check_apart
 from crowdzoo.files.writing import atomic_file, atomic_path
 from crowdzoo.kinds import Kind, TrainingSet

@@ -16,7 +16,7 @@ import crowdzoo
 from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.aggregation.multi_label import MultiLabel
 from crowdzoo.aggregation.named import result_of
-from crowdzoo.checks.option_types import setting_value
+from crowdzoo.checks.constraints import setting_value
 from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.kinds.measure import Measure, Scores, Sum

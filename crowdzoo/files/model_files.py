@@ -92,6 +92,11 @@ def _check_weights(name: str, weights: Any, size: int) -> None:
         raise DataError(f"{name}: the weights unpack to {total:,} bytes out of {size:,}. {_AGAIN}")
 
 
+def names_path(path: Path) -> Path:
+    """The file next to a model that holds the names of its classes and annotators."""
+    return path / FOLDER_NAMES if path.is_dir() else path.with_suffix(".names.json")
+
+
 def read_model_names(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads the file next to a model that `crowdzoo train` saved.
 

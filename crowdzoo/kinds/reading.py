@@ -14,7 +14,6 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdzoo.checks.option_types import date
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.label_kinds import LabelKind
@@ -151,6 +150,19 @@ class Reading(Generic[Crowd, Gold]):
         if self.labels.has_pairs:  # a task of the export is a pair of theirs
             return {}
         return write_export_instances(export, folder / "instances.csv", columns, keep)
+
+
+def date(text: str) -> float:
+    """A date, or a time, in ISO 8601 as seconds since 1970; UTC, where it names no zone but Z or UTC.
+
+    Raises:
+        ArgumentTypeError: another text.
+    """
+    try:
+        day = datetime.fromisoformat(re.sub(" ?(Z|UTC)$", "", text))  # Python 3.10 does not read Z
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{shorten(text)!r} is not a date such as 2026-03-01") from None
+    return (day if day.tzinfo else day.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def period_of(name: str) -> Period | None:

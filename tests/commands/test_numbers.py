@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from crowdzoo.checks.option_types import setting_value
+from crowdzoo.checks.constraints import setting_value
 from crowdzoo.commands import main as cli
 from crowdzoo.commands.options import settings_of
 from crowdzoo.comparison.setup import _parse_method

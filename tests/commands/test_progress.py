@@ -8,7 +8,7 @@ from rich.console import Console
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import MajorityVote
-from crowdzoo.commands.progress import fitted, progress
+from crowdzoo.commands.outputs import fitted, progress
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from pathlib import Path
 from hypothesis import strategies as st
 from target import Target
 
-from crowdzoo.checks import option_types
 from crowdzoo.commands import main as cli
+from crowdzoo.commands.options import path as local_path
 from crowdzoo.errors import ConfigError
 
 ROWS = "".join(f"{task},{who},{'cat' if (task + ord(who)) % 3 else 'dog'}\n" for task in range(6) for who in "xyz")
@@ -105,7 +105,7 @@ def _options(command):
         elif action.dest == "method":
             likely = _methods
         else:
-            likely = _places if action.type is option_types.path else _numbers
+            likely = _places if action.type is local_path else _numbers
         found.append(st.tuples(flag, st.one_of(likely, likely, likely, _values)))
         found[-1] |= st.tuples(flag.map("{}=--".format))
     return st.lists(st.one_of(found), max_size=4).map(lambda parts: [word for part in parts for word in part])
