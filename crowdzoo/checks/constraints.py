@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
-from crowdzoo.errors import ConfigError, bad_setting, short_repr, unknown
+from crowdzoo.errors import ConfigError, Setting, bad_setting, short_repr, unknown
 
 LARGEST = 1e300
 LARGEST_INTEGER = 2**63 - 1
@@ -228,6 +228,18 @@ def check_settings(settings: Any, rules: Mapping[str, Rule], where: str = "") ->
     for name, rule in rules.items():
         value = rule.checked(where or type(settings).__name__, name, getattr(settings, name))
         object.__setattr__(settings, name, value)
+
+
+def check_ends(low: float | None, high: float | None) -> None:
+    """Checks the ends of a scale, either of which may be None.
+
+    Raises:
+        ConfigError: one is not a finite number, or low is not below high.
+    """
+    low, high = END.checked("", "low", low), END.checked("", "high", high)
+    if low is not None and high is not None and not low < high:
+        text = f"must be below {Setting('high')}, got {Setting('low', low)}, {Setting('high', high)}"
+        raise ConfigError(f"{Setting('low')} {text}", setting="low", value=low)
 
 
 def checked(**rules: Rule) -> Callable[[_Function], _Function]:

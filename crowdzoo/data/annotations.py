@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdzoo.checks.constraints import Number
+from crowdzoo.checks.constraints import Number, check_ends
 from crowdzoo.data.dense import read_matrix
 from crowdzoo.data.label_kinds import LABEL_KINDS, LabelKind, label_kind
-from crowdzoo.data.numbers import check_ends, outside_scale, scale_reason
+from crowdzoo.data.numbers import outside_scale, scale_reason
 from crowdzoo.errors import SHOWN, BadRow, DataError, Setting, keep_one, short_repr, shorten
 
 if TYPE_CHECKING:

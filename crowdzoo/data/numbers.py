@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdzoo.checks.constraints import END
-from crowdzoo.errors import ConfigError, Setting
+from crowdzoo.errors import Setting
 
 # 01.03.2026 10:00: the day comes first wherever points separate
 _DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?$")
@@ -160,23 +159,6 @@ def in_seconds(times: Any) -> Any:
     """Times since 1970 in seconds; by their size they are in seconds, or in milli-, micro- or nanoseconds."""
     size = np.abs(times)
     return times / np.select([size >= 1e17, size >= 1e14, size >= 1e11], [1e9, 1e6, 1e3], 1.0)
-
-
-def without_zeros(texts: pa.Array) -> pa.Array:
-    """Texts with an integer for each that is written as a float: `1.0` becomes `1`."""
-    return pc.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")
-
-
-def check_ends(low: float | None, high: float | None) -> None:
-    """Checks the ends of a scale, either of which may be None.
-
-    Raises:
-        ConfigError: one is not a finite number, or low is not below high.
-    """
-    low, high = END.checked("", "low", low), END.checked("", "high", high)
-    if low is not None and high is not None and not low < high:
-        text = f"must be below {Setting('high')}, got {Setting('low', low)}, {Setting('high', high)}"
-        raise ConfigError(f"{Setting('low')} {text}", setting="low", value=low)
 
 
 def outside_scale(ratings: np.ndarray, low: float | None, high: float | None) -> np.ndarray:

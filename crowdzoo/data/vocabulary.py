@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdzoo.data.numbers import without_zeros
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.text import is_utf8
 
@@ -248,6 +247,11 @@ def is_among(names: np.ndarray | pa.Array, wanted: np.ndarray | list[str]) -> np
     """Whether each name is among those wanted, by their texts: bool [n]. NumPy compares each object with each."""
     texts = names.cast(pa.large_string()) if isinstance(names, pa.Array) else _text_array(names)
     return pc.is_in(texts, value_set=_text_array(np.asarray(wanted, object))).to_numpy(zero_copy_only=False)
+
+
+def without_zeros(texts: pa.Array) -> pa.Array:
+    """Texts with an integer for each that is written as a float: `1.0` becomes `1`."""
+    return pc.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")
 
 
 def as_named(texts: pa.Array, names: np.ndarray | list[str]) -> pa.Array:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
-from crowdzoo.checks.constraints import COUNT, FLAG, Checked, Choice, Flag, check_settings, setting
+from crowdzoo.checks.constraints import COUNT, FLAG, Checked, Choice, Flag, check_ends, check_settings, setting
 from crowdzoo.data.instance_kinds import (
     IMAGES,
     INPUT_TYPES,
@@ -17,7 +17,6 @@ from crowdzoo.data.instance_kinds import (
     instance_kind,
 )
 from crowdzoo.data.label_kinds import label_kind
-from crowdzoo.data.numbers import check_ends
 from crowdzoo.errors import ConfigError, Setting, unknown
 from crowdzoo.layers.ranges import (
     BATCH,

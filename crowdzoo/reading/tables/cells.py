@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdzoo.data.numbers import parse_numbers, without_zeros
+from crowdzoo.data.numbers import parse_numbers
 from crowdzoo.data.orders import order_pairs, parse_order
+from crowdzoo.data.vocabulary import without_zeros
 from crowdzoo.errors import BadRow, DataError, DataWarning, Setting, short_repr, unknown
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.tables.options import Rules

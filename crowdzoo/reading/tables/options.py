@@ -10,10 +10,9 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from crowdzoo.checks.constraints import Choice
+from crowdzoo.checks.constraints import Choice, check_ends
 from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.data.label_kinds import LabelKind
-from crowdzoo.data.numbers import check_ends
 from crowdzoo.data.vocabulary import is_among, names_array
 from crowdzoo.errors import SHOWN, ConfigError, Setting, bad_setting, did_you_mean, short_repr
 
