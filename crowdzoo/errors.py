@@ -148,7 +148,20 @@ class DataError(CrowdzooError, ValueError):
         super().__init__("\n".join(lines), **about)
 
 
-class DataWarning(UserWarning):
+class NotedWarning(UserWarning):
+    """A warning that a result or a report may repeat in its notes.
+
+    Args:
+        message: what is shown.
+        notes: sentences of it as notes have them, without the file, the method or rows.
+    """
+
+    def __init__(self, message: str, notes: Iterable[str] = ()):
+        super().__init__(message)
+        self.notes = tuple(notes)
+
+
+class DataWarning(NotedWarning):
     """Data that can be used, with something that a user should look at: a guess, or what may be a mistake."""
 
 

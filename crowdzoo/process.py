@@ -3,7 +3,6 @@
 import contextlib
 import io
 import os
-import re
 import signal
 import sys
 import threading
@@ -14,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 _reported: set[str] = set()  # warnings that this command has shown
+_noted: set[str] = set()  # their `notes`, see `crowdzoo.errors.NotedWarning`
 NO_LIMIT = 1 << 60  # what a control group of version 1 without a limit says, or more
 
 
@@ -80,6 +80,7 @@ def command_process(debug: bool) -> Iterator[None]:
         text = str(message)
         if issubclass(category, UserWarning) and text not in _reported:
             _reported.add(text)
+            _noted.update(getattr(message, "notes", ()))
             say(f"warning: {text}")
 
     earlier = None
@@ -92,13 +93,14 @@ def command_process(debug: bool) -> Iterator[None]:
             yield
     finally:
         _reported.clear()
+        _noted.clear()
         if earlier is not None:
             signal.signal(signal.SIGTERM, earlier)
 
 
 def is_reported(note: str) -> bool:
     """Whether a warning of this command has said the same, perhaps with the file, the method and rows."""
-    return any(note in re.sub(r" \(row [\d,]+\)", "", text) for text in _reported)
+    return note in _noted
 
 
 def quiet_libraries() -> None:

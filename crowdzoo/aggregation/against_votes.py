@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.loops import compiled
+from crowdzoo.errors import NotedWarning
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
@@ -21,7 +22,7 @@ MOST_DIFFERENT = 0.2  # of the tasks, where a result needs no note
 LEAST_NAMED = 0.01  # of the annotations, for a class that the result has nowhere
 
 
-class VotesWarning(UserWarning):
+class VotesWarning(NotedWarning):
     """A result is far from the votes: see its `notes`.
 
     Example:
@@ -84,7 +85,7 @@ def warn_of_notes(method: str, notes: tuple[str, ...], stacklevel: int) -> None:
         VotesWarning: there are.
     """
     if notes:
-        warnings.warn(f"{method}: {' '.join(notes)}", VotesWarning, stacklevel=stacklevel)
+        warnings.warn(VotesWarning(f"{method}: {' '.join(notes)}", notes), stacklevel=stacklevel)
 
 
 def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: str, known: str) -> tuple[str, ...]:

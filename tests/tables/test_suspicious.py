@@ -127,6 +127,14 @@ def test_a_command_says_a_warning_once(command, capsys):
     assert "note: classes differ only in case" in capsys.readouterr().out
 
 
+@pytest.mark.filterwarnings("default")
+def test_a_row_in_the_name_of_a_class_is_not_taken_for_that_of_the_warning(capsys):
+    words = ["quality", file_of("Cat (row 7)", "cat (row 7)", "dog"), "--method", "none", "--bootstrap", "0"]
+    assert cli.main(words) == 0
+    printed = "".join(capsys.readouterr())
+    assert printed.count("differ only in case") == 1
+
+
 def misspelt():
     """Columns of 6,000 annotations, one of which says `hihg`."""
     labels = np.array(["low", "mid", "high"], object)[np.arange(6000) % 3]

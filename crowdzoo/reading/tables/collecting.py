@@ -391,12 +391,15 @@ class Collector:
             look = f"{number:,} classes look like texts that annotators wrote, such as {short_repr(classes[0])}"
             self._tell([f"{look}. If they are, use {Setting('kind', 'free-text')}."])
         else:
-            self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label, row_of))
+            names, no_label = classes.tolist(), self.source.layout.no_label
+            sentences = suspicious_classes(names, counts, no_label, row_of)
+            self._tell(sentences, sentences and suspicious_classes(names, counts, no_label))
 
-    def _tell(self, sentences: list[str]) -> None:
+    def _tell(self, sentences: list[str], notes: list[str] | None = None) -> None:
+        """Warns of each sentence, which without rows may be a note of a report as well."""
         if not self.source.own:  # what crowdzoo wrote was looked at when it was read first
-            for sentence in sentences:
-                warnings.warn(f"{self.source.name}: {sentence}", DataWarning, stacklevel=7)
+            for sentence, note in zip(sentences, sentences if notes is None else notes, strict=True):
+                warnings.warn(DataWarning(f"{self.source.name}: {sentence}", [note]), stacklevel=7)
 
     def _check_different(self) -> None:
         """Drops comparisons of a task with itself."""
