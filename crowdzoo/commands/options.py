@@ -160,9 +160,9 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         "--multi-label '(none)', the answer that no label holds)",
         "--classes A,B,…": 'names of the classes in order (one with a comma: "a, b"); other labels are '
         "invalid (default: the labels that occur, sorted)",
-        "--exclude NAME,…|FILE": "annotators to leave out: names with commas between, or a text file with one name "
-        "per line; NAME:2026-02-14.. leaves out the answers from this time on (UTC), NAME:..2026-02-14 those before"
-        " it",
+        "--exclude NAME,…|FILE": 'annotators to leave out: names with commas between (one with a comma: "a, b"), or a '
+        "text file with one name per line; NAME:2026-02-14.. leaves out the answers from this time on (UTC), "
+        "NAME:..2026-02-14 those before it",
         "--only NAME,…|FILE": "annotators to keep, without all others: names, or a file, as for --exclude",
     }
     add_options(reading, texts)

@@ -25,7 +25,10 @@ from crowdzoo.errors import CrowdzooError, as_argument
 from crowdzoo.quality import krippendorff_alpha
 from crowdzoo.reading.tables.layout import LAYOUT_OPTIONS
 
-OPTIONS = (*LAYOUT_OPTIONS, "platform", "field", "image", "classes", "on_duplicate", "on_bad_rows", "rejects", "kind")
+OPTIONS = (
+    *(*LAYOUT_OPTIONS, "platform", "field", "image", "classes", "exclude"),
+    *("on_duplicate", "on_bad_rows", "rejects", "kind"),
+)
 FLAGS = {"header": "--no-header", "kind": "--kind"}
 HEAD = "task,annotator,label\n"
 GRADES = HEAD + "".join(
@@ -159,6 +162,14 @@ CASES = {
     "a blank between labels": Advice(HEAD + "1,a,0 0\n1,b,0\n", ["label_separator", "on_duplicate"], "made of other"),
     "a class with a comma": Advice(
         HEAD + '1,a,"0, 0"\n1,b,0\n', ["classes"], "made of other", python=None, fill={"A,B": """'"0, 0",0'"""}
+    ),
+    "an annotator with a comma": Advice(
+        HEAD + '1,"Smith,Ann",x\n1,b,y\n',
+        ["exclude"],
+        "no annotation of",
+        words="aggregate --method majority-vote --exclude Smith,Ann",
+        python={"exclude": ["Smith", "Ann"]},
+        fill={"--exclude: ": ""},
     ),
     "a list in a cell": Advice(HEAD + "1,a,\"['x', 'y']\"\n", ["label_separator", "on_duplicate"], "is a list"),
     "a list in an export": Advice(

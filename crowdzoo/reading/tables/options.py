@@ -188,7 +188,9 @@ class Rules:
 
 def not_excluded(name: str, where: str | Path, known: Sequence[object], option: str = "exclude") -> ConfigError:
     """That nobody has a name that an option gives; `known` are the names of the annotators."""
-    nobody = f"no annotation of {where} is by {short_repr(name)}.{did_you_mean(name, known)}"
+    whole = next((text for text in map(str, known) if text.startswith(f"{name},")), None)
+    near = f" If {whole!r} is meant, give {Setting(option, [whole])}." if whole else did_you_mean(name, known)
+    nobody = f"no annotation of {where} is by {short_repr(name)}.{near}"
     listed = ", ".join(map(short_repr, known[:SHOWN])) + (f", ... {len(known) - SHOWN:,} more" * (len(known) > SHOWN))
     return ConfigError(f"{Setting(option)}: {nobody} The annotators are {listed}.", setting=option, value=name)
 
