@@ -113,9 +113,14 @@ def input_of(model: Path, file: Path) -> str:
     Raises:
         DataError: none of them; the model's lineage does not have the inputs; or the file cannot be read.
     """
-    inputs, origin = lineage_of(model).get("inputs"), read_origin(model)
+    lineage, origin = lineage_of(model), read_origin(model)
+    inputs = lineage.get("inputs")
     if not isinstance(inputs, dict) or not inputs:
-        raise DataError(f"{model}: its lineage has no SHA-256 of input files, which only crowdzoo run records.")
+        table = " That of the annotations, by crowdzoo train, is of the table that it read, not of a file."
+        raise DataError(
+            f"{model}: its lineage has no SHA-256 of input files, which only crowdzoo run records."
+            f"{table if 'training' in lineage else ''}"
+        )
     digest = content_hashes({"file": file})["file"]
     digests = dict.fromkeys(inputs, digest)
     if "instances" in inputs and digest not in inputs.values():

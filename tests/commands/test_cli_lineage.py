@@ -110,7 +110,8 @@ def test_no_file_is_recognised_where_the_lineage_has_no_inputs(tmp_path, capsys)
     card = {"classes": ["x"], "training": {"method": "crowd-layer"}, "software": {}}
     (model / "assets.extra" / "model_card.json").write_text(json.dumps(card))
     assert cli.main(["lineage", str(model), "--verify", str(model / "saved_model.pb")]) == DataError.exit_code
-    assert "which only crowdzoo run records" in capsys.readouterr().err
+    message = "which only crowdzoo run records. That of the annotations, by crowdzoo train, is of the table"
+    assert message in capsys.readouterr().err
 
 
 def test_the_commit_says_whether_files_differ_from_it(tmp_path, monkeypatch):
