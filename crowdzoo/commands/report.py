@@ -107,8 +107,7 @@ def run(arguments: argparse.Namespace) -> None:
     kind = options.checked_kind(arguments, ("classes", "wide", "predictions", "gold"))
     if arguments.instances is not None and "instances" not in kind.options.inputs:
         raise ConfigError("--instances: the sentences are in the file of annotations; leave it out.")
-    if arguments.gold is not None and "calibrate" in kind.options.refused:
-        raise ConfigError(f"--gold: {kind.options.refused['calibrate']}")
+    options.check_for_classes(arguments, kind, ["gold"])
     if not kind.labels.one_class:
         options.refuse(arguments, ["curve"], f"--kind {kind.name}")
     reading = options.reading_options(arguments, kind)

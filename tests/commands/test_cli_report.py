@@ -57,7 +57,7 @@ def test_wrong_words_are_refused_before_any_work(folder, refusal_of):
         (["--out", "r.htm"], "ends in .html"),
         (["--out", "page.html"], "page.json"),
         (["--out", "own.html"], "own.html"),
-        (["--out", "r.html", "--kind", "preference", "--gold", "g.csv"], "--gold: calibration is for classes"),
+        (["--out", "r.html", "--kind", "region", "--gold", "g.csv"], "leave it out with --kind region"),
         (["--out", "r.html", "--kind", "preference", "--fail-if", "spans<1"], "order_agreement"),
         (["--out", "r.html", "--kind", "sequence", "--instances", "texts.csv"], "in the file of annotations"),
         (["--out", "r.html", "--method", "nothing"], "dawid-skene"),
