@@ -107,9 +107,7 @@ def run(arguments: argparse.Namespace) -> None:
     kind = options.checked_kind(arguments, ("classes", "wide", "predictions", "gold"))
     if arguments.instances is not None and "instances" not in kind.options.inputs:
         raise ConfigError("--instances: the sentences are in the file of annotations; leave it out.")
-    options.check_for_classes(arguments, kind, ["gold"])
-    if not kind.labels.one_class:
-        options.refuse(arguments, ["curve"], f"--kind {kind.name}")
+    options.check_for_classes(arguments, kind, ["gold", "curve"])
     reading = options.reading_options(arguments, kind)
     mixed = arguments.annotator_table is not None or arguments.method == PEOPLE_AND_MODELS
     if mixed:
