@@ -1,4 +1,7 @@
-"""Labels from votes: one algorithm per file, one result type for each kind of labels. Names load when first used."""
+"""Labels from votes: a file for each algorithm or family of them, a result type for each kind of labels.
+
+Names load when first used.
+"""
 
 from crowdzoo.lazy_names import lazy_names
 
@@ -29,10 +32,8 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.engine.block": "Block blocks_of",
         "crowdzoo.aggregation.multi_label": "MultiLabel",
         "crowdzoo.aggregation.multi_label_aggregation": "MultiLabelAggregation",
-        "crowdzoo.aggregation.preferences.annotator_bradley_terry": "AnnotatorBradleyTerry",
-        "crowdzoo.aggregation.preferences.bradley_terry": "BradleyTerry",
-        "crowdzoo.aggregation.preferences.crowd_bt": "CrowdBT",
-        "crowdzoo.aggregation.preferences.noisy_bradley_terry": "NoisyBradleyTerry",
+        "crowdzoo.aggregation.preferences.bradley_terry": "AnnotatorBradleyTerry BradleyTerry CrowdBT "
+        "NoisyBradleyTerry",
         "crowdzoo.aggregation.preferences.plackett_luce": "PlackettLuce",
         "crowdzoo.aggregation.preferences.preference_aggregation": "PreferenceAggregation",
         "crowdzoo.aggregation.ratings.rating_aggregation": "RatingAggregation",
@@ -43,8 +44,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.regions.region_aggregation": "RegionAggregation",
         "crowdzoo.aggregation.regions.staple": "STAPLE",
         "crowdzoo.aggregation.result": "Aggregation with_median_labels",
-        "crowdzoo.aggregation.sentences.bayesian_sequence_combination": "BayesianSequenceCombination",
-        "crowdzoo.aggregation.sentences.hmm_crowd": "HMMCrowd",
+        "crowdzoo.aggregation.sentences.chain_method": "BayesianSequenceCombination HMMCrowd",
         "crowdzoo.aggregation.sentences.sequence_aggregation": "SequenceAggregation",
         "crowdzoo.aggregation.sentences.span_majority_vote": "SpanMajorityVote",
         "crowdzoo.aggregation.sentences.span_votes": "SpanVotes",

@@ -8,17 +8,18 @@ from crowdzoo.aggregation.free_texts.chosen_text import MostFrequentText, TextMe
 from crowdzoo.aggregation.free_texts.rover import ROVER
 from crowdzoo.aggregation.free_texts.text_rasa import TextHRRASA, TextRASA
 from crowdzoo.aggregation.named import FOR_CLASSES, METHODS, aggregator_named, of_kind
-from crowdzoo.aggregation.preferences.annotator_bradley_terry import AnnotatorBradleyTerry
-from crowdzoo.aggregation.preferences.bradley_terry import BradleyTerry
-from crowdzoo.aggregation.preferences.crowd_bt import CrowdBT
-from crowdzoo.aggregation.preferences.noisy_bradley_terry import NoisyBradleyTerry
+from crowdzoo.aggregation.preferences.bradley_terry import (
+    AnnotatorBradleyTerry,
+    BradleyTerry,
+    CrowdBT,
+    NoisyBradleyTerry,
+)
 from crowdzoo.aggregation.ratings.plain_ratings import RatingMean, RatingMedian
 from crowdzoo.aggregation.ratings.rating_em import RatingEM
 from crowdzoo.aggregation.regions.matched_objects import MatchedObjects
 from crowdzoo.aggregation.regions.pixel_vote import PixelVote
 from crowdzoo.aggregation.regions.staple import STAPLE
-from crowdzoo.aggregation.sentences.bayesian_sequence_combination import BayesianSequenceCombination
-from crowdzoo.aggregation.sentences.hmm_crowd import HMMCrowd
+from crowdzoo.aggregation.sentences.chain_method import BayesianSequenceCombination, HMMCrowd
 from crowdzoo.aggregation.sentences.span_majority_vote import SpanMajorityVote
 from crowdzoo.aggregation.sentences.span_votes import SpanVotes
 from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation

@@ -1,18 +1,24 @@
-"""Bradley-Terry: one score a task, all annotators alike."""
+"""Bradley-Terry: one score a task, with annotators alike, or who guess, err or differ in ways of their own."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from crowdzoo.aggregation.engine.comparisons import Pairs
-from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod
-from crowdzoo.checks.constraints import FLAG, setting
+from crowdzoo.aggregation.engine.comparisons import PairParams, Pairs
+from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod, beta, normal
+from crowdzoo.checks.constraints import FLAG, PRIOR, Number, setting
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
     from crowdzoo.data.annotations import Annotations
+
+VARIANCE = Number(1e-9, 1e12)
 
 
 @dataclass(frozen=True)
@@ -75,3 +81,195 @@ class BradleyTerry(PreferenceMethod):
         _, first, place = np.unique(key, return_index=True, return_inverse=True)
         left, right, answers = np.ascontiguousarray(rows[first].T)
         return Pairs(left, right, np.zeros_like(left), answers, np.bincount(place, weights).astype(np.float64)), form
+
+
+@dataclass(frozen=True)
+class NoisyBradleyTerry(PreferenceMethod):
+    """Annotators who follow the scores with a probability of their own, and otherwise guess.
+
+    The objective of crowd-kit's method of this name, after Bugakova, Fedorova, Gusev and Drutsa, "Aggregation of
+    pairwise comparisons with reduction of biases", 2019: annotator r answers by `BradleyTerry` with probability
+    gamma[r], and otherwise left, right or equal with probabilities q[r], whatever the tasks are. The difference of
+    left and right in q[r] is a position bias.
+
+    Args:
+        max_iter: see `BradleyTerry`.
+        tol: see `BradleyTerry`.
+        ties: see `BradleyTerry`.
+        prior: see `BradleyTerry`.
+        right: pseudo-count of answers of each annotator that follow the scores.
+        wrong: pseudo-count of answers of each annotator that are guesses.
+        guess: pseudo-count of each answer among an annotator's guesses.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import NoisyBradleyTerry
+        >>> left, right, annotator = ["a", "a", "b"] * 3, ["b", "c", "c"] * 3, ["ann"] * 3 + ["bob"] * 3 + ["cem"] * 3
+        >>> answers = ["left"] * 6 + ["right"] * 3
+        >>> preferences = Annotations.from_arrays(left, annotator, answers, right=right, kind="preference")
+        >>> result = NoisyBradleyTerry().fit(preferences)
+        >>> str(result.tasks[result.scores.argmax()])  # the best task
+        'a'
+        >>> str(result.annotators[result.shares.argmin()])  # who guesses most often
+        'cem'
+
+    Needs:
+        Tasks that comparisons connect, and annotators with several comparisons each.
+
+    Source:
+        N. Bugakova, V. Fedorova, G. Gusev, A. Drutsa: Aggregation of Pairwise Comparisons with Reduction of Biases.
+        2019.
+    """
+
+    title: ClassVar[str] = "Noisy Bradley-Terry"
+    name: ClassVar[str] = "noisy-bradley-terry"
+    _fitted: ClassVar[tuple[str, ...]] = ("shares", "guesses")
+    _alternative: ClassVar[str] = "guess"
+    _first_odds: ClassVar[float] = 2.0
+
+    right: float = setting(2.0, PRIOR)
+    wrong: float = setting(1.0, PRIOR)
+    guess: float = setting(1.0, PRIOR)
+
+    def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
+        logs = params.guesses - np.logaddexp.reduce(params.guesses, axis=1, keepdims=True)
+        gradient.guesses[:] += self.guess * (1 - logs.shape[1] * np.exp(logs))
+        return self.guess * float(logs.sum()) + beta(params.shares, gradient.shares, (self.right, self.wrong))
+
+
+@dataclass(frozen=True)
+class CrowdBT(PreferenceMethod):
+    """Annotators who follow the scores with a probability of their own, and otherwise answer the wrong way round.
+
+    Chen, Bennett, Collins-Thompson and Horvitz, "Pairwise ranking aggregation in a crowdsourced setting", WSDM 2013,
+    eq. 5: annotator r prefers i to j with probability `eta[r] p + (1 - eta[r]) (1 - p)`, p that of `BradleyTerry`; an
+    eta below one half is an annotator who answers the wrong way round more often than not. `prior` is the paper's
+    virtual node. Not active: it does not choose which pair to ask about.
+
+    Args:
+        max_iter: see `BradleyTerry`.
+        tol: see `BradleyTerry`.
+        ties: see `BradleyTerry`.
+        prior: see `BradleyTerry`.
+        right: pseudo-count of answers of each annotator that follow the scores.
+        wrong: pseudo-count of answers of each annotator that are the wrong way round.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import CrowdBT
+        >>> left, right, annotator = ["a", "a", "b"] * 3, ["b", "c", "c"] * 3, ["ann"] * 3 + ["bob"] * 3 + ["cem"] * 3
+        >>> answers = ["left"] * 6 + ["right"] * 3
+        >>> result = CrowdBT().fit(Annotations.from_arrays(left, annotator, answers, right=right, kind="preference"))
+        >>> str(result.tasks[result.scores.argmax()])  # the best task
+        'a'
+        >>> str(result.annotators[result.shares.argmin()])  # who follows the scores least often
+        'cem'
+
+    Needs:
+        Tasks that comparisons connect, and annotators with several comparisons each.
+
+    Source:
+        X. Chen, P. Bennett, K. Collins-Thompson, E. Horvitz: Pairwise Ranking Aggregation in a Crowdsourced Setting.
+        WSDM 2013, equation 5.
+    """
+
+    title: ClassVar[str] = "CrowdBT"
+    name: ClassVar[str] = "crowd-bt"
+    _fitted: ClassVar[tuple[str, ...]] = ("shares",)
+    _alternative: ClassVar[str] = "reversed"
+    _first_odds: ClassVar[float] = 4.0
+
+    right: float = setting(4.0, PRIOR)
+    wrong: float = setting(1.0, PRIOR)
+
+    def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
+        return beta(params.shares, gradient.shares, (self.right, self.wrong))
+
+
+@dataclass(frozen=True)
+class AnnotatorBradleyTerry(PreferenceMethod):
+    """Annotators who differ in how well they discriminate, in their position bias and in how often they say "equal".
+
+    `BradleyTerry` with the difference `a[r] (s[i] - s[j]) + b + b[r]` instead of `s[i] - s[j]`, and with the parameter
+    of ties `t + t[r]`: a two-parameter logistic model of item response theory with the annotators as items. The slope
+    a[r] has a normal prior around 1; b[r] and t[r] have normal priors around 0; b and t are shared by all annotators. A
+    slope near 0 is an annotator whose answers tell nothing, one below 0 answers the wrong way round.
+
+    Args:
+        max_iter: see `BradleyTerry`.
+        tol: see `BradleyTerry`.
+        ties: see `BradleyTerry`.
+        prior: see `BradleyTerry`.
+        slope_variance: of the prior of a[r].
+        bias_variance: of the prior of b[r].
+        tie_variance: of the prior of t[r].
+
+    Raises:
+        ConfigError: a setting that is out of range.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import AnnotatorBradleyTerry
+        >>> left, right, annotator = ["a", "a", "b"] * 3, ["b", "c", "c"] * 3, ["ann"] * 3 + ["bob"] * 3 + ["cem"] * 3
+        >>> answers = ["left"] * 6 + ["right"] * 3
+        >>> preferences = Annotations.from_arrays(left, annotator, answers, right=right, kind="preference")
+        >>> result = AnnotatorBradleyTerry().fit(preferences)
+        >>> str(result.tasks[result.scores.argmax()])  # the best task
+        'a'
+        >>> str(result.annotators[result.slopes.argmin()])  # whose answers follow the scores least
+        'cem'
+
+    Needs:
+        Tasks that comparisons connect, and annotators with several comparisons each.
+
+    Source:
+        R. Bradley, M. Terry: Biometrika 39, 1952, with the two-parameter logistic model of item response theory for the
+        annotators.
+    """
+
+    title: ClassVar[str] = "Annotator Bradley-Terry"
+    name: ClassVar[str] = "annotator-bradley-terry"
+    _fitted: ClassVar[tuple[str, ...]] = ("slopes", "biases", "tie_biases")
+
+    slope_variance: float = setting(0.25, VARIANCE)
+    bias_variance: float = setting(0.25, VARIANCE)
+    tie_variance: float = setting(1.0, VARIANCE)
+
+    def fit(
+        self,
+        annotations: Annotations,
+        initial: PreferenceAggregation | None = None,
+        covariates: Mapping[str, ArrayLike] | None = None,
+    ) -> PreferenceAggregation:
+        """See `PreferenceMethod.fit`; and measures what sways annotators apart from the tasks.
+
+        A covariate with the values x[i] and x[j] of the two sides adds `e (x[i] - x[j])` to the difference, with one
+        effect e for all annotators: how much a longer answer is preferred, or one by the judge's own model.
+
+        Args:
+            annotations: see `PreferenceMethod.fit`.
+            initial: likewise.
+            covariates: name -> numbers of the left and of the right side of each comparison, [A, 2], in the order of
+                the annotations. They have to differ between the comparisons of a task.
+
+        Returns:
+            As `PreferenceMethod.fit`, with `effects`. Scores are those of sides with equal covariates.
+
+        Raises:
+            DataError: as `PreferenceMethod.fit`; or a covariate that does not fit the annotations, or whose effect they
+                cannot tell.
+        """
+        return self._fit(annotations, initial, covariates or {})
+
+    def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
+        return (
+            normal(params.slopes, gradient.slopes, 1.0, self.slope_variance)
+            + normal(params.biases, gradient.biases, 0.0, self.bias_variance)
+            + normal(params.tie_biases, gradient.tie_biases, 0.0, self.tie_variance)
+        )

@@ -1,4 +1,4 @@
-"""ChainMethod: base of the methods whose truth is a chain of tags, by variational Bayes."""
+"""Methods whose truth is a chain of tags, by variational Bayes: HMM-crowd, BSC-seq and their base."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crowdzoo.aggregation.engine.run import Run, advance
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.checks.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Number, setting
-from crowdzoo.data.tags import SCHEMES, TagSet
+from crowdzoo.data.tags import OUTSIDE, SCHEMES, TagSet
 
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
@@ -206,6 +206,7 @@ def _log(values: NDArray[np.generic]) -> Array:
 
 
 LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
+RARE = 1e-3  # of a cell's pseudo-count, for what the scheme forbids an annotator to say
 
 
 @dataclass(frozen=True)
@@ -280,3 +281,126 @@ class ChainMethod(Iterative):
             skills=np.einsum("rkk,k->r", confusions, shares_of(inside)),
             **run.facts | {"log_likelihood": model.paths(log_means).log_normaliser},
         )
+
+
+@dataclass(frozen=True)
+class HMMCrowd(ChainMethod):
+    """A hidden Markov model of the true tags, of which annotators tell token by token.
+
+    HMM-crowd of Nguyen, Wallace, Li, Nenkova and Lease ("Aggregating and predicting sequence labels from crowd
+    annotations", ACL 2017), with Dirichlet priors on everything and variational Bayes throughout, where the paper has
+    them on the annotators only, and confusion matrices, where it has a number for each true class.
+
+    - First tag ~ rho, tag after tag j ~ tau[j], both Dirichlet(`transitions`) over what the scheme allows: after O
+      there is no I-X, with probability 0, so the most probable path is always a valid one.
+    - Annotator r says l of a token with tag k with probability pi[r, k, l], rows ~ Dirichlet(`prior`, and `diagonal`
+      more at k), independently given the tags.
+    - Part of the prior grows with the data: `votes` times what each annotator said where vote shares represent the
+      truth. Annotators err at the same tokens, which the model does not know. With fixed pseudo-counts alone, the
+      more data there are the more its classes turn towards that: O comes to mean "nobody marked it", and what a single
+      annotator marked becomes a span.
+    - The token's word ~ Dirichlet(`words`) for each tag (the paper's HMM has words as its emissions).
+
+    Paths: forward-backward with expected logarithms, exact. Labels: Viterbi. Starts from vote shares.
+
+    Args:
+        max_iter: most iterations after the start, which is made of the votes.
+        tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
+        prior: pseudo-count of every cell of a confusion matrix, 1e-6 or more.
+        diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not.
+        votes: share of the data, 0 or more, that the vote's estimate of each annotator counts for, as part of the
+            priors; 0 is the paper's.
+        transitions: pseudo-count of every allowed transition, and of every first tag, 1e-6 or more.
+        words: pseudo-count of every word in every tag; 0 leaves words out. Annotations without tokens have no words.
+        scheme: scheme of annotations without tokens; `CrowdSequences` bring their own.
+        seed: seed of tied votes; the start uses shares, so it changes nothing.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import HMMCrowd
+        >>> task, position, annotator = [1] * 9, [0, 1, 2] * 3, ["ann"] * 3 + ["bob"] * 3 + ["cem"] * 3
+        >>> tags = ["B-PER", "I-PER", "O", "B-PER", "I-PER", "O", "O", "B-PER", "O"]
+        >>> annotations = Annotations.from_arrays(task, annotator, tags, position=position, kind="sequence")
+        >>> HMMCrowd().fit(annotations).tags()
+        [['B-PER', 'I-PER', 'O']]
+
+    Needs:
+        Sentences; tags that hang together.
+
+    Source:
+        A. Nguyen, B. Wallace, J. Li, A. Nenkova, M. Lease: Aggregating and Predicting Sequence Labels from Crowd
+        Annotations. ACL 2017.
+    """
+
+    title: ClassVar[str] = "HMM-crowd"
+    name: ClassVar[str] = "hmm-crowd"
+
+    def _says(self, tag_set: TagSet) -> NDArray[np.float64]:
+        """Pseudo-counts of a confusion matrix, in one context: [1, K, K]."""
+        return (self.prior + self.diagonal * np.eye(len(tag_set.classes)))[None]
+
+
+@dataclass(frozen=True)
+class BayesianSequenceCombination(ChainMethod):
+    """BSC-seq of Simpson and Gurevych ("A Bayesian approach for sequence tagging with crowds", EMNLP 2019).
+
+    The model of `HMMCrowd`, but for the annotators: r says l of a token with tag k with probability
+    pi[r, before, k, l], where `before` is what r said of the token before (or that there was none). An annotator who
+    began a span too early is likely to go on with it: such errors come in runs, and count for less than as many
+    independent ones. Rows ~ Dirichlet: `prior` for what the scheme allows after `before` (a thousandth of it for what
+    it forbids), and `diagonal` more for the right tag; where the scheme forbids that one after `before`, for the tag
+    that begins such a span; and `votes`, which grows with the data (see `HMMCrowd`).
+
+    Variational Bayes as in the paper, all factors Dirichlet; the word model is `HMMCrowd`'s. The result's `confusions`
+    are the annotators' rows averaged over what they said before, as often as each occurred.
+
+    Args:
+        max_iter: most iterations after the start, which is made of the votes.
+        tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
+        prior: pseudo-count of every cell that the scheme allows, 1e-3 or more.
+        diagonal: further pseudo-count of the right tag.
+        votes: share of the data, 0 or more, that the vote's estimate of each annotator counts for, as part of the
+            priors; 0 is the paper's.
+        transitions: pseudo-count of every allowed transition, and of every first tag, 1e-6 or more.
+        words: pseudo-count of every word in every tag; 0 leaves words out. Annotations without tokens have no words.
+        scheme: scheme of annotations without tokens; `CrowdSequences` bring their own.
+        seed: seed of tied votes; the start uses shares, so it changes nothing.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+
+    Example:
+        >>> from crowdzoo import Annotations
+        >>> from crowdzoo.aggregation import BayesianSequenceCombination
+        >>> task, position, annotator = [1] * 9, [0, 1, 2] * 3, ["ann"] * 3 + ["bob"] * 3 + ["cem"] * 3
+        >>> tags = ["B-PER", "I-PER", "O", "B-PER", "I-PER", "O", "O", "B-PER", "O"]
+        >>> annotations = Annotations.from_arrays(task, annotator, tags, position=position, kind="sequence")
+        >>> BayesianSequenceCombination().fit(annotations).tags()
+        [['B-PER', 'I-PER', 'O']]
+
+    Needs:
+        Sentences; tags that hang together.
+
+    Source:
+        E. Simpson, I. Gurevych: A Bayesian Approach for Sequence Tagging with Crowds. EMNLP 2019.
+    """
+
+    title: ClassVar[str] = "BSC-seq"
+    name: ClassVar[str] = "bsc-seq"
+
+    prior: float = setting(1.0, Number(LEAST_PRIOR / RARE, 1e9))
+
+    def _says(self, tag_set: TagSet) -> NDArray[np.float64]:
+        """Pseudo-counts `[before, true, said]`, [K + 1, K, K]; the last `before` is the beginning."""
+        first, after, _ = tag_set.follows()
+        allowed = np.concatenate([after, first[None]])
+        count = len(tag_set.classes)
+        says = np.repeat(np.where(allowed, self.prior, self.prior * RARE)[:, None], count, axis=1)
+        instead = tag_set.codes(name if name == OUTSIDE else f"B-{name[2:]}" for name in tag_set.classes)
+        for before in range(count + 1):
+            right = np.where(allowed[before], np.arange(count), instead)
+            says[before, np.arange(count), right] += self.diagonal
+        return says
