@@ -13,7 +13,6 @@ from absl import logging
 
 from crowdzoo.aggregation.base import Result
 from crowdzoo.aggregation.named import result_of
-from crowdzoo.aggregation.result_files import write_table
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
@@ -21,7 +20,7 @@ from crowdzoo.components.code_version import code_version
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.files.arrow import read_parquet
-from crowdzoo.files.writing import atomic_file
+from crowdzoo.files.writing import atomic_file, write_table
 from crowdzoo.kinds import kind_of
 from crowdzoo.large.beam import aggregate, fits_one_block, runs_on_beam
 from crowdzoo.large.beam.driver import RetryOptions

@@ -266,8 +266,7 @@ class Result(ABC):
             ConfigError: another format.
         """
         if (ending := Path(path).suffix[1:]) in TABLE_FORMATS:
-            from crowdzoo.aggregation.result_files import write_table
-            from crowdzoo.files.writing import atomic_file
+            from crowdzoo.files.writing import atomic_file, write_table
 
             with atomic_file(path) as file:
                 write_table(self._alone(), file, ending)
@@ -280,7 +279,8 @@ class Result(ABC):
         more: Mapping[str, Callable[[Path], object] | None] | None = None,
         file_format: str = "parquet",
     ) -> Path:
-        from crowdzoo.aggregation.result_files import table_of, write_result
+        from crowdzoo.aggregation.result_files import write_result
+        from crowdzoo.files.writing import table_of
 
         tables = [table_of(columns) for columns in self._tables()]
         files = [*(name.replace(".parquet", f".{file_format}") for name in self.files[:-1]), self.files[-1]]
@@ -318,7 +318,7 @@ class Result(ABC):
 
     def _alone(self) -> pa.Table:
         """The table of a file that is written alone."""
-        from crowdzoo.aggregation.result_files import table_of
+        from crowdzoo.files.writing import table_of
 
         return table_of(self._answer_columns())
 
@@ -357,7 +357,7 @@ def _frame(columns: Columns) -> pd.DataFrame:
 
 def _flat(columns: Columns) -> pa.Table:
     """The columns that hold no lists."""
-    from crowdzoo.aggregation.result_files import table_of
+    from crowdzoo.files.writing import table_of
 
     return table_of({name: values for name, values in columns.items() if values is None or values.ndim == 1})
 

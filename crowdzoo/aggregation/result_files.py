@@ -6,27 +6,25 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.data.label_kinds import LABEL_KINDS
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.json import FORMAT_VERSION, check_format
-from crowdzoo.files.writing import SPREADSHEET, atomic_folder, csv_bytes
+from crowdzoo.files.writing import atomic_folder, write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-from crowdzoo.checks.constraints import TABLE_FORMATS
 
 # of any kind of result: one may replace another
 RESULT_FILES = frozenset(
     {f"{table}.{ending}" for table in ("tasks", "pairs", "tokens", "spans", "annotators") for ending in TABLE_FORMATS}
     | {"summary.json", "tags.txt", "regions.json"}
 )
-
-
 # kind of labels -> what was aggregated, and what reads it
 _HELD = {kind.name: (kind.title, kind.result) for kind in LABEL_KINDS.values()}
 _HELD["multi-label"] = ("several labels per task", "MultiLabelAggregation")
@@ -78,50 +76,6 @@ def check_result_folder(folder: Path) -> None:
         other_files = sorted({path.name for path in folder.iterdir()} - RESULT_FILES) if folder.is_dir() else ["a file"]
         if other_files:
             raise DataError(f"{folder} holds something else ({other_files[0]}): give an empty or a new folder.")
-
-
-def write_table(table: pa.Table, file: IO[bytes], file_format: str) -> None:
-    """Writes a table as "parquet", "jsonl", "csv" or "xlsx" (both without its columns of lists)."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    if file_format == "jsonl":
-        for batch in table.to_batches(max_chunksize=1 << 14):
-            file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in batch.to_pylist())
-    elif file_format == "csv":
-        flat = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
-        if SPREADSHEET.get() is None:
-            pyarrow.csv.write_csv(table.select(flat), file)
-        else:
-            file.write(csv_bytes(flat, zip(*(table[name].to_pylist() for name in flat), strict=True)))
-    elif file_format == "xlsx":
-        from crowdzoo.files.workbooks import write_sheet
-
-        write_sheet(table, file)
-    else:
-        pyarrow.parquet.write_table(table, file)
-
-
-def table_of(columns: Mapping[str, NDArray[Any] | None]) -> pa.Table:
-    """Arrays [n, a, b, ...] as a table; those of more than one axis as columns of n nested lists.
-
-    Args:
-        columns: by name; None is left out.
-    """
-    import pyarrow as pa
-
-    return pa.table({name: _lists(values) for name, values in columns.items() if values is not None})
-
-
-def _lists(values: NDArray[Any]) -> pa.Array:
-    import pyarrow as pa
-
-    column = pa.array(np.ascontiguousarray(values).ravel())
-    for axis in range(values.ndim - 1, 0, -1):
-        length, count = values.shape[axis], int(np.prod(values.shape[:axis]))
-        column = pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * length, pa.int32()), column)
-    return column
 
 
 def _names(values: Sequence[Any]) -> NDArray[Any]:

@@ -142,7 +142,7 @@ def _is_done(project: Project, outcome: Outcome) -> bool:
 
 def _results(arguments: argparse.Namespace, project: Project, control: Control, title: str) -> Outcome | None:
     """Writes labels, tables and page; None where there is no answer."""
-    from crowdzoo.aggregation.result_files import write_table
+    from crowdzoo.files.writing import write_table
     from crowdzoo.label_studio.outcome import Outcome
     from crowdzoo.label_studio.project import answers_kind, read_answers
     from crowdzoo.quality import quality_report

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from crowdzoo.aggregation.result_files import table_of, write_table
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import DataError
-from crowdzoo.files.writing import atomic_file, write_rows
+from crowdzoo.files.writing import atomic_file, table_of, write_rows, write_table
 from crowdzoo.reading.sentences.span_writing import write_spans
 from crowdzoo.reading.tables.annotation_files import write_annotations
 

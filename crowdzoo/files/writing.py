@@ -1,9 +1,13 @@
-"""writing: files and folders that appear complete or not at all, and leave nothing behind where a writer is killed.
+"""Files and folders that appear complete or not at all, and leave nothing behind where a writer is killed.
 
 What is written is under a hidden name next to its place, `.NAME.<16 hex digits>.crowdzoo-new`, and is renamed when
 it is complete and on disk. Its writer holds a lock on it (flock), which ends with the process: a hidden name without a
 lock is what a killed process left, and the next write to the same place removes it.
+
+Tables are written here in every format: CSV, Parquet, JSON lines, a sheet of Excel.
 """
+
+from __future__ import annotations
 
 import contextlib
 import csv
@@ -20,9 +24,15 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from crowdzoo.files.paths import local_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # separator, decimal mark and encoding of CSV for a spreadsheet; None: CSV for programs
 SPREADSHEET: ContextVar[tuple[str, str, str] | None] = ContextVar("SPREADSHEET", default=None)
@@ -89,6 +99,50 @@ def csv_bytes(header: Iterable[str], rows: Iterable[Iterable[object]]) -> bytes:
     writer.writerow(header)
     writer.writerows(map(cell, row) for row in rows)
     return text.getvalue().encode(encoding, "backslashreplace")
+
+
+def write_table(table: pa.Table, file: IO[bytes], file_format: str) -> None:
+    """Writes a table as "parquet", "jsonl", "csv" or "xlsx" (both without its columns of lists)."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if file_format == "jsonl":
+        for batch in table.to_batches(max_chunksize=1 << 14):
+            file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in batch.to_pylist())
+    elif file_format == "csv":
+        flat = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
+        if SPREADSHEET.get() is None:
+            pyarrow.csv.write_csv(table.select(flat), file)
+        else:
+            file.write(csv_bytes(flat, zip(*(table[name].to_pylist() for name in flat), strict=True)))
+    elif file_format == "xlsx":
+        from crowdzoo.files.workbooks import write_sheet
+
+        write_sheet(table, file)
+    else:
+        pyarrow.parquet.write_table(table, file)
+
+
+def table_of(columns: Mapping[str, NDArray[Any] | None]) -> pa.Table:
+    """Arrays [n, a, b, ...] as a table; those of more than one axis as columns of n nested lists.
+
+    Args:
+        columns: by name; None is left out.
+    """
+    import pyarrow as pa
+
+    return pa.table({name: _lists(values) for name, values in columns.items() if values is not None})
+
+
+def _lists(values: NDArray[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    column = pa.array(np.ascontiguousarray(values).ravel())
+    for axis in range(values.ndim - 1, 0, -1):
+        length, count = values.shape[axis], int(np.prod(values.shape[:axis]))
+        column = pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * length, pa.int32()), column)
+    return column
 
 
 def csv_cell(value: object) -> str:

@@ -16,13 +16,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.aggregation.result_files import write_table
 from crowdzoo.checks.constraints import TABLE_FORMATS, Choice, checked
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import DataError
 from crowdzoo.files.json import FORMAT_VERSION
-from crowdzoo.files.writing import atomic_folder
+from crowdzoo.files.writing import atomic_folder, write_table
 from crowdzoo.quality.alternative_annotators import AlternativeAnnotator, alternative_annotator_test
 from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.camps import Camps, camps_of
