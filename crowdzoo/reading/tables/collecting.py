@@ -1,6 +1,7 @@
 """Reads a source to its end: rows one by one as they stream in, and then all of them together."""
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from crowdzoo.data.vocabulary import Vocabulary, as_named, is_among, text_as_int
 from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, Setting, did_you_mean, keep_one, short_repr
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.reading.tables.annotation_files import rejects_file
-from crowdzoo.reading.tables.cells import YES, CellSource, check_pairs, json_answers, listed, made_of_others
+from crowdzoo.reading.tables.cells import YES, Cells, check_pairs, json_answers, listed, made_of_others
 from crowdzoo.reading.tables.layout import OPTIONAL
 from crowdzoo.reading.tables.naming import VOID, warn_of_guess
 from crowdzoo.reading.tables.options import Rules, not_excluded
@@ -55,12 +56,8 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
     """
     if rules.rejects is not None:
         check_output_file(rules.rejects, "rejects", inputs=[] if source.path is None else [source.path])
-    apart = source.layout.takes_apart or source.label_kind.has_pairs
-    rows = CellSource(source, rules) if apart else source  # one label a row
     with rejects_file(rules.rejects) as reject:
-        result = Collector(rows, rules, reject).run()
-    source.complete = rows.complete
-    return result
+        return Collector(source, rules, reject).run()
 
 
 @dataclass
@@ -85,6 +82,8 @@ class Collector:
         self.source = source
         self.rules = rules
         self.reject = reject
+        apart = source.layout.takes_apart or source.label_kind.has_pairs
+        self.batches = (Cells(source, rules) if apart else source).batches  # one label a row
         self.keeps_all = rules.on_bad_rows == "reject" and rules.rejects is not None
         self.sides = source.label_kind.sides
         self.image_column = "label" if source.label_kind.has_regions else None
@@ -109,8 +108,10 @@ class Collector:
 
     def run(self) -> dict[str, Any]:
         """Reads the source to its end; see `collect`."""
-        for batch in self.source.some_batches():
+        batches = self.batches()
+        for batch in itertools.islice(batches, self.source.most_batches):
             self._add(batch)
+        self.source.complete = next(batches, None) is None
         warn_of_guess(self.source.name, self.source.guessed, self.source.layout.option, stacklevel=5)
         self.rows = {name: vocabulary.codes() for name, vocabulary in self.vocabularies.items()}
         self.rows.update({name: np.concatenate(parts) for name, parts in self.numbers.items()})
@@ -626,7 +627,7 @@ class Collector:
         order = np.argsort(lines, kind="stable")
         lines, owner, number = lines[order], owner[order], number[order]
         done = 0
-        for batch in self.source.batches():
+        for batch in self.batches():
             if not batch.num_rows:
                 continue
             here = batch.line_numbers()
