@@ -6,7 +6,7 @@ from typing import Any
 
 from crowdzoo.errors import BadRow
 from crowdzoo.reading.platforms.export_file import ExportFile
-from crowdzoo.reading.platforms.record import Marked, Record, id_text, label_text
+from crowdzoo.reading.platforms.record import Marked, Record, id_text, label_texts
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,8 @@ def of_forms(
             if form is None:
                 record.left_out.append("skipped answers")
                 continue
-            labels = [text for value in form.get(question, []) if (text := label_text(where, value)) is not None]
             annotator = file_annotator if who is None else id_text(where, who, "has no annotator.")
-            record.add(annotator, labels, empty, *times)
+            record.add(annotator, label_texts(where, form.get(question)), empty, *times)
         return record
 
     return {"questions": questions, "read": read}
