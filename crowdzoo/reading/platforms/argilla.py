@@ -10,7 +10,6 @@ from typing import Any
 
 from crowdzoo.data.orders import order_pairs
 from crowdzoo.errors import ConfigError, Setting
-from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Record, as_list, id_text, label_texts, span_of
 
@@ -190,7 +189,6 @@ ARGILLA = Platform(
     title="Argilla",
     suffixes=(".json", ".jsonl"),
     menu="In Python: dataset.records.to_datasets().to_json('export.jsonl').",
-    records=json_records,
     is_own=_is_own,
     questions=_questions,
     read=_read,

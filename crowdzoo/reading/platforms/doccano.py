@@ -7,7 +7,6 @@ https://github.com/doccano/doccano.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text, span_of
 
@@ -74,7 +73,6 @@ DOCCANO = Platform(
     title="doccano",
     suffixes=(".jsonl", ".json"),
     menu="In Dataset choose Actions, Export Dataset, JSONL; give the zip archive, which has one file for each user.",
-    records=json_records,
     is_own=_is_own,
     questions=_questions,
     read=_read,

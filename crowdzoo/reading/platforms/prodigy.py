@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_texts, span_of
 
@@ -80,7 +79,6 @@ PRODIGY = Platform(
     title="Prodigy",
     suffixes=(".jsonl", ".json"),
     menu="Run `prodigy db-out DATASET > export.jsonl`.",
-    records=json_records,
     is_own=_is_own,
     questions=_questions,
     read=_read,
