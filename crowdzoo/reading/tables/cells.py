@@ -375,12 +375,7 @@ def _is_in(values: pa.Array, wanted: pa.Array) -> np.ndarray:
     return pc.is_in(values, value_set=wanted).to_numpy(zero_copy_only=False)
 
 
-Column = pa.Array | np.ndarray | Sequence[str]
-
-
-def _taken(
-    batch: Batch, row: np.ndarray, new: Mapping[str, Column] | None = None, without: Sequence[str] = ()
-) -> Batch:
+def _taken(batch: Batch, row: np.ndarray, new: Mapping[str, Any] | None = None, without: Sequence[str] = ()) -> Batch:
     """Rows of a batch, in order, perhaps some of them again.
 
     Args:
