@@ -25,6 +25,10 @@ class JsonError(ValueError):
         self.line = line
 
 
+class EncodingError(JsonError):
+    """Bytes that are not UTF-8."""
+
+
 def parse_json(text: str | bytes, *, constants: bool = False) -> Any:
     """Parses one JSON value.
 
@@ -93,7 +97,7 @@ def _parse(text: str | bytes, pairs: Any, constant: Any) -> Any:
     except JsonError:
         raise
     except UnicodeDecodeError:
-        raise JsonError("is not UTF-8. Save the file as UTF-8") from None
+        raise EncodingError("is not UTF-8. Save the file as UTF-8") from None
     except json.JSONDecodeError as error:
         place = f"at character {error.colno}" if "\n" in error.doc else f"at character {error.pos + 1}"
         ends_early = error.msg.startswith("Unterminated") or not error.doc[error.pos :].strip()

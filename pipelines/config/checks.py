@@ -141,9 +141,8 @@ def _read_head(key: str, path: Path, config: PipelineConfig) -> None:
         read_table(path, ("left", "right", "gold"), usual=("gold",), most_rows=1)
     elif config.instances == IMAGES:
         table = read_image_table(path, data.instance_layout)
-        missing = [place for place, image in enumerate(image_paths(table)) if not image.exists()]
-        reason = "does not exist. Correct the path, or leave the task out."
-        table.complain(missing, "image", table.names("image"), reason)
+        missing = [not image.exists() for image in image_paths(table)]
+        table.refuse("image", missing, "does not exist. Correct the path, or leave the task out.")
     else:
         reader = reader_of(tables(config.model.inputs) if config.instances == TABLES else config.instances)
         read_table(path, reader.wanted, reader.check_header, data.instance_layout, as_text=reader.as_text, most_rows=1)

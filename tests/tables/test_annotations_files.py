@@ -297,6 +297,13 @@ def test_a_bad_line_of_json_is_named(line, expected):
     assert len(message.splitlines()) == 2
 
 
+def test_a_key_named_after_an_encoding_is_not_taken_for_a_wrong_encoding():
+    lines = ['{"task": 1, "worker": 1, "UTF-8": 1}', '{"task": 1, "worker": 2, "UTF-8": 1, "UTF-8": 0}']
+    message = message_of(write("a.jsonl", "\n".join(lines)), columns="label=UTF-8")
+    assert "a.jsonl, row 2: " in message
+    assert message.endswith("holds the key 'UTF-8' twice.")
+
+
 def test_a_bad_row_of_a_parquet_file_is_named():
     pq.write_table(
         pa.table({"task": [1.0, 1.5, None], "worker": ["x", "y", "z"], "label": ["a", "b", ""]}), "a.parquet"
@@ -608,7 +615,6 @@ def test_bytes_that_are_not_utf8_are_named_in_parquet_too():
     "footer",
     [
         b"", b"\xff", b"null", b"[]", b"[" * 10_000, b"{}", b'{"version": 1}',
-        b'{"version": "1", "kind": "classification"}',
         b'{"version": 1, "kind": "x", "names": {}}', b'{"version": 1, "kind": ["classification"], "names": {}}',
         b'{"version": 1, "kind": "classification", "names": []}',
         b'{"version": 1, "kind": "classification", "names": {"other": null}}',

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -50,12 +49,10 @@ def read_annotator_table(path: str | Path, annotators: np.ndarray, layout: Layou
         if not {"source", "cost"} & {*header}:
             raise DataError(f"{name}: has neither a column 'source' nor 'cost'; its columns are {shown_names(header)}.")
 
-    table = read_table(path, ("annotator", "source", "cost"), check, layout, ("annotator",))
-    complain = partial(table.complain, what="annotators")
-    names = table.names("annotator")
+    table = read_table(path, ("annotator", "source", "cost"), check, layout, ("annotator",), what="annotators")
     place: dict[str, int] = {}
-    repeated = [row for row, name in enumerate(names.tolist()) if place.setdefault(name, row) != row]
-    complain(repeated, "annotator", names, "appears here a second time. Keep one row for each annotator.")
+    repeated = [place.setdefault(name, row) != row for row, name in enumerate(table.names("annotator").tolist())]
+    table.refuse("annotator", repeated, "appears here a second time. Keep one row for each annotator.")
     if missing := [str(name) for name in annotators.tolist() if str(name) not in place]:
         which = f"{len(missing):,} of {len(annotators):,} annotators, such as {short_repr(missing[0])}"
         raise DataError(f"{table.name}: has no row for {which}. Add a row for each.")
@@ -63,13 +60,11 @@ def read_annotator_table(path: str | Path, annotators: np.ndarray, layout: Layou
     sources = costs = None
     if "source" in table.columns:
         words = [source.strip().lower() for source in table.names("source").tolist()]
-        wrong = [row for row, source in enumerate(words) if source not in SOURCES]
-        complain(wrong, "source", table.names("source"), "is not one of model, person.")
+        table.refuse("source", [source not in SOURCES for source in words], "is not one of model, person.")
         sources = np.array(words, object)[rows]
     if "cost" in table.columns:
-        cost_texts = table.names("cost")
-        numbers = table.numbers("cost", cost_texts, "annotators")
-        wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0))).tolist()
-        complain(wrong, "cost", cost_texts, "is not a number above 0. Write what an answer costs, such as 0.5.")
+        numbers = table.numbers("cost")
+        reason = "is not a number above 0. Write what an answer costs, such as 0.5."
+        table.refuse("cost", ~(np.isfinite(numbers) & (numbers > 0)), reason)
         costs = numbers[rows]
     return AnnotatorTable(sources, costs)

@@ -41,9 +41,8 @@ def read_covariates(
     table = read_table(path, columns, partial(check_has, needed=columns), layout, usual=())
     values = {}
     for column in columns:
-        texts = table.names(column)
-        table.complain(np.flatnonzero(texts == ""), column, texts, "is empty. Write a number.", what="rows")
-        values[column] = table.numbers(column, texts, "rows")
+        table.refuse(column, table.names(column) == "", "is empty. Write a number.")
+        values[column] = table.numbers(column)
     if len(values[columns[0]]) != len(annotations):
         raise DataError(
             f"{path}: has {len(values[columns[0]]):,} rows, of which {len(annotations):,} are annotations. Covariates "

@@ -38,7 +38,7 @@ def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: 
         DataError: no such file or columns, an empty task, one with different gold, none of the tasks that are wanted,
             a class that is not among `classes`; names file, row, column and value.
     """
-    parse = functools.partial(parse_classes, classes=classes, what="true labels")
+    parse = functools.partial(parse_classes, classes=classes)
     return _gold_of(path, tasks, parse, -1, layout)
 
 
@@ -76,9 +76,9 @@ def read_gold_labels(
         sets = [{part.strip() for part in text.split(separator)} - {""} for text in gold.tolist()]
         strange = [sorted(labels - {*names, none}) for labels in sets]
         listed = f"names a label that is not one of {shown_names(names)}, or {none!r} for no label"
-        table.complain(np.flatnonzero([bool(labels) for labels in strange]), "gold", gold, f"{listed}.", "true labels")
+        table.refuse("gold", [bool(labels) for labels in strange], f"{listed}.")
         both = [none in labels and len(labels) > 1 for labels in sets]
-        table.complain(np.flatnonzero(both), "gold", gold, f"has {none!r}, for no label, and a label.", "true labels")
+        table.refuse("gold", both, f"has {none!r}, for no label, and a label.")
         holds = np.array([[name in labels for name in names] for labels in sets], bool).reshape(len(sets), len(names))
         first: dict[frozenset[str], int] = {}
         alike = [first.setdefault(frozenset(labels), row) for row, labels in enumerate(sets)]
@@ -140,11 +140,10 @@ def read_gold_pairs(path: str | Path, tasks: np.ndarray, classes: np.ndarray) ->
     code = {str(name): number for number, name in enumerate(tasks.tolist())}
     sides = {side: table.names(side) for side in ("left", "right")}
     for side, names in sides.items():
-        unknown = [row for row, name in enumerate(names.tolist()) if name not in code]
         reason = f"is not one of the {len(tasks):,} tasks, which look like {str(tasks[0])!r}. Remove the row."
-        table.complain(unknown, side, names, reason)
+        table.refuse(side, [name not in code for name in names.tolist()], reason)
     left, right = (np.array([code[name] for name in names.tolist()], np.int64) for names in sides.values())
-    table.complain(np.flatnonzero(left == right), "right", sides["right"], "is in column 'left', too.")
+    table.refuse("right", left == right, "is in column 'left', too.")
     better = parse_classes(table, table.names("gold"), classes)
     known = better >= 0
     # the same answer where left and right change places
@@ -152,8 +151,8 @@ def read_gold_pairs(path: str | Path, tasks: np.ndarray, classes: np.ndarray) ->
     first: dict[tuple[int, int], int] = {}
     places = zip(np.minimum(left, right).tolist(), np.maximum(left, right).tolist(), strict=True)
     firsts = [first.setdefault(pair, row) if known[row] else row for row, pair in enumerate(places)]
-    wrong = np.flatnonzero(answer[firsts] != answer)
-    table.complain(wrong, "gold", table.names("gold"), "is another answer than an earlier row's for these two tasks.")
+    reason = "is another answer than an earlier row's for these two tasks."
+    table.refuse("gold", answer[firsts] != answer, reason)
     known &= np.array(firsts, np.int64) == np.arange(len(known))
     return gold_pairs(left[known], right[known], better[known], tasks, classes)
 
@@ -171,7 +170,7 @@ def _gold_of(
 ) -> np.ndarray:
     """Gold of the tasks, [N], out of a file whose gold [n] is parsed."""
     needed = ("task", "gold")
-    table = read_table(path, needed, layout=layout, usual=needed)
+    table = read_table(path, needed, layout=layout, usual=needed, what="true labels")
     texts = table.names("gold")
     if len(texts) and not any(texts.tolist()):
         raise DataError(f"{path}: the column {table.theirs.get('gold', 'gold')!r} is empty: fill in what is true.")
@@ -229,9 +228,7 @@ def check_shared(path: str | Path, names: Collection[str], tasks: np.ndarray) ->
         warnings.warn(f"{text}, such as {short_repr(strange[0])}. Are they written alike?", DataWarning, stacklevel=4)
 
 
-def parse_classes(
-    table: Table, gold: np.ndarray, classes: np.ndarray, column: str = "gold", what: str = "rows"
-) -> np.ndarray:
+def parse_classes(table: Table, gold: np.ndarray, classes: np.ndarray, column: str = "gold") -> np.ndarray:
     """Gold, or another column of classes, as class codes, int64 [N], -1 where it is unknown.
 
     The column holds names; or codes, where no name looks like one. Gold is unknown where the column is empty, or holds
@@ -244,9 +241,9 @@ def parse_classes(
     known = {*gold.tolist()} - {"", "-1", "nan"}
     if not known <= {*names} and known <= {*codes} and not {*names} & {*codes}:
         code |= codes
-    unknown = [row for row, name in enumerate(gold.tolist()) if name not in code]
+    unknown = [name not in code for name in gold.tolist()]
     listed = f"is not one of the classes {shown_names(names)}."
-    table.complain(unknown, column, gold, lambda name: listed + did_you_mean(name, names), what)
+    table.refuse(column, unknown, lambda name: listed + did_you_mean(name, names), gold)
     return np.fromiter((code[name] for name in gold.tolist()), np.int64, len(gold))
 
 
@@ -261,5 +258,5 @@ def parse_ratings(table: Table, gold: np.ndarray, what: str = "true ratings") ->
     """Gold of ratings (or of preferences true scores: `what`) as numbers, float64 [N], NaN where it is empty."""
     numbers, problems = numbers_of("gold", pa.array(gold.tolist(), pa.large_string()), table.decimal)
     for positions, reason in problems:
-        table.complain(positions, "gold", gold, functools.partial(_no_rating, reason, what, table.decimal))
+        table.refuse("gold", positions, functools.partial(_no_rating, reason, what, table.decimal), gold)
     return numbers

@@ -25,6 +25,7 @@ _URL = (
     "is a URL. Download the images, and give the paths of the files; next to an export of a labelling platform give "
     "their folder, as in crowdzoo train EXPORT FOLDER --platform NAME."
 )
+NO_PATH = "is empty. Give the path of an image."
 MOST_PASSED = 50_000  # files that are looked through for an image in a hundred
 
 
@@ -49,8 +50,8 @@ def read_image_table(path: str | Path, layout: Layout | None = None) -> Table:
     path = Path(path)
     table = _folder_table(path) if path.is_dir() else _file_table(path, layout)
     names = table.names("image")
-    table.complain(np.flatnonzero(names == ""), "image", names, "is empty. Give the path of an image.")
-    table.complain(np.flatnonzero(["://" in name for name in names]), "image", names, _URL)
+    table.refuse("image", names == "", NO_PATH)
+    table.refuse("image", ["://" in name for name in names], _URL)
     if "task" not in table.columns:
         table.columns["task"] = pa.array([os.path.splitext(name)[0] for name in names], pa.large_string())
     return table
@@ -82,9 +83,9 @@ def image_paths(table: Table) -> np.ndarray:
     if not table.outside_images:
         root = os.path.realpath(home.parent)
         real = [root if "\0" in name else os.path.realpath(path) for name, path in zip(names, paths, strict=True)]
-        outside = [place for place, path in enumerate(real) if os.path.commonpath((root, path)) != root]
+        outside = [os.path.commonpath((root, path)) != root for path in real]
         fix = f"Move the image into it, or allow such paths: {Setting('outside_images', True)}."
-        table.complain(outside, "image", names, f"leads out of the table's folder. {fix}")
+        table.refuse("image", outside, f"leads out of the table's folder. {fix}")
     return paths
 
 
@@ -116,7 +117,7 @@ def checked_images(table: Table, most: int | None = None) -> np.ndarray:
         except DataError as error:
             bad[place] = _reason(error, path)
     reasons = {names[place]: reason for place, reason in bad.items()}
-    table.complain(list(bad), "image", names, lambda name: reasons[name])
+    table.refuse("image", [*bad], lambda name: reasons[name])
     if changes:
         counted = "; ".join(f"{count:,} {change}" for change, count in changes.most_common())
         text = f"{table.name}: of {len(places):,} images some are stored and sent changed: {counted}"
@@ -157,12 +158,12 @@ def _folder_table(folder: Path) -> Table:
     names.sort()
     table = Table(os.fspath(folder), {}, None)
     unread = "is of a format that cannot be read here. Convert it to JPEG or PNG, or move it elsewhere."
-    table.complain(range(len(other_files)), "image", sorted(other_files), unread)
+    table.refuse("image", range(len(other_files)), unread, sorted(other_files))
     if not names:
         raise DataError(f"{folder}: holds no images. Their names end in {', '.join(ENDINGS)}.")
     # Python has bytes of a name that are no UTF-8 as half characters
-    odd = [place for place, name in enumerate(names) if name != name.encode("utf-8", "replace").decode()]
-    table.complain(odd, "image", names, "is not a name in UTF-8. Rename the file.")
+    odd = [name != name.encode("utf-8", "replace").decode() for name in names]
+    table.refuse("image", odd, "is not a name in UTF-8. Rename the file.", names)
     table.columns["image"] = pa.array(names, pa.large_string())
     return table
 

@@ -195,7 +195,7 @@ def read_instances(
             text = ", ".join(f"'{name}' is taken for '{_USUAL_SPLITS[name]}'" for name in other)
             warnings.warn(f"{path}: of the splits {text}.", DataWarning, stacklevel=2)
             split = np.array([_USUAL_SPLITS.get(name, name) for name in split.tolist()], object)
-        table.complain(np.flatnonzero(~np.isin(split, SPLITS)), "split", split, "is neither 'train' nor 'eval'.")
+        table.refuse("split", ~np.isin(split, SPLITS), "is neither 'train' nor 'eval'.", split)
     values, names = reader.values(table)
     learned = [name for name in (values if isinstance(values, dict) else names or ()) if may_be_gold(name)]
     if gold is None and learned:

@@ -3,17 +3,23 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from crowdzoo.errors import DataError, DataWarning
+from crowdzoo.errors import DataWarning
 from crowdzoo.reading.instances.gold import check_shared, parse_classes
-from crowdzoo.reading.instances.table import read_table, shown_names, task_names
+from crowdzoo.reading.instances.table import check_has, read_table, task_names
 from crowdzoo.reading.tables.layout import Layout
 
 NEEDED = ("task", "class", "probability")
+_FORM = (
+    "Predictions have the columns task, class and probability (of that class, from 0 to 1), as `crowdzoo predict` "
+    "writes them"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +38,6 @@ class Predictions:
 
     def __repr__(self) -> str:
         return f"<Predictions: of {int((self.labels >= 0).sum()):,} of {len(self.labels):,} tasks>"
-
-
-def _check_columns(name: str, header: Sequence[str]) -> None:
-    """Refuses a file that has not the columns of predictions."""
-    for column in NEEDED:
-        if column not in header:
-            form = "Predictions have the columns task, class and probability (of that class, from 0 to 1)"
-            columns = f"its columns are {shown_names(header)}"
-            raise DataError(f"{name}: has no column {column!r}; {columns}. {form}, as `crowdzoo predict` writes them.")
 
 
 def read_predictions(
@@ -65,17 +62,15 @@ def read_predictions(
     Warns:
         DataWarning: probabilities that are below 1/K, as those of another class than the most probable one.
     """
-    table = read_table(path, NEEDED, _check_columns, layout)
+    table = read_table(path, NEEDED, partial(check_has, needed=NEEDED, fix=_FORM), layout, what="predictions")
     names = [str(name) for name in task_names(table).tolist()]
-    class_names = table.names("class")
-    labels = parse_classes(table, class_names, np.asarray(classes), "class", "predictions")
-    reason = "is not a class. Give every task one."
-    table.complain(np.flatnonzero(labels < 0), "class", class_names, reason, "predictions")
-    written = np.array([text.replace(",", table.decimal) for text in table.names("probability").tolist()], object)
-    probabilities = table.numbers("probability", written, "predictions")
-    wrong = (written == "") | ~((probabilities >= 0) & (probabilities <= 1))
+    labels = parse_classes(table, table.names("class"), np.asarray(classes), "class")
+    table.refuse("class", labels < 0, "is not a class. Give every task one.")
+    written = [text.replace(",", table.decimal) for text in table.names("probability").tolist()]
+    table.columns["probability"] = pa.array(written, pa.large_string())
+    probabilities = table.numbers("probability")
     reason = "is not a probability. Give that of the class, a number from 0 to 1."
-    table.complain(np.flatnonzero(wrong), "probability", written, reason, "predictions")
+    table.refuse("probability", ~((probabilities >= 0) & (probabilities <= 1)), reason)
     check_shared(path, names, tasks)
     least = 1 / len(classes)  # the most probable of K classes has 1/K or more
     if len(classes) > 1 and (unlikely := int((probabilities < least - 1e-6).sum())):

@@ -1,6 +1,6 @@
 """read_rankings: lists of tasks in order, from a file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from crowdzoo.data.orders import parse_order
 from crowdzoo.data.rankings import Rankings, find_problems
 from crowdzoo.errors import DataError, Setting
-from crowdzoo.reading.instances.table import Reason, Table, check_has, read_table
+from crowdzoo.reading.instances.table import Table, check_has, read_table
 from crowdzoo.reading.tables.layout import Layout
 from crowdzoo.reading.tables.plain_array import order_texts
 
@@ -37,36 +37,32 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
         check_has(name, header, ("annotator", "ranking") if "ranking" in header else ("annotator", "task", "rank"))
 
     table = read_table(path, COLUMNS, check, layout, ("annotator", "task"))
-
-    def complain(places: Sequence[int], column: str, reason: Reason) -> None:
-        table.complain(places, column, table.names(column), reason, what="rows")
-
     if "ranking" in table.columns:
         table.columns["ranking"] = order_texts(table.columns["ranking"])
-        return _of_cells(table, complain)
+        return _of_cells(table)
     key = "list" if "list" in table.columns else "annotator"
     names = ("task", "annotator", key)
     columns = {name: table.names(name) for name in names}
     for name, values in columns.items():
-        complain(np.flatnonzero(values == "").tolist(), name, "is empty. Write a name.")
-    ranks = table.numbers("rank", table.names("rank"), "rows")
+        table.refuse(name, values == "", "is empty. Write a name.")
+    ranks = table.numbers("rank")
     task_ids, annotator_ids, list_ids = (np.unique(columns[name], return_inverse=True)[1] for name in names)
     for row, column, reason in find_problems(task_ids, annotator_ids, list_ids, ranks):
-        complain([row], key if column == "list" else column, reason)
+        table.refuse(key if column == "list" else column, [row], reason)
     return Rankings.from_arrays(columns["task"], columns["annotator"], ranks, columns[key])
 
 
-def _of_cells(table: Table, complain: Callable[..., None]) -> Rankings:
+def _of_cells(table: Table) -> Rankings:
     """The rankings of a table with a row for each list."""
     rows = list[tuple[str, str, int, int]]()
     for number, (annotator, text) in enumerate(zip(table.names("annotator"), table.names("ranking"), strict=True)):
         try:
             order = parse_order(text)
         except DataError as error:
-            complain([number], "ranking", str(error))
+            table.refuse("ranking", [number], str(error))
             raise
         if max(map(len, order)) > 1:
-            complain([number], "ranking", f"has ties, which only pairs can have. Leave out {Setting('rankings')}.")
+            table.refuse("ranking", [number], f"has ties, which only pairs can have. Leave out {Setting('rankings')}.")
         rows += [(task, annotator, rank, number) for rank, (task,) in enumerate(order)]
-    complain(np.flatnonzero(table.names("annotator") == "").tolist(), "annotator", "is empty. Write a name.")
+    table.refuse("annotator", table.names("annotator") == "", "is empty. Write a name.")
     return Rankings.from_arrays(*(np.array(column) for column in zip(*rows, strict=True)))

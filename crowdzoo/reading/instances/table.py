@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.data.numbers import no_number, numbers_of, parse_numbers
 from crowdzoo.data.vocabulary import text_as_integers
-from crowdzoo.errors import SHOWN, BadRow, DataError, Setting
+from crowdzoo.errors import SHOWN, BadRow, DataError, Setting, did_you_mean
 from crowdzoo.files import arrow
 from crowdzoo.files.regular import check_regular, plain_name
 from crowdzoo.files.workbooks import WORKBOOK
@@ -53,6 +53,7 @@ class Table:
         folder: of a table that is too large for memory: for its columns, all but those of BESIDE. These columns
             are chunked arrays then, mapped from a file.
         outside_images: whether paths of images may lead out of the table's own folder.
+        what: its rows are, in the plural, for messages.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Table:
     theirs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     folder: Path | None = None
     outside_images: bool = False
+    what: str = "rows"
 
     def parts(self) -> "Iterator[Table]":
         """The table itself; for one in a folder its rows part by part, without the columns of BESIDE."""
@@ -133,23 +135,35 @@ class Table:
             array = pc.utf8_trim_whitespace(array)
         return array.cast(pa.large_string()).fill_null("").to_numpy(zero_copy_only=False)
 
-    def numbers(self, column: str, texts: np.ndarray, what: str) -> np.ndarray:
-        """What the texts [N] of a column say as numbers, float64 [N], NaN where there is nothing.
+    def numbers(self, column: str) -> np.ndarray:
+        """A column as numbers, float64 [N], NaN where there is nothing.
 
         Raises:
-            DataError: as `complain`, of texts that are not finite numbers.
+            DataError: as `refuse`, of what is not a finite number.
         """
-        numbers, problems = numbers_of(column, pa.array(texts.tolist(), pa.large_string()), self.decimal)
+        texts = pa.array(self.names(column).tolist(), pa.large_string())
+        numbers, problems = numbers_of(column, texts, self.decimal)
         for places, reason in problems:
-            self.complain(places, column, texts, reason, what)
+            self.refuse(column, places, reason)
         return numbers
 
-    def complain(
-        self, places: Sequence[int] | np.ndarray, column: str, values: Any, reason: Reason, what: str = "rows"
-    ) -> None:
-        """Refuses the file where there are rows to complain about."""
+    def refuse(self, column: str, wrong: Any, reason: Reason, values: Any = None) -> None:
+        """Refuses the file where values of a column are wrong.
+
+        Args:
+            column: our name of it.
+            wrong: bool [N], or the places of wrong values.
+            reason: why, as the end of a sentence.
+            values: of the column, [N]; None: its `names`.
+
+        Raises:
+            DataError: some are wrong; names file, row, column and value of the first, and counts the rest.
+        """
+        places = np.asarray(wrong)
+        places = np.flatnonzero(places) if places.dtype == bool else places
         if not len(places):
             return
+        values = self.names(column) if values is None else values
         column = self.theirs.get(column, column)
         rows = []
         for place in places[:SHOWN]:
@@ -157,7 +171,7 @@ class Table:
             why = reason if isinstance(reason, str) else reason(value)
             row = None if self.rows is None else int(self.rows[place])
             rows.append(BadRow(self.name, row, None if row is None else column, value, why))
-        raise DataError(f"Some {what} cannot be used.", rows, len(places))
+        raise DataError(f"Some {self.what} cannot be used.", rows, len(places))
 
 
 class _InstanceCsv(CsvSource):
@@ -195,6 +209,7 @@ def read_table(
     as_text: bool = False,
     most_rows: int | None = None,
     folder: Path | None = None,
+    what: str = "rows",
 ) -> Table:
     """Reads some columns of a file, under our names.
 
@@ -208,6 +223,7 @@ def read_table(
         as_text: whether features of a CSV file are read as they are written, and not as numbers.
         most_rows: rows to read from the beginning; None is all.
         folder: an empty one, for columns that shall not be in memory; see `Table.folder`.
+        what: see `Table.what`.
     """
     path = Path(path)
     check_ending(path)
@@ -230,7 +246,7 @@ def read_table(
         result = Table(name, columns, rows, True, source.layout.decimal, source.found, folder)
         guessed = source.guessed
     warn_of_guess(name, guessed, layout.option, stacklevel=3)
-    result.outside_images = layout.outside_images
+    result.outside_images, result.what = layout.outside_images, what
     if most_rows is None and not len(rows):
         raise DataError(f"{name}: has no rows, only a header.")
     if most_rows is not None:
@@ -385,12 +401,21 @@ def check_ending(path: Path) -> None:
         raise DataError(f"{path}: is not a table: use .parquet, .xlsx, .csv or .tsv; text also in .gz or .zip.")
 
 
-def check_has(name: str, header: Sequence[str], needed: Sequence[str], option: str = "") -> None:
+def check_has(name: str, header: Sequence[str], needed: Sequence[str], option: str = "", fix: str = "") -> None:
     """Refuses a file, given its name, whose header lacks a column; `option` names columns, if there is one."""
     for column in needed:
         if column not in header:
-            fix = f"Say which it is: {Setting(option, {column: 'NAME'})}" if option else "Rename the one that is meant"
-            raise DataError(f"{name}: has no column {column!r}; its columns are {shown_names(header)}. {fix}.")
+            own = f"Say which it is: {Setting(option, {column: 'NAME'})}" if option else "Rename the one that is meant"
+            columns = f"its columns are {shown_names(header)}.{did_you_mean(column, header)}"
+            raise DataError(f"{name}: has no column {column!r}; {columns} {fix or own}.")
+
+
+def check_features(name: str, header: Sequence[str]) -> None:
+    """Refuses a file, given its name, whose header has no task, or nothing that a model learns from."""
+    check_has(name, header, ("task",))
+    if not set(header) - set(BESIDE):
+        fix = "Add a list column 'features' or a column for each feature next to"
+        raise DataError(f"{name}: has no features. {fix} {shown_names(header)}.")
 
 
 def task_names(table: Table, repeats: bool = False) -> np.ndarray:
@@ -401,15 +426,13 @@ def task_names(table: Table, repeats: bool = False) -> np.ndarray:
         repeats: whether a task may have several.
     """
     names = table.names("task")
-    empty = np.flatnonzero([not name.strip() for name in names.tolist()])
-    table.complain(empty, "task", names, "is empty. Write the name of a task.")
+    table.refuse("task", [not name.strip() for name in names.tolist()], "is empty. Write the name of a task.")
     array = pa.array(names, pa.large_string())
     if not repeats:
         codes = array.dictionary_encode().indices.to_numpy()
         # codes count up where a name is new
-        repeated = np.flatnonzero(codes <= np.maximum.accumulate(np.concatenate([[-1], codes[:-1]])))
-        reason = "appears here a second time. Keep one row per task. Are these annotations?"
-        table.complain(repeated, "task", names, reason)
+        repeated = codes <= np.maximum.accumulate(np.concatenate([[-1], codes[:-1]]))
+        table.refuse("task", repeated, "appears here a second time. Keep one row per task. Are these annotations?")
     integers = text_as_integers(array)
     return names if integers is None else integers
 

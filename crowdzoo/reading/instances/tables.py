@@ -15,12 +15,12 @@ import pyarrow as pa
 from crowdzoo.data.instance_kinds import CATEGORY, IMAGE, NUMBER, TABLES, TEXT, VECTOR
 from crowdzoo.errors import DataError, DataWarning, Setting, did_you_mean
 from crowdzoo.files.served_model import served_name
-from crowdzoo.reading.instances.images import checked_images
+from crowdzoo.reading.instances.images import NO_PATH, checked_images
 from crowdzoo.reading.instances.table import (
     BESIDE,
     InstanceReader,
     Table,
-    check_has,
+    check_features,
     decoded,
     parse_features,
     read_table,
@@ -32,7 +32,6 @@ from crowdzoo.reading.tables.layout import Layout
 # A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
 _MANY_VALUES = 20
 _MANY_ROWS = 0.5
-_NO_PATH = "is empty. Give the path of an image."
 # By so many rows a file is recognised: reading all of it twice would take long
 _FIRST_ROWS = 1000
 _MANY_AT_ONCE = 100_000
@@ -190,7 +189,7 @@ def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> boo
         return len(names) > 1
     with warnings.catch_warnings():  # which columns were found is said when the table is read
         warnings.simplefilter("ignore", DataWarning)
-        first = read_table(path, None, _check_header, layout, as_text=True, most_rows=_FIRST_ROWS)
+        first = read_table(path, None, check_features, layout, as_text=True, most_rows=_FIRST_ROWS)
     if first.rows is None or not len(first.rows):
         return False  # all of them are bad, as the reader will say
     try:
@@ -198,12 +197,6 @@ def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> boo
     except DataError:  # which the reader says of all rows; for feature vectors it would say that no word is a number
         return True
     return any(values.dtype == object or values.ndim > 1 or np.isnan(values).any() for values in columns.values())
-
-
-def _check_header(name: str, header: Sequence[str]) -> None:
-    check_has(name, header, ("task",))
-    if not set(header) - set(BESIDE):
-        raise DataError(f"{name}: has no features. Add columns next to {shown_names(header)}.")
 
 
 def _feature_names(table: Table) -> list[str]:
@@ -252,7 +245,7 @@ def _is_empty(values: Any) -> bool:
 def _images(table: Table, name: str) -> np.ndarray:
     columns = {"image": pa.array(_categories(table, name), pa.large_string())}
     paths = dataclasses.replace(table, columns=columns, theirs={"image": table.theirs.get(name, name)})
-    paths.complain(np.flatnonzero(paths.names("image") == ""), "image", paths.names("image"), _NO_PATH)
+    paths.refuse("image", paths.names("image") == "", NO_PATH)
     return checked_images(paths)
 
 
@@ -268,7 +261,7 @@ def _column(table: Table, name: str, kind: str) -> np.ndarray:
             "is not a number, but most values of this column are. Correct it, leave it empty where it is missing, or "
             f"declare the column as categories: {Setting('inputs', {name: CATEGORY})}."
         )
-        table.complain(np.flatnonzero(unreadable), name, table.names(name), reason)
+        table.refuse(name, unreadable, reason)
     elif is_number(column.type):
         numbers = numbers_in(column).astype(np.float64)
     elif pa.types.is_null(column.type):
@@ -276,9 +269,9 @@ def _column(table: Table, name: str, kind: str) -> np.ndarray:
     else:
         raise DataError(_other_type(table.name, name, column.type))
     with np.errstate(over="ignore"):
-        infinite = np.flatnonzero(np.isinf(numbers.astype(np.float32)))
-    written = table.names(name) if is_text(column.type) and len(infinite) else numbers
-    table.complain(infinite, name, written, "is not a finite number of 32 bits. Leave it empty where it is missing.")
+        infinite = np.isinf(numbers.astype(np.float32))
+    written = None if is_text(column.type) else numbers
+    table.refuse(name, infinite, "is not a finite number of 32 bits. Leave it empty where it is missing.", written)
     return numbers
 
 
@@ -321,11 +314,7 @@ def _check_decimal(table: Table, name: str) -> None:
     """Refuses numbers with a decimal comma, which would be taken for categories."""
     if table.decimal == "." and _are_numbers(dataclasses.replace(table, decimal=","), name):
         reason = f"is not a number. For numbers with a decimal comma give {Setting('decimal', ',')}."
-
-        def check(part: Table) -> None:
-            part.complain(np.flatnonzero(_parsed(part, name)[1]), name, part.names(name), reason)
-
-        for _ in table.each(check):
+        for _ in table.each(lambda part: part.refuse(name, _parsed(part, name)[1], reason)):
             pass
 
 
@@ -361,7 +350,7 @@ def _other_type(file: str, name: str, kind: pa.DataType) -> str:
 READER = InstanceReader(
     **vars(TABLES),
     looks_like=_looks_like,
-    check_header=_check_header,
+    check_header=check_features,
     values=lambda table: (table_columns(table), None),
     as_text=True,
 )

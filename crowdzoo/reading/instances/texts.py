@@ -65,8 +65,8 @@ def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
 
 def _texts(table: Table) -> np.ndarray:
     text = table.names("text", trim=False)
-    empty = np.flatnonzero([not line.strip() for line in text])
-    table.complain(empty, "text", text, "is empty. Give a text, or leave the task out.")
+    empty = [not line.strip() for line in text]
+    table.refuse("text", empty, "is empty. Give a text, or leave the task out.", text)
     return text
 
 

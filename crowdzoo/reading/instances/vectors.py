@@ -9,18 +9,8 @@ import pyarrow.compute as pc
 
 from crowdzoo.data.instance_kinds import VECTORS
 from crowdzoo.data.numbers import parse_numbers
-from crowdzoo.errors import SHOWN, BadRow, DataError, Setting, did_you_mean
-from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, decoded, shown_names
-
-
-def _check_columns(name: str, header: Sequence[str]) -> None:
-    if "task" not in header:
-        hint = did_you_mean("task", header, cutoff=0.5)
-        hint = f"{hint} Rename it to 'task'." if hint else ""
-        raise DataError(f"{name}: has no column 'task'; its columns are {shown_names(header)}.{hint}")
-    if not set(header) - set(BESIDE):
-        fix = f"Add a list column 'features' or numeric columns next to {shown_names(header)}."
-        raise DataError(f"{name}: has no features. {fix}")
+from crowdzoo.errors import SHOWN, BadRow, DataError, Setting
+from crowdzoo.reading.instances.table import BESIDE, InstanceReader, Table, check_features, decoded
 
 
 def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
@@ -87,11 +77,11 @@ def _check_finite(table: Table, matrix: np.ndarray, names: Sequence[str]) -> Non
 def _matrix_of_lists(table: Table, name: str, common: int) -> np.ndarray:
     """Lists of one length as float32 [N, D]."""
     column = table.columns[name]
-    missing = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
-    table.complain(missing, name, [None] * len(column), "is empty. Give a list of numbers.")
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    table.refuse(name, missing, "is empty. Give a list of numbers.", [None] * len(column))
     lengths = _lengths(column)
     reason = f"numbers in this list, where most rows have {common}. Give every task the same number of features."
-    table.complain(np.flatnonzero(lengths != common), name, lengths, reason)
+    table.refuse(name, lengths != common, reason, lengths)
     if not common:
         raise DataError(f"{table.name}: column {name!r} holds empty lists. Give every task its features.")
     return _floats(column.flatten()).reshape(len(column), common)
@@ -106,7 +96,7 @@ def _numeric(table: Table, name: str) -> np.ndarray:
         texts = table.names(name)
         _, unreadable = parse_numbers("feature", pa.array(texts, pa.large_string()), np.zeros(len(texts), bool))
         reason = "is not a number. Columns other than task, gold and split are features; drop or correct it."
-        table.complain(np.flatnonzero(unreadable), name, texts, reason)
+        table.refuse(name, unreadable, reason)
     raise DataError(f"{table.name}: column '{name}' holds {column.type}; numbers are wanted there.")
 
 
@@ -140,4 +130,4 @@ def _floats(column: pa.Array) -> np.ndarray:
         return numbers_in(column).astype(np.float32)
 
 
-READER = InstanceReader(**vars(VECTORS), check_header=_check_columns, values=_features)
+READER = InstanceReader(**vars(VECTORS), check_header=check_features, values=_features)

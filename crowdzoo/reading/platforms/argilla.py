@@ -10,13 +10,13 @@ from typing import Any
 
 from crowdzoo.data.orders import order_pairs
 from crowdzoo.errors import ConfigError, Setting
-from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text
+from crowdzoo.reading.platforms.record import BadValue, Record, as_list, id_text, label_texts, span_of
 
 _FLAT = ".responses"  # of a flat record: QUESTION.responses, with the same ending in .users and .status
 _OLD = "annotation"  # the one question of datasets before feedback datasets
 _COUNTED = ("submitted", "Validated", None)  # status of responses
+_LIST = ("label", "start", "end")  # of a span, as the older datasets have it
 _NO_USER = "is missing. Export the responses with their users."
 _NOT_DATA = ("id", "external_id", "_server_id", "status", "metadata", "vectors", "suggestions", "inserted_at",
              "updated_at")  # fmt: skip
@@ -53,10 +53,10 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     record = _record(entry)
     for key, annotator, value in _answers(entry, question, record):
         if spans:
-            record.answers.append((annotator, _spans(key, value)))
+            places = enumerate(as_list(value))
+            record.answers.append((annotator, [span_of(f"{key}[{at}]", span, order=_LIST) for at, span in places]))
         elif value is not None:
-            labels = [text for item in _listed(value) if (text := label_text(key, item)) is not None]
-            record.add(annotator, labels, "responses without a label")
+            record.add(annotator, label_texts(key, value), "responses without a label")
     if not record.answers and not record.left_out:
         record.left_out.append(f"records without a response to '{question}'")
     return record
@@ -78,7 +78,7 @@ def _pairs(entry: Mapping[str, Any], question: str, columns: Mapping[str, str]) 
 def _tiers(key: str, value: Any) -> list[list[str]]:
     """The options of a ranking, the best first; those of one rank together."""
     tiers: dict[Any, list[str]] = {}
-    for place, option in enumerate(_listed(value)):
+    for place, option in enumerate(as_list(value)):
         name, rank = (option.get("value"), option.get("rank")) if isinstance(option, dict) else (option, place)
         if not isinstance(value, list) or not isinstance(name, str) or not isinstance(rank, (int, float)):
             raise BadValue(key, value, "is not a ranking. Choose a question that is answered with one.")
@@ -125,7 +125,7 @@ def _responses(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, _Response]]
         yield _OLD, _OLD, (entry["annotation_agent"], entry.get("status"), entry[_OLD])
     for column, values in entry.items():
         if column.endswith(_FLAT) and isinstance(values, list):
-            users, statuses = (_listed(entry.get(f"{column}.{name}")) for name in ("users", "status"))
+            users, statuses = (as_list(entry.get(f"{column}.{name}")) for name in ("users", "status"))
             if len(users) != len(values):
                 raise BadValue(f"{column}.users", users, f"has not one user for each of {len(values)} responses.")
             if statuses and len(statuses) != len(values):
@@ -184,27 +184,11 @@ def _is_span(value: Any) -> bool:
     return isinstance(value, dict) and {"start", "end", "label"} <= set(value)
 
 
-def _spans(key: str, value: Any) -> list[dict[str, Any]]:
-    spans = []
-    for place, span in enumerate(_listed(value)):
-        if isinstance(span, list) and len(span) >= 3:  # of the older datasets: label, start, end
-            span = dict(zip(("label", "start", "end"), span, strict=False))
-        if not _is_span(span):
-            raise BadValue(f"{key}[{place}]", span, "is not a span with start, end and label.")
-        spans.append({name: span[name] for name in ("start", "end", "label")})
-    return spans
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
-
-
 ARGILLA = Platform(
     name="argilla",
     title="Argilla",
     suffixes=(".json", ".jsonl"),
     menu="In Python: dataset.records.to_datasets().to_json('export.jsonl').",
-    records=json_records,
     is_own=_is_own,
     questions=_questions,
     read=_read,

@@ -7,12 +7,12 @@ https://github.com/doccano/doccano.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text
+from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text, span_of
 
 _ANSWERS = ("label", "labels", "cats", "entities")
 _SHOWN = ("text", "data", "filename")
+_SPAN = ("start_offset", "end_offset", "label")
 _NOBODY = "unknown"  # the file of the examples that no user has annotated
 _NOT_DATA = (*_ANSWERS, "id", "annotations", "annotation_approver", "relations", "Comments", "comments", "meta")
 
@@ -64,11 +64,8 @@ def _label(key: str, value: Any) -> str | None:
 
 
 def _span(key: str, value: Any) -> dict[str, Any]:
-    if isinstance(value, dict) and {"start_offset", "end_offset", "label"} <= set(value):
-        return {"start": value["start_offset"], "end": value["end_offset"], "label": str(value["label"])}
-    if isinstance(value, list) and len(value) == 3:
-        return {"start": value[0], "end": value[1], "label": value[2]}
-    raise BadValue(key, value, "is not a span [start, end, label].")
+    span = span_of(key, value, _SPAN, order=_SPAN)
+    return span if isinstance(value, list) else {**span, "label": str(span["label"])}
 
 
 DOCCANO = Platform(
@@ -76,7 +73,6 @@ DOCCANO = Platform(
     title="doccano",
     suffixes=(".jsonl", ".json"),
     menu="In Dataset choose Actions, Export Dataset, JSONL; give the zip archive, which has one file for each user.",
-    records=json_records,
     is_own=_is_own,
     questions=_questions,
     read=_read,

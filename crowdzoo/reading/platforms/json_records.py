@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from crowdzoo.errors import BadRow, DataError, shorten
-from crowdzoo.files.json import JsonError, parse_json
+from crowdzoo.files.json import EncodingError, JsonError, parse_json
 from crowdzoo.files.text import LONGEST_LINE, not_utf8, readable
 from crowdzoo.reading.platforms.export_file import ExportFile
 
@@ -68,7 +68,7 @@ def _parsed(file: ExportFile, number: int, line: bytes) -> dict[str, Any] | BadR
 
 
 def _bad_line(file: ExportFile, number: int, line: bytes, error: JsonError) -> BadRow:
-    reason = not_utf8(line) if "UTF-8" in str(error) else f"{error}. Export it again, or remove the line."
+    reason = not_utf8(line) if isinstance(error, EncodingError) else f"{error}. Export it again, or remove the line."
     return BadRow(file.name, number, None, shorten(readable(line)), reason)
 
 

@@ -17,7 +17,7 @@ from crowdzoo.errors import BadRow, DataError, Setting
 from crowdzoo.reading.platforms.export_file import ExportFile
 from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import BadValue, Marked, Record, id_text, label_text
+from crowdzoo.reading.platforms.record import BadValue, Marked, Record, as_list, id_text, label_texts
 from crowdzoo.reading.platforms.shapes import box, brush_mask, ellipse, named, point_of, url_mask
 
 # Type of a result -> sort of the question
@@ -294,8 +294,7 @@ def _annotator(key: str, value: Any) -> str:
 def _labels(key: str, value: Mapping[str, Any], record: Record) -> list[str]:
     for name in ("choices", "text", "rating", "number", "selected", "taxonomy"):
         if name in value:
-            labels = _paths(value[name]) if isinstance(value[name], list) else [value[name]]
-            return [text for label in labels if (text := label_text(key, label)) is not None]
+            return label_texts(key, _paths(as_list(value[name])))
     raise BadValue(key, value, "is not a choice, rating or number, which crowdzoo reads as labels.")
 
 
@@ -350,8 +349,7 @@ def _min_data(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _min_values(value: Any) -> list[Any]:
     """What JSON-MIN shortened, as objects again: one choice is its name alone."""
-    values = value if isinstance(value, list) else [] if value is None else [value]
-    return [{"value": {"choices": [one]} if isinstance(one, (str, int, float)) else one} for one in values]
+    return [{"value": {"choices": [one]} if isinstance(one, (str, int, float)) else one} for one in as_list(value)]
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

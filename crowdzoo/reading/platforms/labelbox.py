@@ -6,7 +6,6 @@ The format: https://docs.labelbox.com/reference/label-export and https://docs.la
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Answer, Platform, of_forms
 from crowdzoo.reading.platforms.record import BadValue
 
@@ -42,7 +41,6 @@ LABELBOX = Platform(
     title="Labelbox",
     suffixes=(".ndjson", ".jsonl", ".json"),
     menu="In Python: project.export(params={'label_details': True, 'performance_details': True}).",
-    records=json_records,
     is_own=lambda entry: {"data_row", "projects"} <= entry.keys(),
     **of_forms(_task, _answers),
 )

@@ -13,7 +13,7 @@ from typing import Any
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.platforms.csv_records import csv_records
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text
+from crowdzoo.reading.platforms.record import BadValue, Record, id_text, json_cell, label_texts
 
 _ANSWER, _INPUT = "Answer.", "Input."
 _FORM = "taskAnswers"  # the column of forms made of Crowd HTML elements
@@ -36,7 +36,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         record.left_out.append("rejected assignments")
         return record
     annotator = id_text("WorkerId", entry.get("WorkerId"), _MISSING)
-    labels = [text for answer in _answers(entry).get(question, []) if (text := label_text(_ANSWER + question, answer))]
+    labels = label_texts(_ANSWER + question, _answers(entry).get(question))
     record.add(annotator, labels, f"assignments without an answer to '{question}'", entry.get("WorkTimeInSeconds"),
                entry.get("SubmitTime"))  # fmt: skip
     return record
@@ -79,11 +79,8 @@ def form_answers(key: str, value: Any) -> dict[str, list[Any]]:
     Raises:
         BadValue: something else.
     """
-    try:
-        parts = parse_json(value, constants=True) if isinstance(value, str) else value
-    except JsonError as error:
-        raise BadValue(key, value, f"{error}.") from None
     answers: dict[str, list[Any]] = {}
+    parts = json_cell(key, value) if isinstance(value, str) else value
     for part in parts if isinstance(parts, list) else [parts]:
         if not isinstance(part, dict):
             raise BadValue(key, value, "is not a list of objects.")

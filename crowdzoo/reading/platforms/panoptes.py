@@ -13,11 +13,10 @@ import numpy as np
 
 from crowdzoo.data.numbers import parse_number
 from crowdzoo.data.regions import OUTSIDE, mask_tools
-from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.platforms import shapes
 from crowdzoo.reading.platforms.csv_records import csv_records
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import BadValue, Marked, Record, id_text, label_text
+from crowdzoo.reading.platforms.record import BadValue, Marked, Record, as_list, id_text, json_cell, label_texts
 
 _ANONYMOUS = "not-logged-in"  # name of volunteers without an account, before "-" and their hashed address
 _NO_LABEL = (None, "", "unknown answer label")  # the last where the workflow has no such answer (any longer)
@@ -59,7 +58,7 @@ def _answers(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
 
 
 def _of_task(name: str, value: Any) -> Iterator[tuple[str, str, list[Any]]]:
-    values = [each for each in (value if isinstance(value, list) else [value]) if each is not None]
+    values = [each for each in as_list(value) if each is not None]
     objects = [each for each in values if isinstance(each, dict)]
     if len(objects) < len(values) or not values:
         is_number = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
@@ -72,8 +71,7 @@ def _of_task(name: str, value: Any) -> Iterator[tuple[str, str, list[Any]]]:
         for each in objects:
             answers = each.get("answers")
             for question, answer in answers.items() if isinstance(answers, dict) else ():
-                more = answer if isinstance(answer, list) else [answer]
-                yield f"{name}.{each['choice']}.{question}", "other", more
+                yield f"{name}.{each['choice']}.{question}", "other", as_list(answer)
     elif any({"select_label", "option"} & each.keys() for each in objects):  # of menus
         for place, each in enumerate(objects):
             menu = name if len(objects) == 1 else f"{name}.{each.get('select_label') or place}"
@@ -89,10 +87,7 @@ def _of_task(name: str, value: Any) -> Iterator[tuple[str, str, list[Any]]]:
 
 
 def _parsed(entry: Mapping[str, Any], column: str) -> Any:
-    try:
-        return parse_json(entry.get(column) or "{}", constants=True)
-    except JsonError as error:
-        raise BadValue(column, entry[column], f"{error}. {_EXPORT}") from None
+    return json_cell(column, entry.get(column) or "{}", f" {_EXPORT}")
 
 
 def _record(entry: Mapping[str, Any]) -> Record:
@@ -131,7 +126,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         record.left_out.append(f"classifications that were not asked '{question}'")
         return record
     values = [value for values in answers for value in values if value not in _NO_LABEL]
-    labels = [text for value in values if (text := label_text(f"annotations.{question}", value)) is not None]
+    labels = label_texts(f"annotations.{question}", values)
     record.add(who, labels, f"classifications without an answer to '{question}'", seconds, time)
     return record
 

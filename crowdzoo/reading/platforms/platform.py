@@ -6,10 +6,11 @@ from typing import Any
 
 from crowdzoo.errors import BadRow
 from crowdzoo.reading.platforms.export_file import ExportFile
-from crowdzoo.reading.platforms.record import Marked, Record, id_text, label_text
+from crowdzoo.reading.platforms.json_records import json_records
+from crowdzoo.reading.platforms.record import Marked, Record, id_text, label_texts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Platform:
     """One labelling platform. Each has a file in this folder, which names the pages that document its format.
 
@@ -19,7 +20,7 @@ class Platform:
         suffixes: endings of the files of an export, without .gz.
         menu: what to choose where the platform exports, as the end of a message.
         records: the entries of a file with their numbers (JSON lines and CSV: the line, from 1); a `BadRow` for one
-            that cannot be taken apart.
+            that cannot be taken apart. Default: those of a JSON file.
         is_own: whether an entry has the shape of this platform.
         questions: name and sort of each question that an entry answers. Sorts: "class", "number", "text", "spans",
             "regions", "pair" and "ranking", "linked" for places in something that the export does not hold, which is
@@ -42,7 +43,7 @@ class Platform:
     title: str
     suffixes: tuple[str, ...]
     menu: str
-    records: Callable[[ExportFile], Iterator[tuple[int, dict[str, Any] | BadRow]]]
+    records: Callable[[ExportFile], Iterator[tuple[int, dict[str, Any] | BadRow]]] = json_records
     is_own: Callable[[Mapping[str, Any]], bool]
     questions: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
     read: Callable[[Mapping[str, Any], str, bool, str], Record]
@@ -110,9 +111,8 @@ def of_forms(
             if form is None:
                 record.left_out.append("skipped answers")
                 continue
-            labels = [text for value in form.get(question, []) if (text := label_text(where, value)) is not None]
             annotator = file_annotator if who is None else id_text(where, who, "has no annotator.")
-            record.add(annotator, labels, empty, *times)
+            record.add(annotator, label_texts(where, form.get(question)), empty, *times)
         return record
 
     return {"questions": questions, "read": read}

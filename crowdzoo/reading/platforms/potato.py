@@ -6,7 +6,6 @@ The format: https://potatoannotator.readthedocs.io and `save_user_state` of http
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Answer, Platform, of_forms
 from crowdzoo.reading.platforms.record import BadValue
 
@@ -30,7 +29,6 @@ POTATO = Platform(
     title="Potato",
     suffixes=(".jsonl",),
     menu="Give the folder annotation_output, which holds a folder for each annotator.",
-    records=json_records,
     is_own=lambda entry: {"displayed_text", _ANSWERS} <= entry.keys(),
     **of_forms(lambda entry: ("id", entry.get("id"), {"text": entry["displayed_text"]}), _answers),
 )

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.reading.platforms.json_records import json_records
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text
+from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_texts, span_of
 
 _SHOWN = ("text", "html", "image", "audio", "video")
 _OWN = (*_SHOWN, "label", "spans", "accept", "answer", "tokens", "options", "meta", "config", "key", "versions", "path")
@@ -55,9 +54,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         record.tokens = _tokens(entry.get("tokens"))
         record.answers.append((who, _spans(entry)))
         return record
-    values = [answer] if binary else entry.get(question)
-    values = values if isinstance(values, list) else [values]
-    labels = [text for value in values if (text := label_text(question, value)) is not None]
+    labels = label_texts(question, answer if binary else entry.get(question))
     record.add(who, labels, f"examples without an answer to '{question}'", time=entry.get("_timestamp"))
     return record
 
@@ -66,10 +63,7 @@ def _spans(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     spans = entry.get("spans")
     if not isinstance(spans, list):
         raise BadValue("spans", spans, "is not a list.")
-    for place, span in enumerate(spans):
-        if not isinstance(span, dict) or not {"start", "end", "label"} <= set(span):
-            raise BadValue(f"spans[{place}]", span, "is not a span of a text with start, end and label.")
-    return [{key: span[key] for key in ("start", "end", "label")} for span in spans]
+    return [span_of(f"spans[{place}]", span) for place, span in enumerate(spans)]
 
 
 def _tokens(tokens: Any) -> list[str] | None:
@@ -85,7 +79,6 @@ PRODIGY = Platform(
     title="Prodigy",
     suffixes=(".jsonl", ".json"),
     menu="Run `prodigy db-out DATASET > export.jsonl`.",
-    records=json_records,
     is_own=_is_own,
     questions=_questions,
     read=_read,

@@ -9,7 +9,10 @@ from typing import Any
 
 from crowdzoo.data.numbers import parse_number
 from crowdzoo.data.regions import MarkedImage
+from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_text
+
+_SPAN = ("start", "end", "label")
 
 
 @dataclass
@@ -107,6 +110,51 @@ def id_text(key: str, value: Any, missing: str) -> str:
     if not text.strip() or not is_text(text):
         raise BadValue(key, value, "is empty, or holds a NUL or half a character.")
     return text
+
+
+def as_list(value: Any) -> list[Any]:
+    """A list as it is, one value in a list, and nothing as an empty one."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def json_cell(key: str, text: str, fix: str = "") -> Any:
+    """The JSON value that a cell of a table holds.
+
+    Args:
+        key: where it is, for messages.
+        text: of the cell.
+        fix: what to do where it is not JSON, with a blank before it.
+
+    Raises:
+        BadValue: it is not JSON.
+    """
+    try:
+        return parse_json(text, constants=True)
+    except JsonError as error:
+        raise BadValue(key, text, f"{error}.{fix}") from None
+
+
+def span_of(key: str, value: Any, names: Sequence[str] = _SPAN, order: Sequence[str] = ()) -> dict[str, Any]:
+    """A span as `Record.answers` has it, without what else the export says of it.
+
+    Args:
+        key: where it is, for messages.
+        value: an object, or a list.
+        names: keys of its start, its end and its label.
+        order: that of these in a list; empty: there are no lists.
+
+    Raises:
+        BadValue: it is not a span.
+    """
+    entry = dict(zip(order, value, strict=False)) if isinstance(value, list) else value
+    if not isinstance(entry, dict) or not {*names} <= entry.keys():
+        raise BadValue(key, value, f"is not a span with {names[0]}, {names[1]} and {names[2]}.")
+    return {own: entry[name] for own, name in zip(_SPAN, names, strict=True)}
+
+
+def label_texts(key: str, values: Any) -> list[str]:
+    """Labels as text, without those that are missing; `values` is a list, or one of them. See `label_text`."""
+    return [text for value in as_list(values) if (text := label_text(key, value)) is not None]
 
 
 def label_text(key: str, value: Any) -> str | None:

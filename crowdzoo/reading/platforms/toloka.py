@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.reading.platforms.csv_records import csv_records
 from crowdzoo.reading.platforms.platform import Platform
-from crowdzoo.reading.platforms.record import BadValue, Record, id_text, label_text
+from crowdzoo.reading.platforms.record import Record, id_text, json_cell, label_texts
 
 _INPUT, _OUTPUT, _GOLDEN = "INPUT:", "OUTPUT:", "GOLDEN:"
 _WORKER, _TASK, _STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
@@ -44,13 +43,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
 
 def _labels(key: str, value: str) -> list[str]:
     """The labels of a cell; several are a JSON list."""
-    values: Any = [value]
-    if value.startswith("["):
-        try:
-            values = parse_json(value, constants=True)
-        except JsonError as error:
-            raise BadValue(key, value, f"{error}.") from None
-    return [text for item in values if (text := label_text(key, item)) is not None]
+    return label_texts(key, json_cell(key, value) if value.startswith("[") else value)
 
 
 TOLOKA = Platform(

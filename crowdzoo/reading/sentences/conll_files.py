@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -195,34 +196,30 @@ def _folder(folder: Path, *options: Any) -> list[_Conll]:
     return readers
 
 
+@dataclass
 class _Conll:
     """One file of columns while it is read; codes are of tags as they come, until the classes are known."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        scheme: str,
-        on_bad_tags: str,
-        classes: Iterable[str] | None,
-        header: bool = False,
-        *,
-        last_only: bool = False,
-    ):
-        Choice(READ_AS).checked("", "scheme", scheme)
-        self.file = TextFile(path)
-        self.own = _bilou if scheme == "BILOU" else str  # from the file's letters to those of the scheme, and back
-        self.scheme = READ_AS[scheme]
-        self.on_bad_tags = on_bad_tags
-        self.given = None if classes is None else TagSet(map(self.own, classes), self.scheme).classes
-        self.header = header
-        self.last_only = last_only  # a gold file: only the last column counts
-        self.names: NDArray[Any] | None = None
-        self.tokens: list[list[str]] = []
-        self.starts: list[int] = []  # lines of the sentences' first tokens
-        self.num_mended = 0
-        self.vocabulary: dict[str, int] = {}
-        self.answers: list[tuple[int, int, list[int]]] = []  # task, annotator, codes
-        self.breaks_scheme = False
+    path: str | os.PathLike[str]
+    scheme: str
+    on_bad_tags: str
+    classes: Iterable[str] | None
+    header: bool = False
+    last_only: bool = False  # a gold file: only the last column counts
+    names: NDArray[Any] | None = None
+    tokens: list[list[str]] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)  # lines of the sentences' first tokens
+    num_mended: int = 0
+    vocabulary: dict[str, int] = field(default_factory=dict)
+    answers: list[tuple[int, int, list[int]]] = field(default_factory=list)  # task, annotator, codes
+    breaks_scheme: bool = False
+
+    def __post_init__(self) -> None:
+        Choice(READ_AS).checked("", "scheme", self.scheme)
+        self.file = TextFile(self.path)
+        self.own = _bilou if self.scheme == "BILOU" else str  # from the file's letters to those of the scheme, and back
+        self.scheme = READ_AS[self.scheme]
+        self.given = None if self.classes is None else TagSet(map(self.own, self.classes), self.scheme).classes
 
     def read(self) -> _Conll:
         """Reads the file, and gives itself."""

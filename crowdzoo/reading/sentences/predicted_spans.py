@@ -33,13 +33,12 @@ def read_predicted_spans(
         DataError: no such file or columns, none of the sentences, a start or end that is not a number, a type that no
             tag can hold, or a span outside of its sentence; names file, row, column and value.
     """
-    table = read_table(path, _NEEDED, layout=layout)
+    table = read_table(path, _NEEDED, layout=layout, what="predictions")
     tasks = list(map(str, task_names(table, repeats=True).tolist()))
     check_shared(path, {*tasks}, crowd.annotations.tasks)
-    types, starts = table.names("type"), table.names("start")
-    problems = [type_problem(str(name)) for name in types.tolist()]
-    table.complain(np.flatnonzero(problems), "type", types, lambda name: type_problem(str(name)), "predictions")
-    ends = np.array([table.numbers(name, table.names(name), "predictions") for name in ("start", "end")])
+    types = table.names("type")
+    table.refuse("type", [bool(type_problem(name)) for name in types.tolist()], type_problem)
+    ends = np.array([table.numbers("start"), table.numbers("end")])
     codes = {str(name): code for code, name in enumerate(crowd.annotations.tasks.tolist())}
     spans, outside = dict[str, list[tuple[str, int, int]]](), list[int]()
     for row, (task, (start, end)) in enumerate(zip(tasks, ends.T.tolist(), strict=True)):
@@ -50,7 +49,7 @@ def read_predicted_spans(
                 spans.setdefault(task, []).append((str(types[row]), int(touched[0]), int(touched[-1]) + 1))
             else:
                 outside.append(row)
-    table.complain(outside, "start", starts, "begins a span without a token of the sentence.", "predictions")
+    table.refuse("start", outside, "begins a span without a token of the sentence.")
     return {
         task: [(span.label, span.start, span.end) for span in outermost(side_by_side(of_task))]
         for task, of_task in spans.items()

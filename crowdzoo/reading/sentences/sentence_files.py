@@ -23,11 +23,8 @@ def read_sentences(
     classes: Sequence[str] | None = None,
     on_bad_tags: str = "error",
     platform: str | None = None,
-    field: str | None = None,
-    text: str | None = None,
-    encoding: str | None = None,
     exclude: Sequence[str] | None = None,
-    **rows: Any,
+    **spans: Any,
 ) -> CrowdSequences:
     """Reads sentences with annotators' tags.
 
@@ -38,23 +35,20 @@ def read_sentences(
         classes: the tags; for spans their types count, not their order.
         on_bad_tags: "error" or "mend"; see `read_conll` and `read_spans`.
         platform: name of the labelling platform whose export this is; see `read_spans`.
-        field: question of the export that is meant; see `read_spans`.
-        text: column of the export that is the text; see `read_spans`.
-        encoding: of the text of an export; None: UTF-8.
         exclude: names of annotators whose tags are left out.
-        **rows: on_bad_rows, on_duplicate, rejects and layer of spans; see `read_spans`.
+        **spans: further arguments of `read_spans`: field, text and encoding of an export, and on_bad_rows,
+            on_duplicate, rejects and layer.
 
     Raises:
         ConfigError: gold of spans in another file; an unknown platform, or several questions and no field; nobody has
             a name that is to be left out.
         DataError: a file that cannot be used.
     """
-    export: dict[str, Any] = {"platform": platform, "field": field, "text": text, "encoding": encoding}
-    for name, value in (("field", field), ("encoding", encoding)):
-        if value is not None and platform is None:
+    for name in ("field", "text", "encoding"):
+        if spans.get(name) is not None and platform is None:
             raise ConfigError(f"{Setting(name)} belongs to an export of a labelling platform: name it as well.")
     if platform is None and Path(Path(path).name.removesuffix(".gz")).suffix != ".jsonl":
-        if strange := next((name for name, value in rows.items() if value not in (None, "error")), None):
+        if strange := next((name for name, value in spans.items() if value not in (None, "error")), None):
             reason = "is for spans; nothing of files of columns can be left out. Correct the file."
             raise ConfigError(f"{Setting(strange)} {reason}", setting=strange)
         sequences = read_conll(path, gold=gold, scheme=scheme, classes=classes, on_bad_tags=on_bad_tags)
@@ -65,7 +59,7 @@ def read_sentences(
         raise ConfigError(f"{Setting('gold')}: {there} {end}", setting="gold", value=gold)
     scheme = READ_AS.get(scheme, scheme)
     types = classes and TagSet(classes, scheme).types
-    sequences = read_spans(path, scheme=scheme, types=types, on_bad_tags=on_bad_tags, **export, **rows)
+    sequences = read_spans(path, scheme=scheme, types=types, on_bad_tags=on_bad_tags, platform=platform, **spans)
     return _without(sequences, exclude or (), path)
 
 

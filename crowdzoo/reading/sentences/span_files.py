@@ -20,8 +20,10 @@ from crowdzoo.data.vocabulary import names_array
 from crowdzoo.errors import BadRow, DataError, Setting, did_you_mean, keep_one, shorten
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_text, shown
+from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.sentences.text_lines import ExportLines, TextFile, integers_if_all, sorted_names
 from crowdzoo.reading.tables.annotation_files import rejects_file
+from crowdzoo.reading.tables.layout import Layout
 
 _KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
 HEAD = ("tasks", "annotators", "classes")
@@ -109,7 +111,11 @@ def read_spans(
     Choice(("error", "mend")).checked("", "on_bad_tags", on_bad_tags)
     Choice(("error", "reject")).checked("", "on_bad_rows", on_bad_rows)
     Choice(("error", "first", "last")).checked("", "on_duplicate", on_duplicate)
-    file = TextFile(path) if platform is None else ExportLines(path, platform, field, text, encoding)
+    if platform is None:
+        file = TextFile(path)
+    else:
+        layout = Layout.of({"encoding": encoding})
+        file = ExportLines(Export(path, platform, "sequence", field, encoding=layout.encoding), text)
     file.skips = on_bad_rows == "reject"
     reader = _Spans(
         file,

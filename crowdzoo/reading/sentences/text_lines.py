@@ -18,7 +18,6 @@ from crowdzoo.files.text import LONGEST_LINE
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.reading.platforms.export import Export
 from crowdzoo.reading.platforms.record import BadValue, Record
-from crowdzoo.reading.tables.layout import Layout
 
 
 class TextFile:
@@ -131,28 +130,13 @@ class ExportLines(TextFile):
     """A line for each annotator of a sentence, with the number of its entry in the export.
 
     Args:
-        path: the export.
-        platform: see `Export`.
-        field: see `Export`.
-        text: name of the column of the export that is the text; None: `text`, or the only one that holds strings.
-        encoding: of its text; None: UTF-8, or what a byte order mark says.
-
-    Attributes:
         export: the export.
+        text: name of the column of the export that is the text; None: `text`, or the only one that holds strings.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        platform: str,
-        field: str | None = None,
-        text: str | None = None,
-        encoding: str | None = None,
-    ):
-        super().__init__(path)
-        self.export = Export(path, platform, "sequence", field, encoding=Layout.of({"encoding": encoding}).encoding)
-        self.text = text
-        self.place = "", 0
+    def __init__(self, export: Export, text: str | None = None):
+        super().__init__(export.name)
+        self.export, self.text, self.place = export, text, ("", 0)
 
     def lines(self) -> Iterator[tuple[int, str | None]]:
         """Lines with the numbers of their entries; gold comes last."""

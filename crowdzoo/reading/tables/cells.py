@@ -108,29 +108,27 @@ def made_of_others(names: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
-class CellSource(Source):
-    """A source whose cells are taken apart into one row an annotation, as its layout says.
+class Cells:
+    """Takes the cells of a source apart into one row an annotation, as its layout says.
 
     The rows of a wide table keep its line numbers, and annotators the order of its columns within a line.
+
+    Args:
+        source: of the rows.
+        rules: rules for the rows.
     """
 
-    def __init__(self, inner: Source, rules: Rules):
-        self.__dict__.update(inner.__dict__)
-        self.inner = inner
+    def __init__(self, source: Source, rules: Rules):
+        self.source, self.name, self.layout = source, source.name, source.layout
         self.rules = rules
         self._renamed: set[str] = set()
-        self.most_batches = inner.most_batches
-        self.text, self.trim, self.sparse, self.own = inner.text, inner.trim, inner.sparse, inner.own
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the source from its start."""
-        for number, batch in enumerate(self.inner.batches()):
-            # the inner source finds its columns when it is opened
-            self.found, self.guessed, self.axes = self.inner.found, self.inner.guessed, self.inner.axes
-            self.void = self.inner.void
-            if self.inner.by_winner:
+        for number, batch in enumerate(self.source.batches()):
+            if self.source.by_winner:
                 self._mix_sides(batch)
-            if self.inner.by_ranking:
+            if self.source.by_ranking:
                 batch = self._compared(batch)
             batch = self._named(batch)
             if self.layout.annotator_separator:
@@ -149,7 +147,7 @@ class CellSource(Source):
                 batch = _taken(batch, np.flatnonzero(present))
             if self.layout.label_separator:
                 if not number:
-                    check_pairs(self, self.rules, batch)
+                    check_pairs(self.source, self.rules, batch)
                 batch = self._split(batch)
             if self.layout.rename:
                 self._rename(batch)
@@ -170,7 +168,7 @@ class CellSource(Source):
         else:
             values = pc.utf8_trim_whitespace(values.cast(pa.large_string()))
         marks = without_zeros(pa.array(self.layout.missing, pa.large_string()))
-        if self.label_kind.has_numbers:  # however they are written
+        if self.source.label_kind.has_numbers:  # however they are written
             numbers, words = self._ratings(marks)
             ratings, no_number = self._ratings(values)
             return ~((np.isin(ratings, numbers[~words]) & ~no_number) | _is_in(values, marks))
@@ -202,20 +200,17 @@ class CellSource(Source):
             try:
                 of_list = [*order_pairs(parse_order(text))]
             except DataError as error:
-                wrong[place] = self.found["ranking"], text, str(error)
+                wrong[place] = self.source.found["ranking"], text, str(error)
                 continue
             row += [place] * len(of_list)
             pairs += of_list
         self._refuse(batch, wrong)
-        rest = {name: values for name, values in batch.columns.items() if name != "ranking"}
-        kept = _taken(replace(batch, columns=rest), np.array(row, np.int64))
         left, right, label = zip(*pairs, strict=True) if pairs else ((), (), ())
         classes = self.rules.names["label"]
         assert classes is not None
         names = dict(zip(("left", "right", "equal"), map(str, classes), strict=False))
         columns = {"left": left, "right": right, "label": [names.get(answer, answer) for answer in label]}
-        kept.columns |= {name: pa.array(values, pa.large_string()) for name, values in columns.items()}
-        return kept
+        return _taken(batch, np.array(row, np.int64), columns, without=("ranking",))
 
     def _long(self, batch: Batch) -> Batch:
         """One row a cell that is not empty."""
@@ -232,9 +227,8 @@ class CellSource(Source):
         starts = np.arange(len(cells)) * batch.num_rows
         label = pa.concat_arrays(arrays).take(pa.array(starts[column] + row))
         names = np.fromiter(cells, dtype=object, count=len(cells))
-        of_row, of_column = self.axes
-        kept = _taken(replace(batch, columns={of_row: batch.columns[of_row]}), row)
-        kept.columns |= {of_column: pa.array(names[column], pa.large_string()), "label": label}
+        new = {self.source.axes[1]: names[column], "label": label}
+        kept = _taken(batch, row, new, without=[f"{LABEL_OF}{name}" for name in cells])
         return replace(kept, cell=lambda cell: str(names[column[cell]]))
 
     def _of_question(self, batch: Batch) -> Batch:
@@ -251,7 +245,6 @@ class CellSource(Source):
         if batch.num_rows and not any(self.layout.question in cell for cell in cells):
             names = dict.fromkeys(name for cell in cells for name in cell)
             raise DataError(f"{self.name}: {unknown('field', self.layout.question, names)}")
-        kept = _taken(batch, np.flatnonzero([answer is not None for answer in answers_of_rows]))
         lists: list[Any] = [answer if isinstance(answer, list) else [answer] for answer in answers_of_rows]
         flat = [[part.get("choice", part) if isinstance(part, dict) else part for part in answer] for answer in lists]
         if odd := [choice for answer in flat for choice in answer if isinstance(choice, (dict, list))]:
@@ -260,8 +253,8 @@ class CellSource(Source):
         pairs = zip(answers_of_rows, flat, strict=True)
         lists = [sorted(map(str, parts)) if isinstance(answer, list) else parts[0] for answer, parts in pairs]
         texts = [answer if isinstance(answer, str) else json.dumps(answer) for answer in lists if answer is not None]
-        kept.columns["label"] = pa.array(texts, pa.large_string())
-        return kept
+        answered = np.flatnonzero([answer is not None for answer in answers_of_rows])
+        return _taken(batch, answered, {"label": texts})
 
     def _named(self, batch: Batch) -> Batch:
         """Tasks named after several columns, or after their rows."""
@@ -277,7 +270,7 @@ class CellSource(Source):
             if (place := pc.index(pc.match_substring(values, JOINT), True).as_py()) >= 0:
                 reason = f"holds {JOINT!r}, which joins the columns that name a task."
                 line, value = int(batch.line_numbers()[place]), values[place].as_py()
-                row = BadRow(self.name, line, self.found[name], value, reason)
+                row = BadRow(self.name, line, self.source.found[name], value, reason)
                 raise DataError(f"{self.name}: tasks cannot be named.", [row])
         return replace(batch, columns=rest)
 
@@ -289,13 +282,14 @@ class CellSource(Source):
         numbers = [len(entries) for entries in labels]
         wrong = np.flatnonzero(sizes != numbers).tolist()
         reason = "are {} annotators, with {} labels. Give each a label, an empty one for none."
-        column = self.found["annotator"]
+        column = self.source.found["annotator"]
         self._refuse(batch, {row: (column, texts[0][row], reason.format(sizes[row], numbers[row])) for row in wrong})
         sizes[wrong] = 0
-        kept = _taken(batch, np.repeat(np.arange(len(sizes)), sizes))
-        for name, cells in (("annotator", people), ("label", labels)):
-            flat = [item for size, cell in zip(sizes, cells, strict=True) for item in cell[:size]]
-            kept.columns[name] = pa.array(flat, pa.large_string())
+        flat = {
+            name: [item for size, cell in zip(sizes, cells, strict=True) for item in cell[:size]]
+            for name, cells in (("annotator", people), ("label", labels))
+        }
+        kept = _taken(batch, np.repeat(np.arange(len(sizes)), sizes), flat)
         answered = pc.not_equal(kept.columns["label"], "").to_numpy(zero_copy_only=False)
         return kept if self.layout.no_label is not None else _taken(kept, np.flatnonzero(answered))
 
@@ -314,19 +308,17 @@ class CellSource(Source):
         wrong, names = strange.any(axis=0), [*cells]
         advice = "Write 1 where the label was given"
         reason = f"is neither 1 nor 0. {advice}. Counts do not say who voted: write a row for each annotator."
+        theirs = self.source.found
         last_first = ((names[place], row) for place, row in np.argwhere(strange)[::-1].tolist())
-        self._refuse(batch, {row: (self.found[name], cells[name][row].as_py(), reason) for name, row in last_first})
+        self._refuse(batch, {row: (theirs[name], cells[name][row].as_py(), reason) for name, row in last_first})
         if not self.layout.missing and self.layout.no_label is None:
             none = ~is_yes.any(axis=0) & ~wrong
-            first = [(self.found[names[0]], text, _no_one(text)) for text in cells[names[0]].to_pylist()]
+            first = [(theirs[names[0]], text, _no_one(text)) for text in cells[names[0]].to_pylist()]
             self._refuse(batch, {row: first[row] for row in np.flatnonzero(none).tolist()})
             wrong |= none
         row, place = np.nonzero((np.vstack([is_yes, ~is_yes.any(axis=0)]) & ~wrong).T)
         labels = np.array([*(name[len(LABEL_OF) :] for name in names), ""], object)
-        rest = {name: values for name, values in batch.columns.items() if name not in cells}
-        kept = _taken(replace(batch, columns=rest), row)
-        kept.columns["label"] = pa.array(labels[place], pa.large_string())
-        return kept
+        return _taken(batch, row, {"label": labels[place]}, without=names)
 
     def _refuse(self, batch: Batch, wrong: Mapping[int, tuple[str, str, str]]) -> None:
         """Adds rows to the bad ones of a batch: number -> column, value, reason."""
@@ -339,7 +331,7 @@ class CellSource(Source):
         encoded = _texts(batch.columns["label"]).dictionary_encode()
         self._renamed |= {*encoded.dictionary.to_pylist()} & self.layout.rename.keys()
         names = [self.layout.rename.get(name, name) for name in encoded.dictionary.to_pylist()]
-        if self.label_kind.has_regions:  # their classes
+        if self.source.label_kind.has_regions:  # their classes
             names = [self._with_other_classes(text) for text in names]
             self._renamed |= self.layout.rename.keys()  # perhaps gold has them
         batch.columns["label"] = pa.array(names, pa.large_string()).take(encoded.indices)
@@ -347,7 +339,7 @@ class CellSource(Source):
     def _with_other_classes(self, text: str) -> str:
         """The text of an image with other names of classes; other text as it is, which the checks of rows refuse."""
         with contextlib.suppress(DataError):
-            return self.image(text).rename(self.layout.rename).text
+            return self.source.image(text).rename(self.layout.rename).text
         return text
 
     def _fill(self, batch: Batch) -> None:
@@ -372,11 +364,7 @@ class CellSource(Source):
         # nothing between two separators is not a label; a cell that is empty stays one, for the reader to refuse
         keep = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
         keep |= (np.bincount(row, keep, len(label)) == 0)[row] & (np.concatenate([[-1], row[:-1]]) != row)
-        # a cell of many labels is not copied for each of them
-        other_columns = {name: values for name, values in batch.columns.items() if name != "label"}
-        kept = _taken(replace(batch, columns=other_columns), row[keep])
-        kept.columns["label"] = texts.filter(pa.array(keep))
-        return kept
+        return _taken(batch, row[keep], {"label": texts.filter(pa.array(keep))})
 
 
 def _texts(values: pa.Array) -> pa.Array:
@@ -388,9 +376,22 @@ def _is_in(values: pa.Array, wanted: pa.Array) -> np.ndarray:
     return pc.is_in(values, value_set=wanted).to_numpy(zero_copy_only=False)
 
 
-def _taken(batch: Batch, row: np.ndarray) -> Batch:
-    """Rows of a batch, in order, perhaps some of them again."""
-    columns = {name: values.take(pa.array(row)) for name, values in batch.columns.items()}
+def _taken(batch: Batch, row: np.ndarray, new: Mapping[str, Any] | None = None, without: Sequence[str] = ()) -> Batch:
+    """Rows of a batch, in order, perhaps some of them again.
+
+    Args:
+        batch: all rows.
+        row: numbers of those that are taken, int64 [n].
+        new: columns [n] in place of those of the batch, or more; text, or of any type of Arrow.
+        without: names of columns that are left out.
+    """
+    columns = {
+        name: values if isinstance(values, pa.Array) else pa.array(values, pa.large_string())
+        for name, values in (new or {}).items()
+    }
+    # what is new is not copied: a cell of many labels would be for each of them
+    kept = {name: values for name, values in batch.columns.items() if name not in (*without, *columns)}
+    columns = {name: values.take(pa.array(row)) for name, values in kept.items()} | columns
     originals, cell = batch.originals, batch.cell
     return Batch(
         columns,

@@ -1,6 +1,7 @@
 """Reads a source to its end: rows one by one as they stream in, and then all of them together."""
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from crowdzoo.data.vocabulary import Vocabulary, as_named, is_among, text_as_int
 from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, Setting, did_you_mean, keep_one, short_repr
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.reading.tables.annotation_files import rejects_file
-from crowdzoo.reading.tables.cells import YES, CellSource, check_pairs, json_answers, listed, made_of_others
+from crowdzoo.reading.tables.cells import YES, Cells, check_pairs, json_answers, listed, made_of_others
 from crowdzoo.reading.tables.layout import OPTIONAL
 from crowdzoo.reading.tables.naming import VOID, warn_of_guess
 from crowdzoo.reading.tables.options import Rules, not_excluded
@@ -55,21 +56,19 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
     """
     if rules.rejects is not None:
         check_output_file(rules.rejects, "rejects", inputs=[] if source.path is None else [source.path])
-    apart = source.layout.takes_apart or source.label_kind.has_pairs
-    rows = CellSource(source, rules) if apart else source  # one label a row
     with rejects_file(rules.rejects) as reject:
-        result = Collector(rows, rules, reject).run()
-    source.complete = rows.complete
-    return result
+        return Collector(source, rules, reject).run()
 
 
 @dataclass
 class Late:
     """Rows found bad after the last one was read, sorted by line."""
 
+    rows: np.ndarray
     lines: np.ndarray
-    describe: Callable[[int], tuple[str, Any, str]]  # number among `lines` -> column, value, reason
-    shown: np.ndarray  # numbers among `lines` that an error lists and counts
+    column: str
+    reason: Callable[[int], str]  # of a number among `rows`
+    shown: np.ndarray  # numbers among `rows` that an error lists and counts
 
 
 class Collector:
@@ -85,6 +84,8 @@ class Collector:
         self.source = source
         self.rules = rules
         self.reject = reject
+        apart = source.layout.takes_apart or source.label_kind.has_pairs
+        self.batches = (Cells(source, rules) if apart else source).batches  # one label a row
         self.keeps_all = rules.on_bad_rows == "reject" and rules.rejects is not None
         self.sides = source.label_kind.sides
         self.image_column = "label" if source.label_kind.has_regions else None
@@ -109,8 +110,10 @@ class Collector:
 
     def run(self) -> dict[str, Any]:
         """Reads the source to its end; see `collect`."""
-        for batch in self.source.some_batches():
+        batches = self.batches()
+        for batch in itertools.islice(batches, self.source.most_batches):
             self._add(batch)
+        self.source.complete = next(batches, None) is None
         warn_of_guess(self.source.name, self.source.guessed, self.source.layout.option, stacklevel=5)
         self.rows = {name: vocabulary.codes() for name, vocabulary in self.vocabularies.items()}
         self.rows.update({name: np.concatenate(parts) for name, parts in self.numbers.items()})
@@ -268,7 +271,9 @@ class Collector:
         self.num_bad += num_found + len(batch.bad)
 
     def _name(self, column: str, row: int) -> Any:
-        """The name that a row has in a column, once all is read."""
+        """The name, or the number, that a row has in a column, once all is read."""
+        if column not in self.vocabularies:
+            return self.rows[column][row].item()
         return self.source.display(column, self.vocabularies[column].name(self.rows[column][row]))
 
     def _column(self, column: str) -> str | None:
@@ -406,7 +411,7 @@ class Collector:
         rows = np.flatnonzero(self.keep & (self.rows["left"] == self.rows["right"]))
         reason = f"is in column '{self._column('left')}', too. Remove the row."
         if len(rows):
-            self._leave_out(rows, lambda number: ("right", self._name("right", rows[number]), reason))
+            self._leave_out(rows, "right", lambda _: reason)
 
     def _check_several(self, names: np.ndarray) -> None:
         """Refuses a file with a label that is made of its other labels, unless the classes are given."""
@@ -456,11 +461,12 @@ class Collector:
             raise self.source.no_annotators(names, strangers, ": none of its labels is in another column")
 
     def _leave_out(
-        self, rows: np.ndarray, describe: Callable[[int], tuple[str, Any, str]], shown: np.ndarray | None = None
+        self, rows: np.ndarray, column: str, reason: Callable[[int], str], shown: np.ndarray | None = None
     ) -> None:
         """Drops rows; see `Late` for the rest. All are shown unless some are chosen."""
         self.keep[rows] = False
-        self.late.append(Late(self._line_numbers(rows), describe, np.arange(len(rows)) if shown is None else shown))
+        shown = np.arange(len(rows)) if shown is None else shown
+        self.late.append(Late(rows, self._line_numbers(rows), column, reason, shown))
 
     def _check_given(self, column: str) -> None:
         """Drops rows whose task or annotator is not among the given ones."""
@@ -469,12 +475,7 @@ class Collector:
             return
         rows = np.flatnonzero(self.keep & (self.rows[column] >= vocabulary.num_given))
         reason = self._not_one_of(column)
-
-        def describe(number: int) -> tuple[str, Any, str]:
-            value = self._name(column, rows[number])
-            return column, value, reason(value)
-
-        self._leave_out(rows, describe)
+        self._leave_out(rows, column, lambda number: reason(self._name(column, rows[number])))
 
     def _check_repeats(self) -> None:
         """Drops rows with a (task, annotator[, position]) that another row has, too."""
@@ -495,25 +496,22 @@ class Collector:
         rows, other = kept[leaves], self._line_numbers(kept[stays[leaves]])
         in_one_answer = self.source.label_kind.one_class & (self._line_numbers(rows) == other)
 
-        def describe(number: int) -> tuple[str, Any, str]:
+        def reason(number: int) -> str:
             tasks = [repr(self._name(column, rows[number])) for column in self.sides]
             what = f"task {tasks[0]}" if len(tasks) == 1 else f"{tasks[0]} (left) with {tasks[1]} (right)"
             did = "labelled" if len(tasks) == 1 else "compared"
             if "position" in self.rows:
                 what = f"position {self.rows['position'][rows[number]]} of {what}"
-            if policy == "error":
-                way_out = f"Remove one, or keep one with {keep_one()}."
-                if len(tasks) > 1:
-                    other_text = "where it is another comparison, as of another text."
-                    way_out = f"{way_out[:-1]}; {Setting('on_duplicate', 'all')} {other_text}"
-                if self.source.layout.label_separator or self.source.layout.several("label") or in_one_answer[number]:
-                    way_out = f"{way_out[:-1]}; {SEVERAL_HOLD}"
-                reason = f"has {did} {what} before, in row {other[number]}. {way_out}"
-            else:
-                reason = f"has {did} {what} more than once; row {other[number]}, the {policy}, is kept."
-            return "annotator", self._name("annotator", rows[number]), reason
+            if policy != "error":
+                return f"has {did} {what} more than once; row {other[number]}, the {policy}, is kept."
+            fixes = [f"Remove one, or keep one with {keep_one()}"]
+            if len(tasks) > 1:
+                fixes.append(f"{Setting('on_duplicate', 'all')} where it is another comparison, as of another text")
+            if self.source.layout.label_separator or self.source.layout.several("label") or in_one_answer[number]:
+                fixes.append(SEVERAL_HOLD.removesuffix("."))
+            return f"has {did} {what} before, in row {other[number]}. {'; '.join(fixes)}."
 
-        self._leave_out(rows, describe, np.arange(len(rows) if policy == "error" else 0))
+        self._leave_out(rows, "annotator", reason, np.arange(len(rows) if policy == "error" else 0))
         if policy != "error":
             self.repeat, self.num_replaced = self._bad_row(self.late[-1], 0), len(rows)
 
@@ -530,12 +528,12 @@ class Collector:
         if not len(both):
             return
 
-        def describe(number: int) -> tuple[str, Any, str]:
+        def reason(number: int) -> str:
             who, what = (self._name(column, both[number]) for column in ("annotator", "task"))
-            reason = f"is of an answer of {who!r} to task {what!r} that holds {none!r}, for no label, and a label. "
-            return "label", self._name("label", both[number]), f"{reason}Remove one of them."
+            answer = f"is of an answer of {who!r} to task {what!r} that holds {none!r}, for no label, and a label"
+            return f"{answer}. Remove one of them."
 
-        self._leave_out(both, describe, np.sort(firsts))
+        self._leave_out(both, "label", reason, np.sort(firsts))
 
     def _check_lengths(self) -> None:
         """Drops annotators who leave out positions of a task, or stop before another annotator of it does."""
@@ -560,19 +558,16 @@ class Collector:
         wrong, wrong_pair = rows[bad_rows], pair_of_row[bad_rows]
         _, firsts = np.unique(wrong_pair, return_index=True)
 
-        def describe(number: int) -> tuple[str, Any, str]:
+        def reason(number: int) -> str:
             row, pair = wrong[number], wrong_pair[number]
             who, what = self._name("annotator", row), self._name("task", row)
-            reason = f"belongs to annotator {who!r}, who labels {tokens[pair]} positions of task {what!r}"
+            text = f"belongs to annotator {who!r}, who labels {tokens[pair]} positions of task {what!r}"
             if not gaps[pair]:
-                reason += f" where another annotator labels {longest[pair_task[pair]]}."
-            else:
-                reason += f", not each of 0 to {last[pair]}."
-                if lowest > 0:
-                    reason += f" Positions count from 0, and the lowest here is {lowest}."
-            return "position", int(self.rows["position"][row]), reason
+                return f"{text} where another annotator labels {longest[pair_task[pair]]}."
+            count = f" Positions count from 0, and the lowest here is {lowest}." if lowest > 0 else ""
+            return f"{text}, not each of 0 to {last[pair]}.{count}"
 
-        self._leave_out(wrong, describe, np.sort(firsts))
+        self._leave_out(wrong, "position", reason, np.sort(firsts))
 
     def _pair_keys(self) -> np.ndarray:
         """One number per (task, annotator[, position]) or (left, right, annotator) of the rows that stay."""
@@ -616,8 +611,8 @@ class Collector:
             raise DataError(f"{self.source.name}: {rows}. {way_out}", self.shown, num_bad, fix=fix)
 
     def _bad_row(self, problem: Late, number: int) -> BadRow:
-        column, value, reason = problem.describe(number)
-        return BadRow(self.source.name, int(problem.lines[number]), self._column(column), value, reason)
+        line, value = int(problem.lines[number]), self._name(problem.column, problem.rows[number])
+        return BadRow(self.source.name, line, self._column(problem.column), value, problem.reason(number))
 
     def _write_late(self) -> None:
         """Writes the rows found last; for their text the source is read once more."""
@@ -629,7 +624,7 @@ class Collector:
         order = np.argsort(lines, kind="stable")
         lines, owner, number = lines[order], owner[order], number[order]
         done = 0
-        for batch in self.source.batches():
+        for batch in self.batches():
             if not batch.num_rows:
                 continue
             here = batch.line_numbers()

@@ -225,7 +225,7 @@ def _numbers(values: Any, column: str) -> pa.Array | np.ndarray:
 
 
 def _ids(values: Any, column: str, are_passed: bool) -> tuple[pa.Array | np.ndarray, np.ndarray | None]:
-    """Ids as int64, strings (objects [n]) or numbers, or as places in an array of objects, which comes second."""
+    """Ids as int64, strings or whole numbers, or as places in an array of objects, which comes second."""
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if not isinstance(values, np.ndarray):
@@ -234,34 +234,23 @@ def _ids(values: Any, column: str, are_passed: bool) -> tuple[pa.Array | np.ndar
         values = np.fromiter(values, dtype=object, count=len(values))
     if values.ndim != 1:
         raise DataError(f"'{column}' must have one axis. Received shape: {values.shape}")
-    kind = values.dtype.kind
-    if kind == "i" or (kind == "u" and values.max(initial=0) < 2**63):
-        return pa.array(values.astype(np.int64)), None
-    if kind == "U":
-        return values.astype(object), None
-    if kind == "f" and bool((np.isnan(values) | (np.floor(values) == values)).all()):
+    if values.dtype.kind == "f" and bool((np.isnan(values) | (np.floor(values) == values)).all()):
         return pa.array(values.astype(np.float64)), None
-    values = values.astype(object)
-    types = {type(value) for value in values}
-    missing = None
-    if any(_may_be_missing(kind) for kind in types):
-        missing = np.fromiter((_is_missing(value) for value in values), dtype=bool, count=len(values))
-        types = {type(value) for value in values[~missing]}
-        values = values.copy()
-        values[missing] = None
-    if types <= {str, np.str_}:
-        return values, None
-    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in types):
-        try:
-            return pa.array(values, type=pa.int64()), None
-        except (OverflowError, pa.ArrowInvalid):
-            pass
-    if are_passed:
-        return np.array([None if value is None else str(value) for value in values], dtype=object), None
-    for row, value in enumerate(values):
+    # of several types, beyond 64 bits, or with half a character
+    with contextlib.suppress(pa.ArrowException, OverflowError, TypeError, UnicodeError):
+        # Arrow reads strings of NumPy more slowly than those of Python
+        array = pa.array(values.astype(object) if values.dtype.kind == "U" else values, from_pandas=True)
+        if pa.types.is_integer(array.type):
+            return array.cast(pa.int64()), None
+        if array.type in (pa.string(), pa.null()):
+            return array.cast(pa.large_string()), None
+    objects = np.fromiter((None if _is_missing(value) else value for value in values.astype(object)), object)
+    if are_passed or all(value is None or isinstance(value, str) for value in objects):
+        return np.array([None if value is None else str(value) for value in objects], dtype=object), None
+    for row, value in enumerate(objects):
         if isinstance(value, str) and not value.strip():  # as empty here as among strings alone
-            values[row] = None
-    return _places(values, column)
+            objects[row] = None
+    return _places(objects, column)
 
 
 def _places(values: np.ndarray, column: str) -> tuple[pa.Array, np.ndarray]:
@@ -276,10 +265,6 @@ def _places(values: np.ndarray, column: str) -> tuple[pa.Array, np.ndarray]:
     place = {value: number for number, value in enumerate(distinct)}
     names = np.fromiter(distinct, dtype=object, count=len(distinct))
     return pa.array([None if value is None else place[value] for value in values], type=pa.int64()), names
-
-
-def _may_be_missing(kind: type) -> bool:
-    return kind in (type(None), float, np.float64, np.float32) or kind.__name__ in ("NAType", "NaTType")
 
 
 def _is_missing(value: Any) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from crowdzoo.errors import BadRow, DataError, shorten
 from crowdzoo.files.arrow import parse_json_lines
-from crowdzoo.files.json import JsonError, parse_json, parse_row
+from crowdzoo.files.json import EncodingError, JsonError, parse_json, parse_row
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import is_text, not_utf8, readable
 from crowdzoo.reading.platforms.json_records import MOST_BYTES
@@ -84,8 +84,10 @@ class JsonlSource(TextSource):
         line_text = shorten(readable(text))
         try:
             row = parse_row(text, self.keys)
+        except EncodingError:
+            return BadRow(self.name, line, None, line_text, not_utf8(text))
         except JsonError as error:
-            return BadRow(self.name, line, None, line_text, not_utf8(text) if "UTF-8" in str(error) else f"{error}.")
+            return BadRow(self.name, line, None, line_text, f"{error}.")
         for column, name in self.found.items():
             value = row.get(name)
             expected, types = self.expected[column]

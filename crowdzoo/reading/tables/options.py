@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from crowdzoo.data.annotations import VOCABULARIES
 from crowdzoo.data.label_kinds import LabelKind
 from crowdzoo.data.vocabulary import is_among, names_array
 from crowdzoo.errors import SHOWN, ConfigError, Setting, bad_setting, did_you_mean, short_repr
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 ROW_OPTIONS = ("on_bad_rows", "on_duplicate", "exclude", "rejects")  # which rows count
 
@@ -127,42 +130,22 @@ class Rules:
     exclude: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        label_kind: LabelKind,
-        own_names: Mapping[str, np.ndarray],
-        *,
-        tasks: Any = None,
-        annotators: Any = None,
-        classes: Any = None,
-        low: float | None = None,
-        high: float | None = None,
-        on_duplicate: str = "error",
-        on_bad_rows: str = "error",
-        exclude: Sequence[Any] | None = None,
-        rejects: str | os.PathLike[str] | None = None,
-    ) -> Rules:
+    def of(cls, label_kind: LabelKind, own_names: Mapping[str, np.ndarray], **options: Unpack[ReadingOptions]) -> Rules:
         """The rules that options make.
 
         Args:
             label_kind: of the labels.
             own_names: column -> names that the source brings; given ones take their place.
-            tasks: see `ReadingOptions`, as for all that follow.
-            annotators: see there.
-            classes: see there.
-            low: see there.
-            high: see there.
-            on_duplicate: see there.
-            on_bad_rows: see there.
-            exclude: see there.
-            rejects: see there.
+            **options: see `ReadingOptions`.
 
         Raises:
             ConfigError: an option that has no such value, or does not belong to the kind.
             ValueError: names that are not a list, or one of them empty or there twice.
         """
+        on_duplicate, on_bad_rows = options.get("on_duplicate", "error"), options.get("on_bad_rows", "error")
         Choice(("error", "first", "last", "all")).checked("", "on_duplicate", on_duplicate)
         Choice(("error", "reject")).checked("", "on_bad_rows", on_bad_rows)
+        low, high, classes = options.get("low"), options.get("high"), options.get("classes")
         check_ends(low, high)
         if not label_kind.has_numbers and (low, high) != (None, None):
             raise bad_setting("low" if high is None else "high", "belongs to kind 'regression'", label_kind.name)
@@ -174,16 +157,16 @@ class Rules:
         if label_kind.answers:
             classes = own_names.get("label", label_kind.answers) if classes is None else classes
             _check_answers(classes, label_kind)
-        arguments = {**dict.fromkeys(label_kind.sides, tasks), "annotator": annotators, "label": classes}
+        tasks = dict.fromkeys(label_kind.sides, options.get("tasks"))
         names = {
             column: own_names.get(column) if values is None else names_array(values, VOCABULARIES[column])
-            for column, values in arguments.items()
+            for column, values in {**tasks, "annotator": options.get("annotators"), "label": classes}.items()
         }
-        gone = tuple(dict.fromkeys(map(str, names_array(exclude or (), "exclude").tolist())))
+        gone = tuple(dict.fromkeys(map(str, names_array(options.get("exclude") or (), "exclude").tolist())))
         if (given_names := names["annotator"]) is not None and gone:
             names["annotator"] = given_names[~is_among(given_names, list(gone))]
-        file = None if rejects is None else Path(rejects)
-        return cls(names, on_duplicate, on_bad_rows, file, (low, high), gone)
+        rejects = options.get("rejects")
+        return cls(names, on_duplicate, on_bad_rows, None if rejects is None else Path(rejects), (low, high), gone)
 
 
 def not_excluded(name: str, where: str | Path, known: Sequence[object], option: str = "exclude") -> ConfigError:

@@ -160,43 +160,27 @@ def read_metadata(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, n
         return None, {}, False
     try:
         about = parse_json(metadata[KEY])
-        if isinstance(about, dict) and isinstance(about.get("version"), int):
-            check_format(about["version"], name, newest=VERSION)
-        return _checked_kind(about), _checked_names(about), about.get("repeats") is True
+        check_format(about["version"], name, newest=VERSION)
+        kind, listed = LABEL_KINDS[about["kind"]], about["names"]
+        if not listed.keys() <= VOCABULARIES.keys() - {*kind.number_columns}:
+            raise ValueError(f"holds names of {short_repr(list(listed))}")
+        names = {column: _names_array(entry) for column, entry in listed.items() if entry is not None}
+        return kind.name, names, about.get("repeats") is True
     except DataError:
         raise
-    except (JsonError, ValueError, OverflowError) as error:
-        raise DataError(f"{name}: the footer is damaged: {KEY.decode()} {error}. Write the file again.") from None
+    except (JsonError, LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        reason = error if isinstance(error, ValueError) else f"holds {short_repr(metadata[KEY])}"
+        raise DataError(f"{name}: the footer is damaged: {KEY.decode()} {reason}. Write the file again.") from None
 
 
-def _checked_kind(about: Any) -> str:
-    if not isinstance(about, dict) or about.get("version") != VERSION or str(about.get("kind")) not in LABEL_KINDS:
-        raise ValueError(f"holds no kind of annotations, but {short_repr(about)}")
-    return about["kind"]
-
-
-def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Column -> its vocabulary, for those that are listed."""
-    listed = about.get("names")
-    if not isinstance(listed, dict) or not set(listed) <= set(VOCABULARIES):
-        raise ValueError(f"holds no names by column, but {short_repr(listed)}")
-    arrays = {}
-    for column, entry in listed.items():
-        if entry is None:
-            continue
-        entry = entry if isinstance(entry, dict) else {}
-        kind = {"integer": int, "string": str}.get(str(entry.get("type")))
-        names = entry.get("names")
-        if kind is None or not isinstance(names, list) or any(type(name) is not kind for name in names):
-            raise ValueError(f"holds no list of names of '{column}', but {short_repr(entry)}")
-        if len(set(names)) < len(names):
-            raise ValueError(f"holds a name of '{column}' twice")
-        array = np.empty(len(names), dtype=np.int64 if kind is int else object)
-        array[:] = names
-        arrays[column] = array
-    if arrays.keys() & {*LABEL_KINDS[about["kind"]].number_columns}:
-        raise ValueError("holds names of ratings, which have none")
-    return arrays
+def _names_array(entry: Any) -> np.ndarray:
+    """A vocabulary that is listed."""
+    kind, names = {"integer": int, "string": str}[entry["type"]], entry["names"]
+    if not isinstance(names, list) or any(type(name) is not kind for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"holds no list of names, but {short_repr(entry)}")
+    array = np.empty(len(names), dtype=np.int64 if kind is int else object)
+    array[:] = names
+    return array
 
 
 def _arrow_names(names: np.ndarray, what: str) -> pa.Array:

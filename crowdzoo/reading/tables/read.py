@@ -34,39 +34,22 @@ class PlatformSource(Source):
     """What annotators said in an export, a row for each label; gold is passed over.
 
     Args:
-        path: the export.
+        export: the export.
         kind: of the labels.
-        platform: see `Export`.
-        field: see `Export`.
-        image: see `Export`.
-        layout: which labels mean no label, and which one represents none; None: answers without one are left out; and
-            encoding and separator.
+        layout: which labels mean no label, and which one represents none; None: answers without one are left out.
 
     Raises:
-        ConfigError: kind "sequence", whose readers are others; or as `Export`.
-        DataError: as `Export`.
+        ConfigError: an export with spans, whose readers are others.
     """
 
     text = sparse = True
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        kind: str,
-        platform: str,
-        field: str | None = None,
-        image: str | bool | None = None,
-        layout: Layout | None = None,
-    ):
-        super().__init__(kind, layout)
-        more = self.layout.encoding, self.layout.separator, self.layout.columns
-        self.layout = replace(self.layout, columns={})
-        self.export = Export(path, platform, kind, field, image, *more)
-        if self.export.spans:
+    def __init__(self, export: Export, kind: str, layout: Layout):
+        super().__init__(kind, replace(layout, columns={}))  # those of a table
+        if export.spans:
             raise ConfigError("an export with spans is read by crowdzoo.sequences.read_spans(path, platform=...).")
+        self.export, self.path, self.name = export, export.path, export.name
         self.tasks: dict[str, None] = {}  # also those that nobody answered
-        self.path = self.export.path
-        self.name = self.export.name
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the export from its start."""
@@ -131,15 +114,17 @@ def read_annotations(
     of_tables = [name for name in LAYOUT_OPTIONS if name not in own]
     if laid_out := [name for name in of_tables if getattr(layout, name) != getattr(usual, name)]:
         raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
-    source = PlatformSource(path, kind or "classification", platform, field, image, layout)
+    kind = kind or "classification"
+    export = Export(path, platform, kind, field, image, layout.encoding, layout.separator, layout.columns)
+    source = PlatformSource(export, kind, layout)
     annotations = _read(source, options)
     if all_tasks and annotations.right_ids is None and options.get("tasks") is None:
         annotations = _with_tasks(annotations, source.tasks)
-    if len(source.export.files) > 1 < annotations.num_annotators and annotations.redundancy.max() < 2:
+    if len(export.files) > 1 < annotations.num_annotators and annotations.redundancy.max() < 2:
         text = "no task has the answers of two annotators. Do their files name tasks alike?"
-        if not source.export.regions:  # whose reader says so of images
+        if not export.regions:  # whose reader says so of images
             warnings.warn(f"{source.name}: {text}", DataWarning, stacklevel=3)
-    source.export.warn_of(source.export.left_out + (Counter() if layout.no_label else source.export.empty))
+    export.warn_of(export.left_out + (Counter() if layout.no_label else export.empty))
     return annotations
 
 

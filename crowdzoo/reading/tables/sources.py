@@ -5,7 +5,6 @@ with line breaks inside quotes or blank lines is read again by Python, line by l
 line's number.
 """
 
-import itertools
 import os
 import re
 import warnings
@@ -90,8 +89,8 @@ class Source:
         trim: white space around a value does not count.
         own: crowdzoo wrote it.
         repeats: it was written with several rows by one annotator for one task.
-        most_batches: `some_batches` stops after so many; None: after the last.
-        complete: whether `some_batches` gave all.
+        most_batches: only so many are read; None: all.
+        complete: whether all batches were read.
         sparse: a column may be absent from some rows; a column that no row has does not exist.
         label_kind: what labels look like.
         path: of the file, or None.
@@ -160,12 +159,6 @@ class Source:
     def display(self, column: str, value: Any) -> Any:
         """A value as the user knows it."""
         return self.objects[column][value] if column in self.objects and value is not None else value
-
-    def some_batches(self) -> Iterator[Batch]:
-        """As `batches`, but at most `most_batches`."""
-        batches = self.batches()
-        yield from itertools.islice(batches, self.most_batches)
-        self.complete = next(batches, None) is None
 
     def match(self, header: Sequence[str]) -> dict[str, str]:
         """Finds the columns that matter.
