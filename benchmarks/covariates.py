@@ -13,16 +13,19 @@ equal answers, drawn and fitted by Davidson's form, and by that of Rao and Kuppe
 Kupper's and fitted Davidson's, in which the unit of scores and effects is another one: .47 covered.)
 """
 
-import argparse
-import json
+import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).parent / "reproduce"))
+from rows import Parts, run
+
 from crowdzoo import Annotations
 from crowdzoo.aggregation import AnnotatorBradleyTerry
-from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "covariates.json"
 SEED, CROWDS = 40_000, 300
@@ -53,7 +56,7 @@ def crowd(seed: int, models: int, each: int, effect: float, correlation: float, 
     return Annotations.from_arrays(left, who, label, right=right, kind="preference", on_duplicate="all"), length
 
 
-def cell(place: int, changed: dict[str, float]) -> dict[str, Any]:
+def cell(place: int, changed: dict[str, float]) -> Iterator[dict[str, Any]]:
     """Coverage, mean error and mean standard error of the effect."""
     settings: Any = USUAL | changed
     pairs = []
@@ -63,7 +66,7 @@ def cell(place: int, changed: dict[str, float]) -> dict[str, Any]:
         pairs.append(aggregator.fit(judgments, covariates={"length": length}).effects["length"])
     effects, errors = np.array(pairs).T
     off = effects - settings["effect"]
-    return settings | {
+    yield {
         "covered": float((np.abs(off) < 1.96 * errors).mean()),
         "off": float(off.mean()),
         "spread": float(off.std()),
@@ -71,20 +74,12 @@ def cell(place: int, changed: dict[str, float]) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Runs it, or prints the saved table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--print", action="store_true", help="print the saved results")
-    if not parser.parse_args().print:
-        rows = [cell(place, changed) for place, changed in enumerate(CELLS)]
-        RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    saved = json.loads(RESULTS.read_text(encoding="utf-8"))
-    print_table(
-        "effect of length",
-        list(saved[0]),
-        [[value if isinstance(value, str) else f"{value:.3g}" for value in row.values()] for row in saved],
-    )
-
+PARTS: Parts = {
+    "effect of length": {
+        ", ".join(f"{name} {value}" for name, value in (USUAL | changed).items()): partial(cell, place, changed)
+        for place, changed in enumerate(CELLS)
+    }
+}
 
 if __name__ == "__main__":
-    main()
+    run(RESULTS, PARTS, __doc__, keras=False)

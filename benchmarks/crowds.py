@@ -3,7 +3,6 @@
     python benchmarks/crowds.py                     # rows that the results do not have
     python benchmarks/crowds.py --methods robust    # these again
     python benchmarks/crowds.py --print             # the tables of the saved rows
-    python benchmarks/crowds.py --ordered           # crowds whose classes have an order: steps from the truth
 
 Protocol, fixed before the first run of the candidates for the default:
 
@@ -39,41 +38,31 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
 import baselines  # noqa: F401 - registers the aggregators of examples/baselines
 from needed import need
-from real_crowds import CROWDS, OLD, family_mean, fold_of, read
+from real_crowds import CROWDS, OLD, family_mean, read, weights_without
 from stack import stack
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import METHODS, Aggregation, ConvergenceWarning, VotesWarning, create, with_median_labels
-from crowdzoo.aggregation.classes import robust
+from crowdzoo.aggregation import METHODS, ConvergenceWarning, VotesWarning, create
 from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.errors import CrowdzooError
 from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "crowds.json"
-ORDERED_RESULTS = RESULTS.with_name("ordered.json")
-FOLDS = Path(__file__).parents[1] / "build" / "robust"
 LEFT_OUT, POOL = "robust, families left out", "vote, EBCC and hierarchical"
-ORDERED = ("metaphor_ordinal", "llmcss_talklife", "web", "s4_Relevance", "llm-judges")
 BASELINES = ("bwa", "worker-clustering")  # of examples/baselines
 DRAWS, CLEARLY, SURE = 2000, -0.01, 0.95
 LONG = {"ebcc": 30_000, "glad": 120_000}  # most annotations
 Fit = Callable[[Annotations], np.ndarray]
 
 
-def fit_left_out(family: str, annotations: Annotations) -> Aggregation:
-    """The result by weights that were fitted to other families."""
-    shipped, fold = robust.WEIGHTS, fold_of(family)
-    if fold is not None:
-        robust.WEIGHTS = FOLDS / f"fold{fold}.npz"
-    try:
-        return create("robust").fit(annotations)
-    finally:
-        robust.WEIGHTS = shipped
-
-
 def left_out(family: str) -> Fit:
     """Posteriors by weights that were fitted to other families."""
-    return lambda annotations: fit_left_out(family, annotations).posteriors
+
+    def fit(annotations: Annotations) -> np.ndarray:
+        with weights_without(family):
+            return create("robust").fit(annotations).posteriors
+
+    return fit
 
 
 def pooled(annotations: Annotations) -> np.ndarray:
@@ -204,30 +193,12 @@ def by_kind(saved: dict[str, Any]) -> list[tuple[str, ...]]:
     return [("method", *kinds), *sorted(rows, key=lambda row: order.index(row[0]))]
 
 
-def ordered_steps() -> dict[str, list[float]]:
-    """Steps from the truth of the most probable class and of the median, of crowds whose classes have an order."""
-    steps = {}
-    for crowd, annotations, gold in read(ORDERED):
-        result, known = fit_left_out(crowd.family, annotations), gold >= 0
-        both = (result, with_median_labels(result))
-        steps[crowd.name] = [round(float(np.abs(labels.labels - gold)[known].mean()), 4) for labels in both]
-    return steps
-
-
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="compute these again")
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved rows and stop")
-    parser.add_argument("--ordered", action="store_true", help="only crowds of ordered classes")
     args = parser.parse_args()
-    if args.ordered:
-        if not args.only_print:
-            ORDERED_RESULTS.write_text(json.dumps(ordered_steps(), indent=1) + "\n", encoding="utf-8")
-        steps = json.loads(ORDERED_RESULTS.read_text(encoding="utf-8"))
-        rows = [(name, *(f"{value:.3f}" for value in values)) for name, values in steps.items()]
-        print_table("steps from the truth", ("crowd", "most probable", "median"), rows)
-        return
     saved: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     if not args.only_print:
         for _ in measure(saved, args.methods):

@@ -53,17 +53,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from real_crowds import CROWDS, UNSEEN, fold_of, read
+from real_crowds import CROWDS, UNSEEN, read, weights_without
 from scipy.special import logit
 
 from crowdzoo.aggregation import create
-from crowdzoo.aggregation.classes import robust
 from crowdzoo.quality import effective_votes_interval, krippendorff_alpha, settlement
 from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "expected_accuracy.json"
 SETTLED = RESULTS.with_name("settled.json")
-FOLDS = Path(__file__).parents[1] / "build" / "robust"
 METHODS = ("robust", "majority-vote", "hierarchical-dawid-skene")
 SETS: tuple[tuple[str, ...], ...] = (
     (), ("settled",), ("probability", "settled"), ("redundancy",), ("probability", "redundancy"),
@@ -88,9 +86,7 @@ SHIPPED: Choice = (("agrees", "probability"), 10.0, 1, 0.1)
 def measure(name: str) -> Row:
     """What is seen of a crowd, and how many labels of each method are correct."""
     ((crowd, annotations, gold),) = read((name,))
-    shipped, fold = robust.WEIGHTS, fold_of(crowd.family)
-    robust.WEIGHTS = shipped if fold is None else FOLDS / f"fold{fold}.npz"
-    try:
+    with weights_without(crowd.family):
         asked, rows = annotations.redundancy > 0, np.arange(annotations.num_tasks)
         known, counts, found = asked & (gold >= 0), np.bincount(annotations.labels), {}
         base, other = (create(each).fit(annotations) for each in ("robust", "dawid-skene"))
@@ -103,8 +99,6 @@ def measure(name: str) -> Row:
                 "agrees": float((result.labels == other.labels)[asked].mean()),
                 "right": int((result.labels == gold)[known].sum()),
             }
-    finally:
-        robust.WEIGHTS = shipped
     votes, size = effective_votes_interval(annotations), float(annotations.redundancy[asked].mean())
     return {
         "crowd": name,
@@ -259,7 +253,8 @@ def best(crowds: Crowds, candidates: Iterable[Choice]) -> Choice:
 
 def settled_ends() -> tuple[np.ndarray, float]:
     """Ends of the interval of the settled share, in units of sqrt(s (1 - s)), and coverage with families left out."""
-    rows = json.loads(SETTLED.read_text(encoding="utf-8"))["crowds"]
+    saved = json.loads(SETTLED.read_text(encoding="utf-8"))["crowds"]
+    rows = [run for row in saved.values() for run in row["runs"]]
     families = np.array([row["family"] for row in rows])
     of_sort = np.isin(families, SIMULATED)
     number = len(set(families[~of_sort].tolist()))

@@ -1,6 +1,6 @@
 """Free texts: word errors of all methods on four crowds, and times compared with Crowd-Kit's.
 
-    python benchmarks/free_texts.py            # about two minutes
+    python benchmarks/free_texts.py            # what the results do not have; two minutes in all
     python benchmarks/free_texts.py --print    # the tables of the saved results
 
 The crowds lie below CROWDZOO_DATA in `crowds/`: transcriptions of English speech by workers of Toloka (CrowdSpeech,
@@ -23,30 +23,26 @@ became .0459; crowdspeech -.0034 (95 % interval -.0051 to -.0017), wsa_j1 -.0034
 is +.0007, and the gain with few annotators is clear.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
 import sys
 import time
 import warnings
-from importlib.metadata import version
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
+sys.path.append(str(Path(__file__).parent / "reproduce"))
 import planted_answers
 from needed import need
+from rows import Parts, run
 
 from crowdzoo.aggregation import ROVER, TEXT_METHODS, TextHRRASA, TextRASA
 from crowdzoo.aggregation.free_texts.edits import edits
 from crowdzoo.aggregation.free_texts.tokens import Tokens, normalized
 from crowdzoo.datasets import data_folder
 from crowdzoo.kinds import kind_of
-from crowdzoo.report.tables import print_table
 from crowdzoo.tables import Annotations
 
 RESULTS = Path(__file__).parent / "results" / "free_texts.json"
@@ -55,6 +51,7 @@ HOW = "words"
 TIMED = 200  # tasks of crowdspeech
 
 
+@cache
 def read(name: str) -> tuple[Annotations, np.ndarray]:
     """A crowd, and gold of its tasks."""
     folder = data_folder() / "crowds" / name
@@ -73,20 +70,28 @@ def errors(texts: Any, gold: np.ndarray) -> dict[str, float]:
     return {"all": float(wrong.sum() / words.sum()), "mean": float((wrong / words).mean())}
 
 
-def simulated() -> dict[str, dict[str, float]]:
-    """Number of annotators -> method -> mean word error of the simulated crowds that are shown."""
-    published = {f"{name}, published": TEXT_METHODS[name] for name in ("text-rasa", "text-hrrasa")}
-    scores: dict[str, dict[str, list[float]]] = {}
+def real(name: str, method: str) -> Iterator[dict[str, float]]:
+    """Word errors of a method on a crowd, or of the texts themselves."""
+    crowd, gold = read(name)
+    if method == "one text":
+        yield errors(crowd.values[crowd.labels], gold[crowd.task_ids])
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield errors(TEXT_METHODS[method](normalize=HOW).fit(crowd).texts, gold)
+
+
+def simulated(method: str) -> Iterator[dict[str, float]]:
+    """Number of annotators -> mean word error of the simulated crowds that are shown."""
+    name, is_published, _ = method.partition(", published")
+    how = {"corrected": False} if is_published else {}
+    scores: dict[str, list[float]] = {}
     for seed in range(10, 13):
-        for name, crowd, _, true in planted_answers.texts(seed):
-            if "majority" in name:
-                continue
-            rows = scores.setdefault(name.partition(",")[0], {})
-            for method, method_class in (TEXT_METHODS | published).items():
-                how = {"corrected": False} if method in published else {}
-                texts = method_class(normalize=HOW, **how).fit(crowd).texts
-                rows.setdefault(method, []).append(errors(texts, np.array(true))["mean"])
-    return {size: {method: float(np.mean(values)) for method, values in rows.items()} for size, rows in scores.items()}
+        for case, crowd, _, true in planted_answers.texts(seed):
+            if "majority" not in case:
+                texts = TEXT_METHODS[name](normalize=HOW, **how).fit(crowd).texts
+                scores.setdefault(case.partition(",")[0], []).append(errors(texts, np.array(true))["mean"])
+    yield {size: float(np.mean(values)) for size, values in scores.items()}
 
 
 def again(crowd: Annotations) -> Annotations:
@@ -105,72 +110,69 @@ def letters(texts: Any) -> np.ndarray:
     return counts[0] if single else counts
 
 
-def times(crowd: Annotations) -> dict[str, dict[str, float]]:
-    """Seconds of crowdzoo and of Crowd-Kit."""
-    import pandas as pd
+def rover(frame: Any) -> Any:
+    """Crowd-Kit's ROVER."""
     from crowdkit.aggregation import ROVER as KitROVER  # noqa: N811
-    from crowdkit.aggregation import TextHRRASA as KitHRRASA
+
+    return KitROVER(str.split, " ".join).fit_predict(frame)
+
+
+def rasa(frame: Any) -> Any:
+    """Crowd-Kit's RASA."""
     from crowdkit.aggregation import TextRASA as KitRASA
 
+    return KitRASA(letters).fit_predict(frame, None)
+
+
+def hrrasa(frame: Any) -> Any:
+    """Crowd-Kit's HRRASA."""
+    from crowdkit.aggregation import TextHRRASA as KitHRRASA
+
+    return KitHRRASA(letters, lambda_out=0.0).fit_predict(frame, None)
+
+
+PUBLISHED: dict[str, Any] = {"normalize": HOW, "features": letters, "corrected": False}
+TIMES: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "rover": (ROVER(normalize=HOW), rover),
+    "text-rasa": (TextRASA(**PUBLISHED), rasa),
+    "text-hrrasa": (TextHRRASA(lambda_out=0.0, **PUBLISHED), hrrasa),
+}
+
+
+def times(name: str) -> Iterator[dict[str, float]]:
+    """Seconds of crowdzoo and of Crowd-Kit."""
+    import pandas as pd
+
+    crowd, _ = read("crowdspeech")
     crowd = again(crowd.select_tasks(np.arange(min(TIMED, crowd.num_tasks))))
     texts = [normalized(text, HOW) for text in crowd.values]
     names = crowd.tasks[crowd.task_ids], crowd.annotators[crowd.annotator_ids]
     frame = pd.DataFrame({"task": names[0], "worker": names[1], "text": [texts[code] for code in crowd.labels]})
-    published: dict[str, Any] = {"normalize": HOW, "features": letters, "corrected": False}
-    pairs: dict[str, tuple[Any, Any]] = {
-        "rover": (ROVER(normalize=HOW), lambda: KitROVER(str.split, " ".join).fit_predict(frame)),
-        "text-rasa": (TextRASA(**published), lambda: KitRASA(letters).fit_predict(frame, None)),
-        "text-hrrasa": (TextHRRASA(lambda_out=0.0, **published),
-                        lambda: KitHRRASA(letters, lambda_out=0.0).fit_predict(frame, None)),
-    }  # fmt: skip
-    seconds = {}
-    for name, (ours, theirs) in pairs.items():
-        ours.fit(again(crowd.select_tasks(np.arange(5))))
-        start = time.perf_counter()
-        result = ours.fit(crowd)
-        middle = time.perf_counter()
-        expected = theirs().to_dict()
-        end = time.perf_counter()
-        same = np.mean(
-            [normalized(text, HOW) == expected[task] for task, text in zip(result.tasks, result.texts, strict=True)]
-        )
-        seconds[name] = {"crowdzoo": middle - start, "crowd-kit": end - middle,
-                       "ratio": (end - middle) / (middle - start), "same": float(same)}  # fmt: skip
-    return seconds
+    ours, theirs = TIMES[name]
+    ours.fit(again(crowd.select_tasks(np.arange(5))))
+    start = time.perf_counter()
+    result = ours.fit(crowd)
+    middle = time.perf_counter()
+    expected = theirs(frame).to_dict()
+    end = time.perf_counter()
+    same = [normalized(text, HOW) == expected[task] for task, text in zip(result.tasks, result.texts, strict=True)]
+    yield {
+        "crowdzoo": middle - start,
+        "crowd-kit": end - middle,
+        "ratio": (end - middle) / (middle - start),
+        "same": float(np.mean(same)),
+    }
 
 
-def main() -> None:
-    """Runs, saves and prints."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--print", action="store_true", help="print the saved results")
-    if not parser.parse_args().print:
-        need(*(f"crowds/{name}" for name in SETS))
-        sets = {}
-        warnings.simplefilter("ignore")
-        for name in SETS:
-            crowd, gold = read(name)
-            rows = {
-                method: method_class(normalize=HOW).fit(crowd).texts for method, method_class in TEXT_METHODS.items()
-            }
-            single = errors(crowd.values[crowd.labels], gold[crowd.task_ids])
-            sets[name] = {"tasks": crowd.num_tasks, "texts": len(crowd), "errors": {
-                "one text": single, **{method: errors(texts, gold) for method, texts in rows.items()}}}  # fmt: skip
-        about = {"crowd-kit": version("crowd-kit"), "numpy": np.__version__}
-        saved = {"versions": about, "sets": sets, "simulated": simulated(), "times": times(read("crowdspeech")[0])}
-        RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-    saved = json.loads(RESULTS.read_text(encoding="utf-8"))
-    methods = [*next(iter(saved["sets"].values()))["errors"]]
-    for which in ("mean", "all"):
-        table = [
-            (method, *(f"{saved['sets'][name]['errors'][method][which]:.4f}" for name in SETS)) for method in methods
-        ]
-        print_table(f"word error, {which}", ("", *SETS), table)
-    sizes = saved["simulated"]
-    table = [(name, *(f"{rows[name]:.4f}" for rows in sizes.values())) for name in next(iter(sizes.values()))]
-    print_table("word error, simulated crowds, by number of annotators", ("", *sizes), table)
-    table = [(name, *(f"{value:.4g}" for value in values.values())) for name, values in saved["times"].items()]
-    print_table(f"{TIMED} tasks of crowdspeech", ("", "crowdzoo s", "crowd-kit s", "ratio", "same texts"), table)
-
+PARTS: Parts = {
+    **{name: {method: partial(real, name, method) for method in ("one text", *TEXT_METHODS)} for name in SETS},
+    "simulated": {
+        method: partial(simulated, method)
+        for method in (*TEXT_METHODS, "text-rasa, published", "text-hrrasa, published")
+    },
+    "times": {name: partial(times, name) for name in TIMES},
+}
 
 if __name__ == "__main__":
-    main()
+    need(*(f"crowds/{name}" for name in SETS))
+    run(RESULTS, PARTS, __doc__, keras=False)

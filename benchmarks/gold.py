@@ -38,17 +38,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from real_crowds import CROWDS, FOLDS, family_mean, fold_of, read
+from real_crowds import CROWDS, FOLDS, family_mean, fold_of, read, weights_without
 from scipy.special import log_softmax, softmax
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation, HierarchicalDawidSkene, Robust, VotesWarning, calibrate
-from crowdzoo.aggregation.classes import robust
 from crowdzoo.report.tables import print_table
 
 calibration = sys.modules["crowdzoo.aggregation.calibration"]
 RESULTS = Path(__file__).parent / "results" / "gold.json"
-WEIGHTS = Path(__file__).parents[1] / "build" / "robust"  # by `train.py folds`
 DRAWS = {50: 20, 200: 5, 500: 3}  # gold tasks -> draws
 LEAST_KNOWN = 0.9
 LEAST_OTHERS, SURE, LEAST_SURE, BELOW, SAMPLES = 50, 0.95, 20, -0.01, 2000
@@ -62,11 +60,8 @@ SEEDS = range(20_000, 20_020)
 def fitted() -> Iterator[tuple[str, Annotations, np.ndarray, Aggregation]]:
     """Each crowd with robust's result, by weights that were trained without its family."""
     for crowd, annotations, gold in read():
-        shipped, fold = robust.WEIGHTS, fold_of(crowd.family)
-        if fold is not None:
-            robust.WEIGHTS = WEIGHTS / f"fold{fold}.npz"
-        found = Robust().fit(annotations)
-        robust.WEIGHTS = shipped
+        with weights_without(crowd.family):
+            found = Robust().fit(annotations)
         yield crowd.name, annotations, np.where(annotations.redundancy > 0, gold, -1), found
 
 

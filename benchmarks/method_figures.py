@@ -13,10 +13,15 @@ and settings. Run it after a change of these, too.
 
 import json
 import statistics
+import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parent / "reproduce"))
+from deep_methods import DEFAULTS
+from rows import seconds_of
 
 from crowdzoo.aggregation import METHODS, create
 from crowdzoo.datasets import load_labelme
@@ -63,18 +68,17 @@ def deep() -> dict[str, Any]:
     saved = json.loads((HERE / "results" / "reproduce_deep.json").read_text())
     figures_by_method: dict[str, Any] = {}
     for title, row in saved["labelme-defaults"].items():
-        settings = row["row"]
-        words = [f"{name}={value}" for name, value in settings["arguments"].items()]
-        if settings["method"] == "aggregated":
-            if settings["labels"] not in METHODS:  # gold
+        trained = DEFAULTS[title]
+        words = [f"{name}={value}" for name, value in trained.arguments.items()]
+        if trained.method == "aggregated":
+            if trained.labels not in METHODS:  # gold
                 continue
-            words = [settings["labels"], "labels" if settings["hard"] else "posteriors"]
+            words = [trained.labels, "labels" if trained.hard else "posteriors"]
         assert row["runs"], title
         accuracies = [run["last"] for run in row["runs"]]
-        row_figure = figure(" ".join(words), accuracies, row["cpu_seconds_a_training"], row["stack"])
-        figures_by_method.setdefault(settings["method"], []).insert(
-            len(figures_by_method.get(settings["method"], [])) if words else 0, row_figure
-        )
+        of_method = figures_by_method.setdefault(trained.method, [])
+        row_figure = figure(" ".join(words), accuracies, seconds_of(row), row["stack"])
+        of_method.insert(len(of_method) if words else 0, row_figure)
     return figures_by_method
 
 

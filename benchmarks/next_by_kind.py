@@ -43,10 +43,10 @@ from crowdzoo import Annotations, next_answers
 from crowdzoo.aggregation import MultiLabel, create
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.datasets.generated_ner import generated_ner
+from crowdzoo.kinds import kind_of
 from crowdzoo.quality import NextAnnotations, first_annotations, first_pairs
 from crowdzoo.sequences import span_scores
 
-sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parent / "reproduce"))
 import planted_answers
 from intervals import Runs, mean_interval
@@ -206,21 +206,11 @@ def texts(rng: np.random.Generator) -> Pool:
     table, truth = planted("free-text", int(rng.integers(1000)))
 
     def score(result: Any) -> float:
-        pairs = [(str(said).split(), true.split()) for said, true in zip(result.texts, truth, strict=True)]
-        return 1 - sum(word_errors(*pair) for pair in pairs) / sum(len(true) for _, true in pairs)
+        edits, words = kind_of("free-text").scoring.sums(np.array(truth, object), result.texts)
+        return float(1 + edits.sum() / words.sum())
 
     select = dense(table, table.num_annotators)
     return Pool(table.num_tasks, table.num_annotators, select, create("text-rasa", kind="free-text").fit, score)
-
-
-def word_errors(said: list[str], true: list[str]) -> int:
-    """Levenshtein's distance."""
-    row = list(range(len(true) + 1))
-    for place, word in enumerate(said, 1):
-        before, row = row, [place]
-        for column, other in enumerate(true, 1):
-            row.append(min(row[-1] + 1, before[column] + 1, before[column - 1] + (word != other)))
-    return row[-1]
 
 
 def regions(rng: np.random.Generator) -> Pool:

@@ -1,9 +1,8 @@
 """Who is named: crowds with planted annotators, and what the page, `crowdzoo quality` and `crowdzoo next` say of them.
 
-    python benchmarks/planted_crowds.py                  # all kinds of labels, three seeds; four minutes
-    python benchmarks/planted_crowds.py --kinds classes  # only these
-    python benchmarks/planted_crowds.py --each           # a line a crowd as well
-    python benchmarks/planted_crowds.py --print          # the table of the saved results
+    python benchmarks/planted_crowds.py --again                  # all kinds of labels, three seeds; four minutes
+    python benchmarks/planted_crowds.py --again --rows classes   # only these
+    python benchmarks/planted_crowds.py --print                  # the table of the saved results
 
 A planted annotator is named *rightly* where the page has a note for what was planted, and does not advise to leave out
 whoever exchanges classes, has a bias or sloppy edges; *for another reason* where it has another note, or advises that;
@@ -19,21 +18,24 @@ to it in all, in points; whom `quality` lists and the page does not name, or the
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import csv
 import io
-import json
 import re
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).parent / "reproduce"))
 import planted_answers
+from rows import Parts, run
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
@@ -42,7 +44,6 @@ from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import FLAGS
 from crowdzoo.reading.tables.annotation_files import write_annotations
 from crowdzoo.report.page import report_page
-from crowdzoo.report.tables import print_table
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, tags_of
 
 RESULTS = Path(__file__).parent / "results" / "planted_crowds.json"
@@ -538,52 +539,18 @@ def commands_of(crowd: Crowd, named: set[str], left_out: set[str]) -> dict[str, 
     }
 
 
-def measure(kinds: list[str], verbose: bool) -> dict[str, dict[str, float]]:
-    """Counts of each kind of labels, over all crowds and seeds."""
-    totals: dict[str, dict[str, float]] = {}
-    for name in kinds:
-        crowds, *kind = KINDS[name]
-        total: dict[str, float] = {"crowds": 0}
-        for seed in SEEDS:
-            for crowd in crowds(seed):
-                counts = {"crowds": 1, **counted(crowd, *kind)}
-                if verbose:
-                    flags = {
-                        who: [*notes, *["leave"] * leave]
-                        for who, (notes, leave) in said_of(page_of(crowd, *kind)).items()
-                    }
-                    print(name, seed, crowd.name, counts, flags, flush=True)
-                for key, number in counts.items():
-                    total[key] = round(total.get(key, 0) + number, 2)
-        totals[name] = total
-    return totals
+def measure(name: str) -> Iterator[dict[str, float]]:
+    """Counts of a kind of labels, over all crowds and seeds."""
+    crowds, *kind = KINDS[name]
+    total: dict[str, float] = {}
+    for seed in SEEDS:
+        for crowd in crowds(seed):
+            for key, number in {"crowds": 1, **counted(crowd, *kind)}.items():
+                total[key] = round(total.get(key, 0.0) + number, 2)
+    yield total
 
 
-def show(results: dict[str, dict[str, float]], title: str) -> None:
-    """Prints a row a kind of labels."""
-    keys = list(dict.fromkeys(key for counts in results.values() for key in counts))
-    rows = [[name, *(str(counts.get(key, "-")) for key in keys)] for name, counts in results.items()]
-    print_table(title, ["labels", *keys], rows)
-
-
-def run() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kinds", nargs="+", choices=tuple(KINDS), default=list(KINDS))
-    parser.add_argument("--each", action="store_true")
-    parser.add_argument("--save", metavar="NAME", help="save the table under this name, such as after")
-    parser.add_argument("--print", action="store_true")
-    arguments = parser.parse_args()
-    saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    if arguments.print:
-        for name, results in saved.items():
-            show(results, name)
-        return
-    results = measure(arguments.kinds, arguments.each)
-    show(results, "who is named")
-    if arguments.save:
-        saved[arguments.save] = {**saved.get(arguments.save, {}), **results}
-        RESULTS.write_text(json.dumps(saved, indent=1) + "\n")
-
+PARTS: Parts = {"who is named": {name: partial(measure, name) for name in KINDS}}
 
 if __name__ == "__main__":
-    run()
+    run(RESULTS, PARTS, __doc__, keras=False)

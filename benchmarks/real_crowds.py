@@ -9,6 +9,7 @@ import gzip
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,9 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from crowdzoo import Annotations
+from crowdzoo.aggregation.classes import robust
 from crowdzoo.datasets import data_folder
 
-__all__ = ["CROWDS", "FOLDS", "OLD", "UNSEEN", "Crowd", "family_mean", "fold_of", "read", "real_sets"]
+__all__ = [
+    "CROWDS", "FOLDS", "OLD", "UNSEEN", "Crowd", "family_mean", "fold_of", "read", "real_sets", "weights_without",
+]  # fmt: skip
 
 Read = tuple[Annotations, np.ndarray]
 
@@ -201,6 +205,18 @@ def fold_of(family: str) -> int | None:
         return None
     families = [crowd.family for crowd in CROWDS.values() if crowd.family not in unseen]
     return sorted(set(families), key=lambda name: (-families.count(name), name)).index(family) % FOLDS
+
+
+@contextmanager
+def weights_without(family: str) -> Iterator[None]:
+    """`robust` has weights that were fitted to other families, by `learned/train.py folds`."""
+    shipped, fold = robust.WEIGHTS, fold_of(family)
+    if fold is not None:
+        robust.WEIGHTS = Path(__file__).parents[1] / "build" / "robust" / f"fold{fold}.npz"
+    try:
+        yield
+    finally:
+        robust.WEIGHTS = shipped
 
 
 def family_mean(values: dict[str, float]) -> float:

@@ -1,7 +1,7 @@
 """Regions of images: time and Dice coefficient next to SimpleITK and Crowd-Kit, and objects by method of existence.
 
-    python benchmarks/regions.py            # about a minute
-    python benchmarks/regions.py --only points
+    python benchmarks/regions.py            # what the results do not have
+    python benchmarks/regions.py --parts points --again
     python benchmarks/regions.py --print    # the tables of the saved results
 
 Needs `crowdzoo[regions]`, scikit-learn for its image of a flower, and SimpleITK and crowd-kit to compare with; what is
@@ -22,14 +22,11 @@ annotators mark them with a standard deviation of 6 pixels in x and in y, miss a
 class. F1 counts points found within 15 pixels, by the distance of one object.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -37,13 +34,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parent / "reproduce"))
 import planted_answers
+from rows import Parts, run
 
 from crowdzoo.aggregation import STAPLE, MatchedObjects, PixelVote
 from crowdzoo.data.regions import MarkedImage, mask_of_pixels, mask_tools
 from crowdzoo.kinds.regions.scoring import RegionScoring
-from crowdzoo.report.tables import print_table
 from crowdzoo.tables import Annotations
 
 RESULTS = Path(__file__).parent / "results" / "regions.json"
@@ -53,6 +50,7 @@ EXISTS = ("majority-vote", "one-coin", "dawid-skene", "robust")
 DISTANCES = (12, 20, 30, 60)  # 1.2, 2, 3 and 6 % of the diagonal
 
 
+@cache
 def flower() -> np.ndarray:
     """Where the flower of scikit-learn's sample image is, bool [height, width]."""
     from scipy.ndimage import binary_fill_holes, binary_opening, label
@@ -106,17 +104,24 @@ def simple_itk(masks: np.ndarray) -> np.ndarray:
     )
 
 
-def masks() -> dict[str, dict[str, Any]]:
-    """Median seconds and mean Dice coefficient of each method."""
-    true = flower()
-    peers = {"SimpleITK STAPLE": ("SimpleITK", lambda: simple_itk)} | {
-        f"Crowd-Kit {name}": ("crowdkit", lambda name=name: crowd_kit(f"Segmentation{name}"))
-        for name in ("MajorityVote", "EM")
-    }
-    methods: dict[str, Any] = {"majority-vote": PixelVote(), "staple": STAPLE(), "objects": MatchedObjects()}
-    methods |= {name: method_class() for name, (module, method_class) in peers.items() if find_spec(module)}
-    times: dict[str, list[float]] = {name: [] for name in ("one annotator", *methods)}
-    dices: dict[str, list[float]] = {name: [] for name in times}
+# method -> module that it needs, and what makes it
+METHODS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "one annotator": ("crowdzoo", lambda: lambda drawn: drawn),
+    "majority-vote": ("crowdzoo", PixelVote),
+    "staple": ("crowdzoo", STAPLE),
+    "objects": ("crowdzoo", MatchedObjects),
+    "SimpleITK STAPLE": ("SimpleITK", lambda: simple_itk),
+    "Crowd-Kit MajorityVote": ("crowdkit", lambda: crowd_kit("SegmentationMajorityVote")),
+    "Crowd-Kit EM": ("crowdkit", lambda: crowd_kit("SegmentationEM")),
+}
+
+
+def masks(name: str) -> Iterator[dict[str, float]]:
+    """Median seconds and mean Dice coefficient of a method."""
+    module, make = METHODS[name]
+    if find_spec(module) is None:
+        return
+    method, true, seconds, scores = make(), flower(), list[float](), list[float]()
     for repeat in range(REPEATS + 1):
         turned = np.ascontiguousarray(np.roll(true[:, :: 1 - 2 * (repeat % 2)], 20 * repeat, axis=1))
         drawn = annotators_of(turned, repeat)
@@ -124,21 +129,13 @@ def masks() -> dict[str, dict[str, Any]]:
             MarkedImage.of(true.shape, [{"category": "flower", "counts": mask_of_pixels(mask)}]) for mask in drawn
         ]
         crowd = table_of({repeat: marked})
-        dices["one annotator"] += [dice(mask, turned) for mask in drawn]
-        for name, method in methods.items():
-            start = time.perf_counter()
-            result = method.fit(crowd) if hasattr(method, "fit") else method(drawn)
-            times[name].append(time.perf_counter() - start)
-            if not isinstance(result, np.ndarray):
-                result = mask_tools().decode(result.marked[0].masks[0]).astype(bool)
-            dices[name].append(dice(result, turned))
-    return {
-        name: {
-            "seconds": float(np.median(times[name][1:])) if times[name] else None,
-            "dice": float(np.mean(dices[name])),
-        }
-        for name in times
-    }
+        start = time.perf_counter()
+        result = method.fit(crowd) if hasattr(method, "fit") else method(drawn)
+        seconds.append(time.perf_counter() - start)
+        if not isinstance(result, np.ndarray):
+            result = mask_tools().decode(result.marked[0].masks[0]).astype(bool)
+        scores += [dice(mask, turned) for mask in np.reshape(result, (-1, *true.shape))]
+    yield {"seconds": float(np.median(seconds[1:])), "dice": float(np.mean(scores))}
 
 
 def dice(mask: np.ndarray, other_mask: np.ndarray) -> float:
@@ -146,9 +143,8 @@ def dice(mask: np.ndarray, other_mask: np.ndarray) -> float:
     return float(2 * (mask & other_mask).sum() / (mask.sum() + other_mask.sum()))
 
 
-def objects() -> dict[str, list[float]]:
-    """F1 of each method of existence, for each seed."""
-    scores: dict[str, list[float]] = {name: [] for name in EXISTS}
+def objects(exists: str) -> Iterator[dict[str, Any]]:
+    """F1 of a method of existence, for each seed."""
     for seed in range(SEEDS):
         rng = np.random.default_rng(seed)
         misses, invents = rng.uniform(0.05, 0.6, 6), rng.uniform(0, 1.5, 6)
@@ -163,33 +159,28 @@ def objects() -> dict[str, list[float]]:
                 ].clip(0)])
                 for who, count in enumerate(rng.poisson(invents))
             ]  # fmt: skip
-        crowd = table_of(images)
-        for name in EXISTS:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                result = MatchedObjects(exists=name).fit(crowd)
-            right = sum(
-                int((mask_tools().iou(image.boxes, true[task], [0] * len(true[task])) >= 0.5).any(axis=0).sum())
-                for task, image in zip(result.tasks.tolist(), result.marked, strict=True) if image.regions
-            )  # fmt: skip
-            number = sum(len(image.regions) for image in result.marked) + sum(map(len, true.values()))
-            scores[name].append(2 * right / number)
-    return scores
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = MatchedObjects(exists=exists).fit(table_of(images))
+        right = sum(
+            int((mask_tools().iou(image.boxes, true[task], [0] * len(true[task])) >= 0.5).any(axis=0).sum())
+            for task, image in zip(result.tasks.tolist(), result.marked, strict=True) if image.regions
+        )  # fmt: skip
+        number = sum(len(image.regions) for image in result.marked) + sum(map(len, true.values()))
+        yield {"seed": str(seed), "F1": 2 * right / number}
 
 
-def simulated() -> dict[str, dict[str, float]]:
-    """Level of errors, and whether boxes touch -> mean overlap of an object -> F1."""
-    scores: dict[str, dict[str, list[float]]] = {}
+def simulated(least: float) -> Iterator[dict[str, float]]:
+    """Level of errors, and whether boxes touch -> F1, with this mean overlap of an object."""
+    scores: dict[str, list[float]] = {}
     for touch, how in (("", {}), (", touching", {"apart": 14, "number": (6, 16)})):
         for seed in (10, 11):
             for name, crowd, planted, true in planted_answers.regions(seed, **how):
-                if "majority" in name:
-                    continue
-                level = ("planted" if planted else name.rpartition(", ")[2]) + touch
-                for least in LEAST:
+                if "majority" not in name:
+                    level = ("planted" if planted else name.rpartition(", ")[2]) + touch
                     marked = MatchedObjects(least=least).fit(crowd).marked
-                    scores.setdefault(level, {}).setdefault(f"{least}", []).append(f1_of_boxes(marked, true))
-    return {level: {least: float(np.mean(values)) for least, values in rows.items()} for level, rows in scores.items()}
+                    scores.setdefault(level, []).append(f1_of_boxes(marked, true))
+    yield {level: float(np.mean(values)) for level, values in scores.items()}
 
 
 def f1_of_boxes(answers: list[MarkedImage], true: list[MarkedImage]) -> float:
@@ -209,9 +200,8 @@ def image_of_points(places: np.ndarray, labels: np.ndarray) -> MarkedImage:
     return MarkedImage.of((600, 800), entries)
 
 
-def points() -> dict[str, dict[str, float]]:
-    """Method of existence -> distance of one object -> F1 of points, the mean of the seeds."""
-    scores: dict[str, dict[str, list[float]]] = {name: {} for name in EXISTS}
+def points(exists: str) -> Iterator[dict[str, Any]]:
+    """Distance of one object -> F1 of points, for each seed."""
     for seed in range(SEEDS):
         rng = np.random.default_rng(seed)
         misses, invents = rng.uniform(0.05, 0.25, 5), rng.uniform(0, 1, 5)
@@ -233,41 +223,22 @@ def points() -> dict[str, dict[str, float]]:
                 marked = np.r_[(places + rng.normal(0, 6, (12, 2)))[seen], rng.uniform(0, (800, 600), (more, 2))]
                 named = np.r_[np.where(rng.random(12) < 0.05, 1 - labels, labels)[seen], rng.integers(2, size=more)]
                 images[task].append(image_of_points(marked, named))
-        crowd = table_of(images)
-        for name in EXISTS:
-            for distance in DISTANCES:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    result = MatchedObjects(exists=name, distance=distance).fit(crowd)
-                gold = np.array([true[task] for task in result.tasks.tolist()], object)
-                scores[name].setdefault(f"{distance}", []).append(RegionScoring(15).score(gold, result.marked)["F1"])
-    return {name: {each: float(np.mean(values)) for each, values in rows.items()} for name, rows in scores.items()}
+        crowd, figures = table_of(images), {"seed": str(seed)}
+        for distance in DISTANCES:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = MatchedObjects(exists=exists, distance=distance).fit(crowd)
+            gold = np.array([true[task] for task in result.tasks.tolist()], object)
+            figures[f"{distance}"] = RegionScoring(15).score(gold, result.marked)["F1"]
+        yield figures
 
 
-def main() -> None:
-    """Runs, saves and prints."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--print", action="store_true", help="print the saved results")
-    parts = {part.__name__: part for part in (masks, objects, simulated, points)}
-    parser.add_argument("--only", choices=[*parts], help="the part to make again; the others stay as saved")
-    arguments = parser.parse_args()
-    if not arguments.print:
-        saved = json.loads(RESULTS.read_text(encoding="utf-8")) if arguments.only else {}
-        saved |= {name: part() for name, part in parts.items() if arguments.only in (None, name)}
-        RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-    saved = json.loads(RESULTS.read_text(encoding="utf-8"))
-    rows = [(name, "-" if values["seconds"] is None else f"{values['seconds']:.4f}", f"{values['dice']:.4f}")
-            for name, values in saved["masks"].items()]  # fmt: skip
-    print_table("an image, 427 x 640, five annotators", ("", "seconds", "Dice"), rows)
-    rows = [
-        (name, f"{np.mean(values):.4f}", f"{np.std(values, ddof=1):.4f}") for name, values in saved["objects"].items()
-    ]
-    print_table("objects by method of existence", ("", "F1", "spread of seeds"), rows)
-    rows = [(level, *(f"{value:.4f}" for value in values.values())) for level, values in saved["simulated"].items()]
-    print_table("F1 by the mean overlap of an object, simulated crowds", ("", *map(str, LEAST)), rows)
-    rows = [(name, *(f"{value:.4f}" for value in values.values())) for name, values in saved["points"].items()]
-    print_table("F1 of points by the distance of one object, pixels", ("", *map(str, DISTANCES)), rows)
-
+PARTS: Parts = {
+    "masks": {name: partial(masks, name) for name in METHODS},
+    "objects": {name: partial(objects, name) for name in EXISTS},
+    "simulated": {f"{least}": partial(simulated, least) for least in LEAST},
+    "points": {name: partial(points, name) for name in EXISTS},
+}
 
 if __name__ == "__main__":
-    main()
+    run(RESULTS, PARTS, __doc__, keras=False)

@@ -1,8 +1,7 @@
 """How often the 95 % intervals of annotators' reliability hold the true accuracy, on simulated crowds, copies included.
 
-    python benchmarks/reliability.py --save after    # two minutes
-    python benchmarks/reliability.py --real          # real crowds of at most 60,000 labels, with --save likewise
-    python benchmarks/reliability.py --print         # the table of the saved results
+    python benchmarks/reliability.py            # what the results do not have; two minutes
+    python benchmarks/reliability.py --page     # prints the table of what is saved, with means over the sorts
 
 Protocol, written before the first run. The method was chosen on seeds 0 to 19 of crowds like these; the figures are of
 seeds 10,000 and up, which nothing else has used; 60 crowds a cell. Success: with two labels per task the mean over the
@@ -17,31 +16,32 @@ sorts is .92 or more, and with five the intervals are no wider than before by mo
 - `copies`: as `coins`, with four labels per task, where the second annotator copies the first; only these two count,
   and the true value is the share of their labels that is right.
 
-- `real`: means over families of real crowds; annotators with twenty labels of tasks with gold, whose share of right
-  ones is the true value. Real crowds share mistakes, so that this is no target.
+- `real`: means over families of real crowds of at most 60,000 labels; annotators with twenty labels of tasks with gold,
+  whose share of right ones is the true value. Real crowds share mistakes, so that this is no target.
 
 Columns: `covers`, the share of annotators whose interval holds the accuracy; `bias`, of the estimate; `width`, means.
 """
 
-from __future__ import annotations
-
-import argparse
-import json
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import real_crowds
 
+sys.path.append(str(Path(__file__).parent / "reproduce"))
+from rows import Parts, grid, read, run
+
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Robust
 from crowdzoo.quality import annotator_table
-from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "reliability.json"
 FIRST, CROWDS, LABELS = 10_000, 60, (2, 3, 5)
 MOST_LABELS, LEAST_GOLD = 60_000, 20
+KEYS = ("covers", "bias", "width")
 
 
 def coins(rng: np.random.Generator, classes: int, annotators: int) -> np.ndarray:
@@ -98,17 +98,21 @@ def crowd(sort: str, labels: int, seed: int, copies: bool = False) -> tuple[Anno
     return Annotations.from_arrays(rows, who, said[rows, who], **names), right
 
 
-def measured(sort: str, labels: int, copies: bool = False) -> dict[str, float]:
+def found(annotations: Annotations) -> np.ndarray:
+    """Reliability of each annotator, and the ends of its interval, [3, R]."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = annotator_table(annotations, Robust().fit(annotations))
+    return np.array([table[f"reliability{end}"].to_numpy() for end in ("", "_low", "_high")])
+
+
+def measured(sort: str, labels: int, copies: bool = False) -> Iterator[dict[str, float]]:
     """Figures of a cell."""
     rows = []
     for seed in range(FIRST, FIRST + CROWDS):
         annotations, right = crowd(sort, labels, seed, copies)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            table = annotator_table(annotations, Robust().fit(annotations))
-        columns = [table[f"reliability{end}"].to_numpy() for end in ("", "_low", "_high")]
-        rows.append(np.array([*columns, right])[:, : 2 if copies else None])
-    return figures(np.concatenate(rows, axis=1))
+        rows.append(np.array([*found(annotations), right])[:, : 2 if copies else None])
+    yield figures(np.concatenate(rows, axis=1))
 
 
 def figures(rows: np.ndarray) -> dict[str, float]:
@@ -120,54 +124,41 @@ def figures(rows: np.ndarray) -> dict[str, float]:
     return {"covers": round(inside, 4), "bias": round(bias, 4), "width": round(width, 4)}
 
 
-def of_real_crowds() -> dict[str, dict[str, float]]:
+def of_real_crowds() -> Iterator[dict[str, float]]:
     """Figures of real crowds, means over families."""
     families: dict[str, list[list[float]]] = {}
     for crowd, answers, gold in real_crowds.read():
         if len(answers) > MOST_LABELS:
             continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            table = annotator_table(answers, Robust().fit(answers))
+        columns = found(answers)
         who, known = answers.annotator_ids, gold[answers.task_ids] >= 0
         counts = np.bincount(who[known], minlength=answers.num_annotators)
         right = np.bincount(who, known & (gold[answers.task_ids] == answers.labels)) / np.maximum(counts, 1)
-        columns = [table[f"reliability{end}"].to_numpy() for end in ("", "_low", "_high")]
         rows = np.array([*columns, right])[:, (counts >= LEAST_GOLD) & np.isfinite(columns[0])]
         if rows.size:
             families.setdefault(crowd.family, []).append([*figures(rows).values()])
     means = np.mean([np.mean(each, axis=0) for each in families.values()], axis=0)
-    keys = ("covers", "bias", "width")
-    return {f"real, {len(families)} families": dict(zip(keys, np.round(means, 4).tolist(), strict=True))}
+    yield dict(zip(KEYS, np.round(means, 4).tolist(), strict=True)) | {"families": float(len(families))}
 
 
-def run() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--save", metavar="NAME", help="save the table under this name, such as after")
-    parser.add_argument("--real", action="store_true")
-    parser.add_argument("--print", action="store_true")
-    arguments = parser.parse_args()
-    saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    if not arguments.print:
-        if arguments.real:
-            found = of_real_crowds()
-        else:
-            found = {f"{sort}, {labels} labels": measured(sort, labels) for labels in LABELS for sort in SORTS}
-            found["copies, 4 labels"] = measured("coins", 4, copies=True)
-        name = arguments.save or "now"
-        saved[name] = {**saved.get(name, {}), **found}
-        if arguments.save:
-            RESULTS.write_text(json.dumps(saved, indent=1) + "\n")
-    for name, found in saved.items():
-        keys = ("covers", "bias", "width")
-        for labels in LABELS:
-            cells = [found[cell] for sort in SORTS if (cell := f"{sort}, {labels} labels") in found]
-            if cells:
-                found[f"mean, {labels} labels"] = {key: float(np.mean([row[key] for row in cells])) for key in keys}
-        print_table(
-            name, ("crowd", *keys), [(cell, *(f"{row[key]:.3f}" for key in keys)) for cell, row in found.items()]
-        )
+PARTS: Parts = {
+    "simulated": {
+        **{f"{sort}, {labels} labels": partial(measured, sort, labels) for labels in LABELS for sort in SORTS},
+        "copies, 4 labels": partial(measured, "coins", 4, copies=True),
+    },
+    "real": {"real": of_real_crowds},
+}
+
+
+def show_table() -> None:
+    """Prints all cells, and means over the sorts."""
+    saved = read(RESULTS)
+    cells = {name: row["runs"][0] for part in saved.values() for name, row in part.items()}
+    for labels in LABELS:
+        rows = [cells[f"{sort}, {labels} labels"] for sort in SORTS]
+        cells[f"mean, {labels} labels"] = {key: float(np.mean([row[key] for row in rows])) for key in KEYS}
+    print(grid(("crowd", *KEYS), [(name, *(f"{row[key]:.3f}" for key in KEYS)) for name, row in cells.items()]))
 
 
 if __name__ == "__main__":
-    run()
+    run(RESULTS, PARTS, __doc__, show_table, keras=False)

@@ -2,8 +2,7 @@
 
     python benchmarks/settled.py                   # the rows that the results do not have
     python benchmarks/settled.py --fit             # the coefficients of CALIBRATION in crowdzoo/quality/settled.py
-    python benchmarks/settled.py --replay          # questions that are asked until none is worth its price
-    python benchmarks/settled.py --print           # the tables of the saved results
+    python benchmarks/settled.py --page            # the tables of the saved results
     python benchmarks/settled.py --draw FILE.png   # reliability diagrams of settled and of probability
 
 **What is estimated.** `crowdzoo.quality.settled` says for each label how probable it is to stay the same if many more
@@ -33,14 +32,19 @@ served to choose OVERSHOOT; the figures are of others.)
 of those in each tenth of the probability by `robust`, how many are the class that the crowd was drawn with.
 """
 
-import argparse
-import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from real_crowds import read
+from real_crowds import read as read_crowds
 from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
+
+sys.path.append(str(Path(__file__).parent / "reproduce"))
+from rows import Parts, grid, read, run
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Robust
@@ -48,7 +52,6 @@ from crowdzoo.quality import next_annotations, settlement, worth_asking
 from crowdzoo.quality.copies import copy_families, counted_once
 from crowdzoo.quality.figures import wilson
 from crowdzoo.quality.settled import ENDS, consensus_of
-from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "settled.json"
 SORTS = ("independent", "difficulty", "copies")
@@ -135,7 +138,7 @@ def simulated(seed: int) -> Iterator[Sample]:
 def real(seed: int) -> Iterator[Sample]:
     """The real crowds, three times each."""
     rng = np.random.default_rng(seed)
-    for crowd, annotations, _ in read():
+    for crowd, annotations, _ in read_crowds():
         enough = annotations.redundancy >= ENOUGH
         if np.median(annotations.redundancy) >= ENOUGH:
             truth = Robust().fit(annotations).labels
@@ -145,18 +148,14 @@ def real(seed: int) -> Iterator[Sample]:
 
 
 def coefficients(samples: list[Sample]) -> np.ndarray:
-    """Logistic regression by Newton's method; families weigh the same, and so do the crowds of one."""
+    """Logistic regression; families weigh the same, and so do the crowds of one."""
     families = {family: [sample for sample in samples if sample[0] == family] for family, *_ in samples}
     weights = [
         np.full(len(y), WEIGHTS.get(family, 1.0) / len(families[family]) / len(y)) for family, _, _, y in samples
     ]
     x, y, w = (np.concatenate(parts) for parts in ([s[2] for s in samples], [s[3] for s in samples], weights))
-    w, solution = w / len(families), np.zeros(x.shape[1])
-    for _ in range(30):
-        p = expit(x @ solution)
-        hessian = (x * (w * p * (1 - p))[:, None]).T @ x + PENALTY * np.eye(len(solution))
-        solution += np.linalg.solve(hessian, x.T @ (w * (y - p)) - PENALTY * solution)
-    return solution
+    model = LogisticRegression(C=1 / PENALTY, fit_intercept=False, solver="newton-cholesky", tol=1e-10)
+    return model.fit(x, y, sample_weight=w / len(families)).coef_[0]
 
 
 def replay(classes: int, accuracy: float, per_task: int, annotators: int, hard: float, seed: int) -> dict[str, float]:
@@ -191,16 +190,14 @@ def draw(path: Path) -> None:
     rng, figure = np.random.default_rng(DRAWN_SEED), Figure(figsize=(8.4, 6.2), layout="constrained")
     panels = figure.subplots(2, len(SORTS), sharex=True, sharey=True)
     for place, sort in enumerate(SORTS):
-        found = [[], []]
+        columns = []
         for _ in range(DRAWN_CROWDS):
             few, many, truth = simulate(rng, sort)
             result = Robust().fit(few)
-            settled, probability = settlement(few, result).settled, result.posteriors.max(axis=1)
-            for each, pair in zip(found, ((settled, result.labels == Robust().fit(many).labels),
-                                          (probability, result.labels == truth)), strict=True):  # fmt: skip
-                each.append(np.stack(pair))
-        for axes, pairs, names in zip(panels[:, place], found, NAMES, strict=True):
-            values, right = np.concatenate(pairs, axis=1)
+            stays, correct = result.labels == Robust().fit(many).labels, result.labels == truth
+            columns.append([settlement(few, result).settled, stays, result.posteriors.max(axis=1), correct])
+        pairs = np.concatenate(columns, axis=1).reshape(2, 2, -1)
+        for axes, (values, right), names in zip(panels[:, place], pairs, NAMES, strict=True):
             tenth = np.minimum((10 * values).astype(int), 9)
             number = np.bincount(tenth, minlength=10)
             some = number >= LEAST_LABELS
@@ -217,50 +214,53 @@ def draw(path: Path) -> None:
     figure.savefig(path, dpi=110, metadata={"Software": "crowdzoo"})
 
 
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fit", action="store_true", help="print the coefficients, and stop")
-    parser.add_argument("--replay", action="store_true", help="make only the replays again")
-    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
-    parser.add_argument("--draw", type=Path, metavar="FILE.png", help="draw reliability diagrams, and stop")
-    arguments = parser.parse_args()
-    if arguments.draw is not None:
-        draw(arguments.draw)
-        return
-    saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-    if not arguments.only_print and not arguments.replay:
-        sample = [*simulated(FIT_SEED), *real(FIT_SEED)]
-        print("CALIBRATION =", tuple(coefficients(sample).round(3).tolist()))
-        if arguments.fit:
-            return
-        rows = []
-        for family, name, columns, stays in [*simulated(SHOWN_SEED), *real(SHOWN_SEED)]:
-            training = [row for row in sample if row[0] != family or family in SORTS]
-            estimate = expit(columns @ coefficients(training)).mean()
-            rows.append({"family": family, "crowd": name, "settled": estimate, "stays": stays.mean()})
-        saved["crowds"] = rows
-    if not arguments.only_print:
-        seeds = range(FIRST_REPLAY, FIRST_REPLAY + SEEDS)
-        saved["replay"] = {name: [replay(*crowd, seed) for seed in seeds] for name, crowd in REPLAYS.items()}
-        RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-    table = []
+@cache
+def fitted_to() -> list[Sample]:
+    """What the coefficients are fitted to."""
+    return [*simulated(FIT_SEED), *real(FIT_SEED)]
+
+
+def shown(draw: Callable[[int], Iterator[Sample]]) -> Iterator[dict[str, Any]]:
+    """The estimate and the truth of each crowd."""
+    for family, name, columns, stays in draw(SHOWN_SEED):
+        training = [row for row in fitted_to() if row[0] != family or family in SORTS]
+        estimate = expit(columns @ coefficients(training)).mean()
+        yield {"family": family, "crowd": name, "settled": float(estimate), "stays": float(stays.mean())}
+
+
+def replayed(*crowd: Any) -> Iterator[dict[str, float]]:
+    """One dictionary a seed."""
+    for seed in range(FIRST_REPLAY, FIRST_REPLAY + SEEDS):
+        yield replay(*crowd, seed)
+
+
+PARTS: Parts = {
+    "crowds": {"simulated": partial(shown, simulated), "real": partial(shown, real)},
+    "replay": {name: partial(replayed, *crowd) for name, crowd in REPLAYS.items()},
+}
+
+
+def show_table() -> None:
+    """Prints by how much `settled` is off, and the replays."""
+    saved, table = read(RESULTS), []
+    crowds = [run for row in saved["crowds"].values() for run in row["runs"]]
     for title in (*SORTS, "real"):
-        rows = [row for row in saved["crowds"] if (row["family"] if row["family"] in SORTS else "real") == title]
+        rows = [row for row in crowds if (row["family"] if row["family"] in SORTS else "real") == title]
         values = np.array([row["settled"] - row["stays"] for row in rows])
         sizes = np.abs(values)
-        table.append(
-            (title, len(values), f"{values.mean():+.3f}", f"{sizes.mean():.3f}", f"{(sizes > 0.08).mean():.0%}")
-        )
-    print_table(
-        "settled less the share of labels that stay", ("crowds", "number", "mean", "mean size", "beyond .08"), table
-    )
-    print()
+        far = (sizes > 0.08).mean()
+        table.append((title, len(values), f"{values.mean():+.3f}", f"{sizes.mean():.3f}", f"{far:.0%}"))
+    print(grid(("settled less the share of labels that stay", "number", "mean", "mean size", "beyond .08"), table))
     names = ("redo", "promised", "needed", "before", "after")
-    table = [(title, *(f"{np.mean([run[name] for run in runs]):.4g}" for name in names))
-             for title, runs in saved["replay"].items()]  # fmt: skip
-    print_table("questions until none is worth its price", ("crowd", *names), table)
+    table = [(title, *(f"{np.mean([run[name] for run in row['runs']]):.4g}" for name in names))
+             for title, row in saved["replay"].items()]  # fmt: skip
+    print(grid(("questions until none is worth its price", *names), table))
 
 
 if __name__ == "__main__":
-    main()
+    if "--draw" in sys.argv:
+        draw(Path(sys.argv[sys.argv.index("--draw") + 1]))
+    elif "--fit" in sys.argv:
+        print("CALIBRATION =", tuple(coefficients(fitted_to()).round(3).tolist()))
+    else:
+        run(RESULTS, PARTS, __doc__, show_table, keras=False)

@@ -1,10 +1,9 @@
 """Posteriors corrected by 50, 200 or 500 gold tasks, compared with other uses of the same gold tasks.
 
     python benchmarks/reproduce/calibration.py                     # all rows that the results do not have
-    python benchmarks/reproduce/calibration.py --parts llm-judges
 
-Reads the sets of benchmarks/real_crowds.py below CROWDZOO_DATA. A row is a set, a method and a number of gold
-tasks; a run is one draw of the gold tasks, the same for all rows of a set and number. What is measured is measured on
+Reads `llm-judges` below CROWDZOO_DATA. A row is a method and a number of gold
+tasks; a run is one draw of the gold tasks, the same for all rows of a number. What is measured is measured on
 the tasks of known class that are not gold: `raw`, the method's accuracy; `accuracy` after `calibrate`; `judge`, of the
 annotator who is right most often on the gold tasks (with 20 of them at least; where the annotator said nothing, the
 majority vote); `trees`, of 500 extremely randomised trees on the annotators' labels (one-hot), fitted on the gold;
@@ -41,19 +40,6 @@ RESULTS = Path(__file__).parents[1] / "results" / "calibration.json"
 PRIORS = json.loads((RESULTS.parent / "gold.json").read_text(encoding="utf-8"))["prior"]
 METHODS = ("majority-vote", "one-coin", "dawid-skene", "robust")
 NUMBERS = (50, 200, 500)
-OTHERS = (
-    "dog",
-    "rte",
-    "trec",
-    "web",
-    "d_sentiment",
-    "face",
-    "music",
-    "labelme",
-    "ZenCrowd_in",
-    "fact_eval",
-    "temporal",
-)
 DRAWS = 20
 BINS = 10
 LEAST_SEEN = 20
@@ -137,19 +123,13 @@ def runs(name: str, method: str, number: int) -> Iterator[dict[str, Any]]:
         yield {key: value if isinstance(value, str) else round(value, 4) for key, value in row.items()}
 
 
-def parts() -> Parts:
-    return {
-        "llm-judges": {
-            f"{method}, {number}": partial(runs, "llm-judges", method, number)
-            for number in NUMBERS
-            for method in METHODS
-        },
-        "others": {
-            f"{name}, {number}": partial(runs, name, "robust", number) for name in OTHERS for number in (50, 200)
-        },
+PARTS: Parts = {
+    "llm-judges": {
+        f"{method}, {number}": partial(runs, "llm-judges", method, number) for number in NUMBERS for method in METHODS
     }
+}
 
 
 if __name__ == "__main__":
-    need(*(CROWDS[name].place for name in ("llm-judges", *OTHERS)))
-    run(RESULTS, parts(), __doc__)
+    need(CROWDS["llm-judges"].place)
+    run(RESULTS, PARTS, __doc__)

@@ -11,16 +11,11 @@ For each training two accuracies on the test tasks are kept:
 
 "own tasks" is another thing: how many of the *training* tasks' labels the method infers, from instance and annotations.
 
-Each row runs in a process of its own, which tells its seconds and peak memory. Results go to
-benchmarks/results/reproduce_deep.json after each row.
+Each row runs in a process of its own. Results go to benchmarks/results/reproduce_deep.json after each row.
 """
 
-import argparse
 import dataclasses
-import json
-import resource
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -29,10 +24,8 @@ import baselines  # noqa: F401 - registers the aggregators of examples/baselines
 import numpy as np
 from intervals import Runs, packed, shown, shown_bootstrap, unpacked
 from needed import need
-from rows import add_again, save
-from run_alone import run_alone
-from settings import LAYERS, aggregator, batch_size, recorded, settings_of
-from stack import stack
+from rows import Parts, run
+from settings import LAYERS, aggregator, batch_size
 
 from crowdzoo import Annotations
 from crowdzoo.datasets import data_folder
@@ -54,14 +47,12 @@ class Row:
         arguments: its hyperparameters, all of them (but for `DEFAULTS`).
         labels: for method "aggregated": "gold", or an aggregator's name.
         hard: whether the most probable class is the label, in place of the whole posterior.
-        settings: fields of `TrainingSettings` that this row has of its own.
     """
 
     method: str = "aggregated"
     arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
     labels: str = ""
     hard: bool = True
-    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def layer(method: str, **arguments: Any) -> Row:
@@ -114,7 +105,7 @@ DEFAULTS: dict[str, Row] = {
     "CoNAL": Row("conal", {"scale": 2.0}),
     "CoNAL, scale 1": Row("conal", {"scale": 1.0}),
 }
-# fields of `TrainingSettings` for every row, where its data or the row itself have no others
+# fields of `TrainingSettings` for every row, where its data have no others
 TRAINING: dict[str, Any] = {
     "hidden": (128,), "dropout": 0.5, "batch_normalization": False, "epochs": 60, "learning_rate": 1e-3,
 }  # fmt: skip
@@ -229,21 +220,6 @@ for _pattern in ("asymmetric", "symmetric"):
 
 SIMULATED = [name for name in DATA if name.startswith(("asymmetric", "symmetric"))]
 
-# Chu, Ma, Wang: Learning from Crowds by Modeling Common Confusions. AAAI 2021, table 1 and 2
-CONAL_PAPER = {
-    "music": {
-        "DL-MV": 72.53, "CL MW": 81.46, "DoctorNet": 76.58, "Anno-Reg": 79.12, "Max-MIG": 81.37, "DL-GLAD": 77.82,
-        "DL-WC": 75.76, "DL-EM (AggNet)": 81.92, "CoNAL": 84.06, "CoNAL 0": 82.14, "CoNAL 1e-4": 83.52,
-        "CoNAL 1e-6": 82.98,
-    },
-    "labelme": {
-        "DL-MV": 79.83, "CL MW": 83.27, "DoctorNet": 82.12, "Anno-Reg": 82.77, "Max-MIG": 85.33, "DL-GLAD": 83.12,
-        "DL-WC": 82.74, "DL-EM (AggNet)": 84.75, "CoNAL": 87.12, "CoNAL 0": 85.68, "CoNAL 1e-4": 86.61,
-        "CoNAL 1e-6": 86.26,
-    },
-}  # fmt: skip
-CONAL_PAPER["music-conal"] = CONAL_PAPER["music"]
-
 # === One row ===
 
 
@@ -252,43 +228,28 @@ def rows_of(name: str) -> dict[str, Row]:
     return DEFAULTS if name == "labelme-defaults" else ROWS
 
 
-def work(name: str, row_name: str, seeds: int) -> dict[str, Any]:
-    """Trains one row, and says with which settings."""
-    with recorded() as settings:
-        figures = measured(name, row_name, seeds)
-    return {**figures, "settings": settings}
-
-
-def measured(name: str, row_name: str, seeds: int) -> dict[str, Any]:
+def measured(name: str, row_name: str) -> Iterator[dict[str, Any]]:
     """Trains one row, with each seed."""
-    row = rows_of(name)[row_name]
-    started, cpu = time.perf_counter(), time.process_time()
-    runs: list[dict[str, Any]] = []
-    for seed in range(seeds):
-        data = DATA[name](seed)
-        curve, model = trained(row, data, seed)
-        runs.append({"seed": seed, "last": curve["test"][-1], "best": max(curve["test"]), "ece": curve["ece"]})
-        if name in ONE_TEST_SET:
-            runs[-1]["hits"] = curve["hits"]
-        inferred = task_posteriors(model, data)
-        if inferred is not None:
-            runs[-1]["tasks"] = float((inferred.argmax(axis=1) == data.gold).mean())
-        print(f"  {name}, {row_name}, seed {seed}: last {runs[-1]['last']:.4f}", flush=True)
-    return {
-        "runs": runs,
-        "seconds_a_training": (time.perf_counter() - started) / seeds,
-        "cpu_seconds_a_training": (time.process_time() - cpu) / seeds,
-        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "row": dataclasses.asdict(row),
-        "stack": stack(),
-    }
+    for seed in range(SEEDS):
+        yield run_of(rows_of(name)[row_name], DATA[name](seed), seed, name in ONE_TEST_SET)
+
+
+def run_of(row: Row, data: Data, seed: int, keep: bool = False) -> dict[str, Any]:
+    """The figures of one training, and with `keep` which test tasks are right."""
+    curve, model = trained(row, data, seed)
+    figures = {"seed": seed, "last": curve["test"][-1], "best": max(curve["test"])}
+    if keep:
+        figures["hits"] = curve["hits"]
+    inferred = task_posteriors(model, data)
+    if inferred is not None:
+        figures["tasks"] = float((inferred.argmax(axis=1) == data.gold).mean())
+    return figures
 
 
 def trained(row: Row, data: Data, seed: int) -> tuple[dict[str, Any], Any]:
     """A training, and the accuracy on the test tasks after each epoch."""
     import keras
 
-    from crowdzoo.metrics import expected_calibration_error
     from crowdzoo.models import TrainingSettings
     from crowdzoo.training.instance_training import train
 
@@ -297,16 +258,14 @@ def trained(row: Row, data: Data, seed: int) -> tuple[dict[str, Any], Any]:
 
     class Watch(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-            estimate = self.model.predict_on_batch(data.x_test)
-            hits = estimate.argmax(axis=1) == data.gold_test
+            hits = self.model.predict_on_batch(data.x_test).argmax(axis=1) == data.gold_test
             curve["test"].append(float(hits.mean()))
             curve["hits"] = packed(hits)
-            curve["ece"] = expected_calibration_error(data.gold_test, np.float64(estimate))
 
     labels = training_labels(row, annotations, data.gold, seed)
     length = {"batch_size": batch_size(len(data.x))}
     settings = TrainingSettings(
-        method=row.method, arguments=row.arguments, seed=seed, **{**TRAINING, **length, **data.settings, **row.settings}
+        method=row.method, arguments=row.arguments, seed=seed, **{**TRAINING, **length, **data.settings}
     )
     model, _ = train(settings, data.x, callbacks=[Watch()], **labels)
     return curve, model
@@ -366,45 +325,8 @@ def mean_and_deviation(row: dict[str, Any], key: str) -> str:
     return f"{values.mean():.2f}" + (f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else "")
 
 
-def trained_before(saved: dict[str, Any], name: str, row: str) -> dict[str, Any] | None:
-    """A saved row of LabelMe that has the settings of a row of today's defaults, or None."""
-    if name != "labelme-defaults":
-        return None
-    row_settings = dataclasses.asdict(DEFAULTS[row])
-    wanted = {"settings": settings_of(partial(measured, name, row, 1)), **row_settings}
-    for saved_row in saved.get("labelme", {}).values():
-        saved_settings = {"settings": saved_row.get("settings"), **saved_row["row"]}
-        if all(saved_settings[key] == wanted[key] for key in ("settings", "labels", "hard")):
-            return {**saved_row, "row": row_settings}
-    return None
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Every deep method on the same data.")
-    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), metavar="NAME")
-    names = list({**ROWS, **DEFAULTS})
-    parser.add_argument("--rows", nargs="+", choices=names, default=names, metavar="NAME")
-    parser.add_argument("--seeds", type=int, default=SEEDS)
-    add_again(parser)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--worker", nargs=2, metavar=("DATA", "ROW"), help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.worker:
-        print("RESULT" + json.dumps(work(*args.worker, args.seeds)))
-        return
-    for name in args.data:
-        for row in (row_name for row_name in args.rows if row_name in rows_of(name)):
-            saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
-            if row in saved.get(name, {}) and not args.again:
-                continue
-            result = None if args.again else trained_before(saved, name, row)
-            if result is None:
-                result = run_alone(__file__, ["--worker", name, row, "--seeds", str(args.seeds)], f"{name}, {row}")
-            if result is not None:
-                saved = json.loads(args.out.read_text()) if args.out.is_file() else {}  # others may write as well
-                save(args, args.out, saved, (name, row), result)
-
+PARTS: Parts = {name: {row: partial(measured, name, row) for row in rows_of(name)} for name in DATA}
 
 if __name__ == "__main__":
     need("music-genre-amt", flag="--data", values=("music", "music-conal", "music-folds"))
-    main()
+    run(RESULTS, PARTS, __doc__, alone=True, option="--data")

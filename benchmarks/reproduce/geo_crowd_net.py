@@ -1,7 +1,7 @@
 """When GeoCrowdNet's volumes matter: recovery of annotators where CCEM alone cannot tell truth and annotators apart.
 
     python benchmarks/reproduce/geo_crowd_net.py             # all that is missing in the saved results
-    python benchmarks/reproduce/geo_crowd_net.py --part floors
+    python benchmarks/reproduce/geo_crowd_net.py --parts floors
     python benchmarks/reproduce/geo_crowd_net.py --plot      # the picture of docs/papers/ibrahim.md, from them
 
 Protocol, written before the first run of either part. (Learning rate, noise and sizes come from trials on seeds 900 and
@@ -49,20 +49,20 @@ had been applied, and not part of it: F at .001 and all floors, because at .01 n
 mean L1 over its crowds of four classes in part "floors". Expected by theory: F below CCEM on "no experts" and
 "neither", W below CCEM on "no anchors", and no gain on "both".
 
-Each row has its stack and its seeds. Results go to benchmarks/results/geo_crowd_net.json after each row.
+Each row is saved with its stack when it is done, to benchmarks/results/geo_crowd_net.json.
 """
 
-import argparse
 import itertools
-import json
+import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from intervals import Runs, mean_interval
-from run_alone import run_alone
-from settings import LAYERS, recorded, training_begins
-from stack import stack
+from rows import Parts, read, run
+from settings import LAYERS, training_begins
 
 RESULTS = Path(__file__).parents[1] / "results" / "geo_crowd_net.json"
 PICTURE = Path(__file__).parents[2] / "docs" / "papers" / "ibrahim.svg"
@@ -76,7 +76,6 @@ WEAK = 0.001
 CHOOSING = (100, 101, 102, 103, 104)
 REPORTED = (0, 1, 2, 3, 4)
 LABELS = (2000, 8000, 32000)
-GROUP = 12  # rows that one process trains
 CONAL = "CoNAL's crowd"
 # crowd, regularization, start
 FLOOR_CROWDS = (("no experts", "F", 0.9), ("neither", "F", 0.9), ("no anchors", "W", None), (CONAL, "F", None))
@@ -212,16 +211,12 @@ class Training:
         return float(cost)
 
 
-def work(row: dict[str, Any]) -> dict[str, Any]:
-    """Trains one row on each of its draws, and says with which settings."""
-    with recorded() as settings:
-        runs = runs_of(row)
-    return {**row, "runs": runs, "stack": stack(), "settings": settings}
-
-
-def runs_of(row: dict[str, Any]) -> list[dict[str, Any]]:
+def runs_of(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Trains one row on each of its draws."""
-    runs, training = [], None
+    import keras
+
+    keras.utils.clear_session()
+    training = None
     for seed in row["seeds"]:
         data = drawn(row["crowd"], seed, row["labels"])
         annotations = data["annotations"]
@@ -229,14 +224,12 @@ def runs_of(row: dict[str, Any]) -> list[dict[str, Any]]:
             training = Training(row, data["x"].shape[1], annotations.num_classes, annotations.num_annotators)
         cost = training.run(data, seed)
         estimate = training.base(data["new"]).numpy()
-        runs.append({
+        yield {
             "seed": seed,
             "l1": float(np.abs(data["true"] - training.layer.annotator_confusions()).sum(axis=2).mean()),
             "accuracy": float((estimate.argmax(axis=1) == data["classes"]).mean()),
             "loss": cost,
-        })  # fmt: skip
-    print(f"  {name_of(row)}: L1 {np.mean([run['l1'] for run in runs]):.3f}", flush=True)
-    return runs
+        }
 
 
 def row_of(
@@ -291,6 +284,8 @@ def name_of(row: dict[str, Any]) -> str:
     return f"{row['crowd']}, {row['labels']} labels, {method}{start}"
 
 
+PARTS: Parts = {part: {name_of(row): partial(runs_of, row) for row in rows_of(part)} for part in ("floors", "recovery")}
+
 # === Figures ===
 
 
@@ -337,37 +332,8 @@ def plot(results: dict[str, Any]) -> None:
     plt.close(figure)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="When GeoCrowdNet's volumes matter.")
-    parser.add_argument("--part", nargs="+", choices=("floors", "recovery"), default=["floors", "recovery"])
-    parser.add_argument("--crowd", nargs="+", choices=(*CROWDS, CONAL), default=[*CROWDS, CONAL], metavar="NAME")
-    parser.add_argument("--plot", action="store_true", help="plot the saved results and stop")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.worker:
-        print("RESULT" + json.dumps([work(row) for row in json.loads(args.worker)]))
-        return
-    if args.plot:
-        plot(json.loads(args.out.read_text()))
-        return
-    for part in args.part:
-        failed: set[str] = set()
-        while True:  # others may write as well
-            saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
-            missing = [
-                row
-                for row in rows_of(part)
-                if row["crowd"] in args.crowd and name_of(row) not in {*saved.get(part, {}), *failed}
-            ][:GROUP]
-            if not missing:
-                break
-            done = run_alone(__file__, ["--worker", json.dumps(missing)], part)
-            failed |= {name_of(row) for row in missing} if done is None else set()
-            saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
-            saved.setdefault(part, {}).update({name_of(row): row for row in done or []})
-            args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    if "--plot" in sys.argv:
+        plot(read(RESULTS))
+    else:
+        run(RESULTS, PARTS, __doc__)

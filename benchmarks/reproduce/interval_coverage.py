@@ -142,19 +142,18 @@ def worths(classes: int, votes: int, right: float, concentration: float | None, 
         yield figures(*interval, number)
 
 
-def parts() -> Parts:
-    return {
-        "effective votes": {
-            f"{k} classes, {n} votes, {right:g} right, concentration {c}, {tasks} tasks": partial(
-                worths, k, n, right, c, tasks
-            )
-            for k, n, right, c in WORTHS
-            for tasks in (100, 300, 1000)
-        },
-        "alt-test": {f"{number} people": partial(replaced, number) for number in (3, 5, 10)},
-        "calibration": {f"{sort}, {n} gold": partial(calibrations, sort, n) for sort in CALIBRATED for n in GOLD},
-    }
+PARTS: Parts = {
+    "effective votes": {
+        f"{k} classes, {n} votes, {right:g} right, concentration {c}, {tasks} tasks": partial(
+            worths, k, n, right, c, tasks
+        )
+        for k, n, right, c in WORTHS
+        for tasks in (100, 300, 1000)
+    },
+    "alt-test": {f"{number} people": partial(replaced, number) for number in (3, 5, 10)},
+    "calibration": {f"{sort}, {n} gold": partial(calibrations, sort, n) for sort in CALIBRATED for n in GOLD},
+}
 
 
 if __name__ == "__main__":
-    run(RESULTS, parts(), __doc__)
+    run(RESULTS, PARTS, __doc__)

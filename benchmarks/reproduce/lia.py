@@ -1,7 +1,7 @@
 """LIA's tables: the labels of crowdsourced tasks, inferred with few and with many annotations per task.
 
     python benchmarks/reproduce/lia.py                           # what is missing in the saved results
-    python benchmarks/reproduce/lia.py --data bluebirds --rows LIA LIA-E --draws 10
+    python benchmarks/reproduce/lia.py --data bluebirds --rows LIA LIA-E
     python benchmarks/reproduce/lia.py --data medical-cause medical-treat --rows LIA-ML --again   # LIA-ML, compared
     python benchmarks/reproduce/lia.py --again --save            # everything anew
 
@@ -23,20 +23,13 @@ paragraph says.
 - MMCE, Snorkel and MeTaL are aggregators of examples/baselines. "MMCE, ridge per label": as in the authors' code gamma
   is .25, classes have equal probabilities, EM has 5 rounds, and each annotation adds the penalty of its annotator and
   of its task once more, so the ridge is stronger by the number of labels of the annotator. This is the authors'
-  protocol of the published row. "MMCE, ridge per table": the penalty of MMCE's own paper, EM to convergence.
+  protocol of the published row.
 - Snorkel is its generative model with weights of propensity, 30 passes and the step that the authors' code leaves at
   its default; MeTaL that of the package snorkel-metal with its defaults. (Added when all other rows were known.)
   (Amended once: its first run took the mean of those numbers for all annotators. On RTE, where they are 20 to 800, it
   had 62.8, 76.2 and 84.8; on Blue Birds, where they are alike, 66.3, 73.3, 77.2, 79.3 and 79.6.)
 - MAJ*, MMCE* and the same with -E: h alone learns from the votes' shares, or from the posteriors of "MMCE, ridge per
   label", 1,000 steps; label by h.
-- LIA, L = 4 (Blue Birds): ours with four latent values, over which D and C are summed before Q is normalised
-  (equation 1).
-- Probabilities (word similarity, equation 8): an answer of 0 to 10 is the probability of "similar", so each annotation
-  has a `confidence`. "majority, probabilities" is their mean; "Dawid-Skene, confidence" is the aggregator's option, in
-  which the probabilities enter every step; it was fixed, with its settings, before its first run on these data.
-- Labels saved: annotations per task that a row needs for the accuracy of majority vote with all of them, on the line
-  between neighbouring r (of their logarithms), and the share of the annotations that are saved.
 - A cell counts as reproduced where the published mean lies within one standard deviation (of our draws) of the figure
   by the authors' protocol, of ours where there is one protocol only. Where that is not so but the row is on the same
   side of majority vote as in the paper, the cell counts as order only.
@@ -59,53 +52,36 @@ are not among those, and the paper's accuracies (3 to 46 percent, of questions o
 does not give. So only the order of the rows can be compared. As most answers are no, F1 of yes is given with accuracy;
 by majority it is near the paper's figures for causes, but not for treats.
 
-Each row of each set runs in a process of its own, which tells its peak memory (MAJ* and MMCE* share one), on the Keras
-backend that KERAS_BACKEND names; a row has its stack with it. Results go to benchmarks/results/reproduce_lia.json.
+Each row of each set runs in a process of its own, on the Keras backend that KERAS_BACKEND names. A figure is called
+after the annotations per task: "5: posterior". Results go to benchmarks/results/reproduce_lia.json.
 """
 
-import argparse
-import contextlib
 import csv
 import dataclasses
 import gzip
-import json
 import re
-import resource
-import time
 import zlib
-from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
 from functools import cache, partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import baselines  # noqa: F401 - registers the aggregators of examples/baselines
 import numpy as np
 from needed import need
-from rows import add_again, save
-from settings import LAYERS, aggregator, recorded
-from stack import same_stack, stack
+from rows import Parts, run
+from settings import LAYERS, aggregator
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.datasets import data_folder
 
 DATA = data_folder()
 RESULTS = Path(__file__).parents[1] / "results" / "reproduce_lia.json"
-REDUNDANCIES = {
-    "bluebirds": (2, 5, 10, 20, 39),
-    "wordsim": (2, 5, 10),
-    "rte": (2, 5, 10),
-    "medical-cause": (2, 5, 10),
-    "medical-treat": (2, 5, 10),
-}
 TITLES = {
-    "bluebirds": "Blue Birds",
-    "wordsim": "Word similarity",
-    "rte": "RTE",
-    "medical-cause": "Medical causes",
+    "bluebirds": "Blue Birds", "wordsim": "Word similarity", "rte": "RTE", "medical-cause": "Medical causes",
     "medical-treat": "Medical treats",
-}
+}  # fmt: skip
+REDUNDANCIES = {**dict.fromkeys(TITLES, (2, 5, 10)), "bluebirds": (2, 5, 10, 20, 39)}
 MEDICAL = {"medical-cause": "CAUSES", "medical-treat": "TREATS"}  # the relation that is asked for
 DRAWS = {name: 3 if name in MEDICAL else 5 for name in REDUNDANCIES}
 
@@ -114,19 +90,12 @@ AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "majority": ("majority-vote", {}),
     "Dawid-Skene": ("dawid-skene", {}),
     "MMCE, ridge per label": ("mmce", {"gamma": 0.25, "ridge": "label", "max_iter": 4, "tol": 0.0, "newton_steps": 50}),
-    "MMCE, ridge per table": (
-        "mmce",
-        {"gamma": 0.25, "ridge": "table", "max_iter": 200, "tol": 1e-6, "newton_steps": 10},
-    ),
     "Snorkel": ("generative-model", {"epochs": 30, "step_size": 1e-4, "ridge": 0.1, "start": 1.0, "propensity": True}),
     "MeTaL": (
         "metal",
         {"epochs": 100, "learning_rate": 0.01, "momentum": 0.9, "precision": 0.7, "floor": 0.01, "seed": 0},
     ),
-    "majority, probabilities": ("majority-vote", {"confidence": True}),
-    "Dawid-Skene, confidence": ("dawid-skene", {"confidence": True}),
 }
-PROBABILITIES = ("majority, probabilities", "Dawid-Skene, confidence")
 TWO_STEPS = {  # row -> whose posteriors h learns from, and whether from embeddings in place of features
     "MAJ*-E": ("majority", True),
     "MAJ*": ("majority", False),
@@ -140,16 +109,12 @@ NETWORKS: dict[str, dict[str, Any]] = {  # arguments of the layer, and settings 
     "LIA": {},
     "LIA, 2 rounds": AUTHORS,
     "LIA product": {"form": "product"},
-    "LIA, L = 4": {"latent": 4},
     "LIA, ridge 0.1": {"ridge": 0.1},
     "LIA-ML": {"all_relations": True},
 }
 ROWS = (*AGGREGATORS, *TWO_STEPS, *NETWORKS)
 TWO_ROUNDS = ("LIA-E, 2 rounds", "LIA, 2 rounds")  # which all rows of the medical sets have
 NOT_OF = {name: {*TWO_ROUNDS, "LIA product"} if name in MEDICAL else {"LIA-ML"} for name in REDUNDANCIES}
-for _name, _rows in NOT_OF.items():
-    _rows |= set() if _name == "wordsim" else {*PROBABILITIES}
-    _rows |= set() if _name == "bluebirds" else {"LIA, L = 4"}
 EM_ALONE = ", EM alone"  # figures before the marginal step
 
 SMALL: dict[str, Any] = {
@@ -164,88 +129,9 @@ SMALL: dict[str, Any] = {
     "annotator_embedding": 16,
 }
 # rounds, steps, batch and sizes as in the authors' code; the learning rate there is 1e-4
-LARGE = {
-    **SMALL,
-    **AUTHORS,
-    "batch": 512,
-    "hidden": [32, 32, 32, 32],
-    "annotator_embedding": 32,
-}
+LARGE = {**SMALL, **AUTHORS, "batch": 512, "hidden": [32, 32, 32, 32], "annotator_embedding": 32}
 SETTINGS = {name: LARGE if name in MEDICAL else SMALL for name in REDUNDANCIES}
 
-# Platanios et al. 2020, table 2, accuracy in percent, means of 50 runs: set -> row -> by redundancy
-PUBLISHED = {
-    "bluebirds": {
-        "majority": (63.9, 71.1, 74.4, 76.4, 75.9),
-        "MAJ*-E": (64.4, 70.9, 75.9, 76.2, 78.4),
-        "MAJ*": (65.1, 70.9, 75.4, 76.1, 78.4),
-        "MMCE": (66.9, 73.9, 76.5, 78.5, 79.6),
-        "MMCE*-E": (63.2, 74.2, 76.9, 77.7, 78.8),
-        "MMCE*": (63.2, 73.2, 77.0, 77.7, 78.8),
-        "Snorkel": (63.8, 72.4, 76.0, 76.0, 76.0),
-        "MeTaL": (63.0, 71.5, 83.0, 87.0, 89.0),
-        "LIA-E": (65.1, 73.0, 78.1, 77.2, 78.9),
-        "LIA": (71.5, 76.2, 83.1, 90.0, 93.0),
-    },
-    "wordsim": {
-        "majority": (82.8, 87.1, 88.6),
-        "MAJ*-E": (87.2, 91.4, 93.3),
-        "MAJ*": (87.7, 91.3, 93.3),
-        "MMCE": (80.1, 87.0, 90.2),
-        "MMCE*-E": (79.3, 84.4, 80.0),
-        "MMCE*": (80.0, 84.0, 80.0),
-        "Snorkel": (76.2, 76.3, 76.3),
-        "MeTaL": (76.0, 85.1, 93.1),
-        "LIA-E": (87.7, 87.7, 87.7),
-        "LIA": (88.7, 92.7, 96.3),
-    },
-    "rte": {
-        "majority": (72.8, 84.8, 90.0),
-        "MAJ*-E": (72.8, 84.0, 90.4),
-        "MAJ*": (74.5, 84.8, 89.9),
-        "MMCE": (75.3, 88.5, 92.7),
-        "MMCE*-E": (77.3, 88.9, 92.7),
-        "MMCE*": (73.2, 85.3, 87.1),
-        "Snorkel": (65.2, 79.1, 90.0),
-        "MeTaL": (61.0, 72.4, 78.0),
-        "LIA-E": (76.7, 84.3, 91.6),
-        "LIA": (78.0, 89.1, 93.1),
-    },
-    "medical-cause": {
-        "majority": (26.8, 24.1, 24.1),
-        "MAJ*-E": (24.2, 23.6, 23.6),
-        "MAJ*": (26.5, 24.2, 24.1),
-        "MMCE": (29.1, 24.5, 24.4),
-        "MMCE*-E": (29.3, 24.6, 24.6),
-        "MMCE*": (22.0, 21.3, 20.1),
-        "Snorkel": (27.1, 24.0, 24.0),
-        "MeTaL": (25.3, 21.0, 20.0),
-        "LIA-E": (25.0, 24.0, 23.6),
-        "LIA": (29.5, 30.9, 30.5),
-        "LIA-ML": (30.1, 36.4, 34.1),
-    },
-    "medical-treat": {
-        "majority": (33.8, 34.2, 34.2),
-        "MAJ*-E": (35.7, 34.1, 34.3),
-        "MAJ*": (34.2, 33.6, 35.2),
-        "MMCE": (35.3, 36.8, 38.5),
-        "MMCE*-E": (38.6, 37.0, 38.3),
-        "MMCE*": (34.2, 35.0, 36.3),
-        "Snorkel": (33.3, 34.0, 35.0),
-        "MeTaL": (22.1, 21.0, 3.1),
-        "LIA-E": (34.0, 33.0, 33.8),
-        "LIA": (38.6, 38.3, 42.1),
-        "LIA-ML": (40.8, 46.1, 45.4),
-    },
-}
-# table 3: LIA without the marginal step
-PUBLISHED_EM_ALONE = {
-    "bluebirds": (71.9, 74.9, 76.9, 77.5, 79.1),
-    "wordsim": (88.7, 91.0, 93.3),
-    "rte": (63.8, 67.5, 69.6),
-    "medical-cause": (24.0, 23.9, 23.0),
-    "medical-treat": (38.1, 38.5, 39.2),
-}
 # === The sets ===
 
 
@@ -287,13 +173,11 @@ def wordsim() -> CrowdSet:
     rows = _table(DATA / "snow2008" / "all_collected_data" / "wordsim.standardized.tsv")
     gold = {row["orig_id"]: int(float(row["gold"]) > 2) for row in rows}  # 0 to 4
     answers = [(row["orig_id"], row["!amt_worker_ids"], int(float(row["response"]) > 5)) for row in rows]  # 0 to 10
-    confidence = [max(float(row["response"]), 10 - float(row["response"])) / 10 for row in rows]
     lines = (DATA / "wordsim-lia" / "glove_features.txt").read_text().splitlines()
     vectors = {words: np.array(numbers.split(), "float32") for words, numbers in (line.split("\t") for line in lines)}
     pairs = list(gold)
     x = np.stack([vectors[pair] for pair in pairs])
-    annotations = _annotations(answers, pairs, confidence)
-    return CrowdSet(_rotated(x), annotations, np.array(list(gold.values())))
+    return CrowdSet(_rotated(x), _annotations(answers, pairs), np.array(list(gold.values())))
 
 
 @cache
@@ -353,12 +237,8 @@ def _table(path: Path) -> list[dict[str, str]]:
     return [dict(zip(head.split("\t"), line.split("\t"), strict=False)) for line in lines]
 
 
-def _annotations(
-    answers: list[tuple[Any, Any, int]], tasks: list[Any], confidence: list[float] | None = None
-) -> Annotations:
-    return Annotations.from_arrays(
-        *zip(*answers, strict=True), tasks=tasks, classes=[0, 1], on_duplicate="first", confidence=confidence
-    )
+def _annotations(answers: list[tuple[Any, Any, int]], tasks: list[Any]) -> Annotations:
+    return Annotations.from_arrays(*zip(*answers, strict=True), tasks=tasks, classes=[0, 1], on_duplicate="first")
 
 
 def _hashed_words(texts: list[str], size: int = 1024) -> np.ndarray:
@@ -388,31 +268,22 @@ SETS: dict[str, Callable[[], CrowdSet]] = {
 # === Rows ===
 
 
-def measure(
-    name: str, row: str, redundancy: int, seeds: list[int]
-) -> tuple[dict[int, dict[str, float]], int, list[str]]:
-    """Accuracies of a row at one redundancy: seed -> figures; the peak memory of this process in MiB; the settings."""
-    with recorded() as settings:
-        figures_by_seed = measured(name, row, redundancy, seeds)
-    return figures_by_seed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, settings
-
-
-def measured(name: str, row: str, redundancy: int, seeds: list[int]) -> dict[int, dict[str, float]]:
-    """Accuracies of a row at one redundancy: seed -> figures."""
+def measured(name: str, row: str) -> Iterator[dict[str, Any]]:
+    """Accuracies of a row, a draw of the annotations after the other."""
     data = SETS[name]()
-    figures_by_seed: dict[int, dict[str, float]] = {}
-    for seed in seeds:
-        annotations = data.annotations.restrict(redundancy=redundancy, seed=seed)
-        start = time.perf_counter()
-        if row in AGGREGATORS:
-            figures = _aggregated(row, annotations, data)
-        elif row in TWO_STEPS:
-            figures = _two_steps(row, annotations, data, seed, SETTINGS[name])
-        else:
-            figures = _lia(row, annotations, data, seed, SETTINGS[name])
-        figures_by_seed[seed] = {**figures, "seconds": round(time.perf_counter() - start, 2)}
-        print(f"{name:10} {row:15} r={redundancy:<3} seed {seed}: {figures_by_seed[seed]}", flush=True)
-    return figures_by_seed
+    for seed in range(DRAWS[name]):
+        figures: dict[str, Any] = {"seed": str(seed)}
+        for redundancy in REDUNDANCIES[name]:
+            annotations = data.annotations.restrict(redundancy=redundancy, seed=seed)
+            if row in AGGREGATORS:
+                found = _aggregated(row, annotations, data)
+            elif row in TWO_STEPS:
+                found = _two_steps(row, annotations, data, seed, SETTINGS[name])
+            else:
+                found = _lia(row, annotations, data, seed, SETTINGS[name])
+            figures |= {f"{redundancy}: {figure}": value for figure, value in found.items()}
+        print(f"{name:10} {row:15} seed {seed}: {figures}", flush=True)
+        yield figures
 
 
 def _aggregated(row: str, annotations: Annotations, data: CrowdSet) -> dict[str, float]:
@@ -656,77 +527,8 @@ def _f1(yes: np.ndarray, gold: np.ndarray) -> float:
 
 STEPS = 200  # in an epoch of `Repeated`
 
-# === Runs ===
-
-
-def run(
-    table: dict[str, Any],
-    sets: list[str],
-    rows: list[str],
-    redundancies: list[int] | None,
-    draws: int | None,
-    args: argparse.Namespace,
-) -> None:
-    """Fills the table and saves it after each redundancy of a row, and after each row that is computed again."""
-    shared = ProcessPoolExecutor(1, get_context("spawn"))  # of the rows of two steps; it starts with the first
-    for name in sets:
-        seeds = range(draws or DRAWS[name])
-        for row in (value for value in rows if value not in NOT_OF[name]):
-            cell = table.setdefault("sets", {}).setdefault(name, {}).setdefault(row, {})
-            here = stack(keras=row not in AGGREGATORS)
-            if args.again:
-                cell = {}
-            elif not any(_missing(cell, name, seeds).values()):
-                continue
-            elif not same_stack(cell.get("stack"), here):  # a row is of one stack
-                if redundancies and set(cell.get("draws", {})) - {str(value) for value in redundancies}:
-                    raise SystemExit(f"{name}, {row}: --redundancies would drop the others; compute the whole row anew")
-                cell.clear()
-            wanted = _missing(cell, name, seeds)
-            known = cell.setdefault("draws", {})
-            cell["stack"] = here
-            own = None if row in TWO_STEPS else ProcessPoolExecutor(1, get_context("spawn"))
-            with own or contextlib.nullcontext():
-                for redundancy in (value for value in redundancies or wanted if wanted.get(value)):
-                    job = (own or shared).submit(measure, name, row, redundancy, wanted[redundancy])
-                    figures_by_seed, memory, cell["settings"] = job.result()
-                    known.setdefault(str(redundancy), {}).update(
-                        {str(seed): value for seed, value in figures_by_seed.items()}
-                    )
-                    cell["peak_mib"] = max(memory, cell.get("peak_mib", 0))
-                    if not args.again:
-                        save(args, RESULTS, read(), ("sets", name, row), cell)
-            if args.again:  # at once, so that a row is replaced as a whole
-                save(args, RESULTS, read(), ("sets", name, row), cell)
-    shared.shutdown()
-
-
-def _missing(cell: dict[str, Any], name: str, seeds: Iterable[int]) -> dict[int, list[int]]:
-    """Redundancy -> seeds that a row does not have yet."""
-    known = cell.get("draws", {})
-    return {
-        redundancy: [seed for seed in seeds if str(seed) not in known.get(str(redundancy), {})]
-        for redundancy in REDUNDANCIES[name]
-    }
-
-
-def read() -> dict[str, Any]:
-    """The saved results, which other processes may write to at the same time."""
-    saved: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    return saved | {"settings": SETTINGS}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=list(SETS), choices=list(SETS))
-    parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS))
-    parser.add_argument("--redundancies", nargs="+", type=int, help="of every set; otherwise all of the table")
-    parser.add_argument("--draws", type=int, help="of every set; otherwise 5, of the medical ones 3")
-    add_again(parser)
-    options = parser.parse_args()
-    run(read(), options.data, options.rows, options.redundancies, options.draws, options)
-
+PARTS: Parts = {name: {row: partial(measured, name, row) for row in ROWS if row not in NOT_OF[name]} for name in SETS}
 
 if __name__ == "__main__":
     need("bluebirds-lia", "snow2008", "wordsim-lia", "medical-relation-extraction")
-    main()
+    run(RESULTS, PARTS, __doc__, alone=True, option="--data")

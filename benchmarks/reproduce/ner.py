@@ -1,7 +1,7 @@
 """Named entities of CoNLL-2003 from a crowd's tags: the NER table of the crowd layer's paper.
 
     python benchmarks/reproduce/ner.py                     # what is missing in the saved results
-    python benchmarks/reproduce/ner.py --rows gold "CL MW" --seeds 5 --again
+    python benchmarks/reproduce/ner.py --rows gold "CL MW" --again
     python benchmarks/reproduce/ner.py --print             # the tables of the saved results, no training
 
 Reads the raw data below CROWDZOO_DATA (default: shared/data next to the repository). Learns from the 2,845 distinct
@@ -13,29 +13,21 @@ be had here, but 100 numbers a word from scratch and 16 for its shape (capitalis
 once are unknown; sentences of like length share batches. So the row "gold" is what this set-up can reach at best.
 
 "own" is another thing: the spans found in the *training* sentences, given their tags too where the method has a
-posterior. Seeds move F1 by several points in common for all rows, so the differences in the table are paired.
+posterior. Each row runs in a process of its own.
 """
 
-import argparse
 import dataclasses
-import json
-import resource
-import time
-from functools import cache
+from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import baselines  # noqa: F401 - so that crowd_baselines is found
 import numpy as np
-from intervals import Runs, shown
 from load_ner_amt import load_ner_amt
 from needed import need
-from rows import add_again, save
-from run_alone import run_alone
-from settings import AGGREGATORS, LAYERS, recorded
-from stack import stack
-
-from crowdzoo.report.tables import print_table
+from rows import Parts, run
+from settings import AGGREGATORS, LAYERS
 
 RESULTS = Path(__file__).parents[1] / "results" / "reproduce_ner.json"
 SEEDS = 5
@@ -66,7 +58,7 @@ class Row:
 
 
 def crowd_layer(epochs: int = 30, **arguments: Any) -> Row:
-    own = {"task": "sequence", "majority_epochs": 5, **arguments}
+    own = {"majority_epochs": 5, **arguments}
     return Row("CrowdsourcedLayer", {**LAYERS["crowdsourced-layer"], **own}, epochs=epochs)
 
 
@@ -86,18 +78,16 @@ SENTENCES = {"hmm-crowd": CHAIN, "bsc-seq": CHAIN} | {
 
 ROWS: dict[str, Row] = {
     "gold": Row(labels="gold", epochs=20),
-    "CRF-MA": Row("CRFMA", {"task": "sequence", "first_epochs": 5}, epochs=35),  # examples/baselines
+    "CRF-MA": Row("CRFMA", {"first_epochs": 5}, epochs=35),  # examples/baselines
     "DL-MV": Row(labels="majority-vote"),
     "DL-MV, released": Row(labels="released"),
     "DL-DS": Row(labels="dawid-skene"),
     "DL-HMM": Row(labels="hmm-crowd"),
     "DL-BSC": Row(labels="bsc-seq"),
     "DL-BSC, posteriors": Row(labels="bsc-seq", soft=True),
-    "DL-EM": Row("DeepEM", {**LAYERS["deep-em"], "task": "sequence"}, epochs=35),
-    "DL-DN": Row("DoctorNet", {**LAYERS["doctor-net"], "task": "sequence"}, epochs=35),
-    "DL-WDN": Row(
-        "DoctorNet", {**LAYERS["doctor-net"], "task": "sequence", "weighted": True, "weight_epochs": 10}, epochs=35
-    ),
+    "DL-EM": Row("DeepEM", LAYERS["deep-em"], epochs=35),
+    "DL-DN": Row("DoctorNet", LAYERS["doctor-net"], epochs=35),
+    "DL-WDN": Row("DoctorNet", {**LAYERS["doctor-net"], "weighted": True, "weight_epochs": 10}, epochs=35),
     "CL VW": crowd_layer(connection="VW"),
     "CL VW+B": crowd_layer(connection="VW+B"),
     "CL MW": crowd_layer(connection="MW"),
@@ -110,21 +100,10 @@ ROWS: dict[str, Row] = {
     "CL MW, 2 epochs of majority first": crowd_layer(connection="MW", majority_epochs=2),
     "CL MW, 10 epochs of majority first": crowd_layer(connection="MW", majority_epochs=10),
 }  # fmt: skip
-# Rodrigues & Pereira, AAAI 2018: the notebook of their repository, one run each, with GloVe and all 5,985 sentences
-PAPER = {"gold": (70.28, 72.45, 71.35), "DL-MV": (64.48, 44.54, 52.68), "CL MW": (65.21, 59.27, 62.10)}
-
-
 sentences = cache(load_ner_amt)
 
 
-def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
-    """Trains one row with every seed, and says with which settings."""
-    with recorded() as settings:
-        figures = measured(row_name, seeds)
-    return {**figures, "settings": settings}
-
-
-def measured(row_name: str, seeds: list[int]) -> dict[str, Any]:
+def measured(row_name: str) -> Iterator[dict[str, Any]]:
     """Trains one row with every seed."""
     import keras
     from crowd_baselines import crf_ma
@@ -143,11 +122,9 @@ def measured(row_name: str, seeds: list[int]) -> dict[str, Any]:
     encoder = TokenEncoder.fit(crowd.tokens, tokenizer="whitespace", characters=characters)
     x, x_test = encoder(crowd.tokens), encoder(test.tokens)
     ids = crowd.annotations.tasks
-    started, cpu, runs = time.perf_counter(), time.process_time(), []
-    for seed in seeds:
+    for seed in range(SEEDS):
         keras.utils.set_random_seed(seed)
-        arguments = {**row.arguments, "num_annotators": crowd.annotations.num_annotators}
-        arguments["kind"] = arguments.pop("task", "sequence")  # what saved results call it
+        arguments = {"kind": "sequence", "num_annotators": crowd.annotations.num_annotators, **row.arguments}
         if row.layer in ("DoctorNet", "CRFMA"):
             arguments["num_classes"] = len(crowd.classes)
         layer = getattr(crf_ma if row.layer == "CRFMA" else layers, row.layer)(**arguments) if row.layer else None
@@ -168,19 +145,11 @@ def measured(row_name: str, seeds: list[int]) -> dict[str, Any]:
         scores = span_scores(test.gold_tags(), [test.tag_set.tags(tags) for tags in predicted])
         own = own_tags(model, x, crowd)
         own_scores = span_scores(crowd.gold_tags(), [crowd.tag_set.tags(tags) for tags in own])
-        runs.append({
+        print(f"  {row_name}, seed {seed}: F1 {scores.f1:.4f}, own {own_scores.f1:.4f}", flush=True)
+        yield {
             "seed": seed, "precision": scores.precision, "recall": scores.recall, "f1": scores.f1,
             "token_accuracy": scores.token_accuracy, "own_f1": own_scores.f1,
-        })  # fmt: skip
-        print(f"  {row_name}, seed {seed}: F1 {scores.f1:.4f}, own {own_scores.f1:.4f}", flush=True)
-    return {
-        "runs": runs,
-        "seconds_a_training": (time.perf_counter() - started) / len(seeds),
-        "cpu_seconds_a_training": (time.process_time() - cpu) / len(seeds),
-        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "row": dataclasses.asdict(row),
-        "stack": stack(),
-    }
+        }  # fmt: skip
 
 
 def distributions(row: Row, data: Any, seed: int) -> np.ndarray:
@@ -228,61 +197,9 @@ def own_tags(model: Any, x: dict[str, np.ndarray], crowd: Any) -> list[np.ndarra
     return [p[:length].argmax(axis=-1) for p, length in zip(posteriors, crowd.lengths, strict=True)]
 
 
-# === Tables ===
-
-
-def show(saved: dict[str, Any]) -> None:
-    """Prints the table, per cent."""
-    floor = {run["seed"]: run["f1"] for run in saved.get("DL-MV", {}).get("runs", [])}
-    rows = []
-    for name in (name for name in ROWS if name in saved):
-        runs = saved[name]["runs"]
-        both = [100 * (run["f1"] - floor[run["seed"]]) for run in runs if run["seed"] in floor]
-        paper = PAPER.get(name)
-        rows.append((
-            name, str(len(runs)), *(mean_and_deviation(runs, key) for key in ("token_accuracy", "precision", "recall")),
-            mean_and_deviation(runs, "f1"), "" if name == "DL-MV" else shown([Runs(both)]),
-            mean_and_deviation(runs, "own_f1"), "" if paper is None else " / ".join(f"{value:.1f}" for value in paper),
-            f"{saved[name]['cpu_seconds_a_training']:.0f}", f"{saved[name]['peak_memory_mib']:.0f}",
-        ))  # fmt: skip
-    header = (
-        "row", "seeds", "token accuracy", "precision", "recall", "F1", "F1 against DL-MV, paired", "F1 own sentences",
-        "paper's P / R / F1", "CPU s a training", "MiB",
-    )  # fmt: skip
-    print_table("CoNLL-2003 with a crowd's tags: 2,845 sentences to learn from, 3,250 to test", header, rows)
-
-
-def mean_and_deviation(runs: list[dict[str, Any]], key: str) -> str:
-    values = 100 * np.array([run[key] for run in runs])
-    return f"{values.mean():.1f}" + (f" ± {values.std(ddof=1):.1f}" if len(values) > 1 else "")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="The NER table of the crowd layer's paper.")
-    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="NAME")
-    parser.add_argument("--seeds", type=int, default=SEEDS)
-    add_again(parser)
-    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--worker", nargs="+", metavar="ROW SEED", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.worker:
-        print("RESULT" + json.dumps(work(args.worker[0], [int(seed) for seed in args.worker[1:]])))
-        return
-    for row in () if args.only_print else args.rows:
-        have = [] if args.again else saved_at(args.out).get(row, {}).get("runs", [])
-        missing = [seed for seed in range(args.seeds) if seed not in {run["seed"] for run in have}]
-        result = run_alone(__file__, ["--worker", row, *map(str, missing)], row) if missing else None
-        if result is not None:
-            result["runs"] = sorted(have + result["runs"], key=lambda run: run["seed"])
-            save(args, args.out, saved_at(args.out), (row,), result)
-    show(saved_at(args.out))
-
-
-def saved_at(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+PARTS: Parts = {"CoNLL-2003": {row: partial(measured, row) for row in ROWS}}
 
 
 if __name__ == "__main__":
     need("conll2003-ner-amt-izhx")
-    main()
+    run(RESULTS, PARTS, __doc__, alone=True)

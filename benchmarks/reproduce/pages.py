@@ -15,7 +15,6 @@ Where data or features are not the paper's, equal numbers would be chance, and ~
 import argparse
 import dataclasses
 import functools
-import json
 import re
 import statistics
 import sys
@@ -29,11 +28,11 @@ import geo_crowd_net as geo
 import imagenet_features as images
 import lia
 import numpy as np
-import published_rows
 import recipe
 import starts
 from intervals import shown as interval
-from rows import grid, shown
+from published_rows import ROWS, SPAM, published
+from rows import grid, read, seconds_of, shown
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
@@ -61,8 +60,7 @@ TABLES: dict[str, Callable[[], str]] = {}
 @functools.cache
 def saved(name: str) -> dict[str, Any]:
     """One file of benchmarks/results."""
-    results: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    return results
+    return read(RESULTS / f"{name}.json")
 
 
 def table(make: Callable[[], str]) -> Callable[[], str]:
@@ -255,7 +253,7 @@ def deep_methods() -> str:
     rows = []
     for row in recipe.COMPARED:
         means = [statistics.mean(per_cent(results[name][row], "last")) for name in ("music", "labelme")]
-        figures = [recipe.average(nine, row, "test"), *means, results["labelme"][row]["cpu_seconds_a_training"]]
+        figures = [recipe.average(nine, row), *means, seconds_of(results["labelme"][row])]
         method = ", ".join(filter(None, (f"`{deep.ROWS[row].method}`", deep.ROWS[row].labels)))
         rows.append([method, *(f"{figure:.1f}" for figure in figures)])
     return grid(["method", "nine sets", "Music", "LabelMe", "CPU s"], rows)
@@ -265,14 +263,13 @@ def deep_methods() -> str:
 def nine_sets() -> str:
     """By their mean, the best first."""
     results = recipe.complete(saved("recipe"))
-    lines = {line["row"]: line for line in recipe.compared(results, "test")}
     rows = []
-    for row in sorted(recipe.COMPARED, key=lambda row: -recipe.average(results, row, "test")):
-        line = lines.get(row)
+    for row in sorted(recipe.COMPARED, key=lambda row: -recipe.average(results, row)):
+        apart, half = recipe.compared(results, row)
         seconds = np.mean([run["cpu_seconds"] for rows in results.values() for run in rows[row]])
-        difference = f"{-line['difference']:+.1f} ± {line['half']:.1f}" if line else ""
+        difference = "" if row == recipe.RECIPE else f"{-apart:+.1f} ± {half:.1f}"
         means = (f"{100 * np.mean([run['test'] for run in rows[row]]):.1f}" for rows in results.values())
-        rows.append([row, f"{recipe.average(results, row, 'test'):.1f}", difference, *means, f"{seconds:.1f}"])
+        rows.append([row, f"{recipe.average(results, row):.1f}", difference, *means, f"{seconds:.1f}"])
     return grid(["trained by", "mean", "less cross-fitted EM", *results, "CPU s"], rows)
 
 
@@ -289,7 +286,7 @@ def music_and_labelme() -> str:
                 "" if row == "DL-MV" else deep.against(name, row_result, floor),
             ]
         tasks = deep.mean_and_deviation(results["labelme"][row], "tasks")
-        rows.append([row, *cells, tasks, f"{results['labelme'][row]['cpu_seconds_a_training']:.1f}"])
+        rows.append([row, *cells, tasks, f"{seconds_of(results['labelme'][row]):.1f}"])
     header = ["trained by", "Music", "less DL-MV", "LabelMe", "less DL-MV", "LabelMe, own tasks", "CPU s"]
     return grid(header, rows)
 
@@ -385,7 +382,7 @@ def imagenet_features() -> str:
             cell for name in ("labelme-imagenet-folds", "bluebirds-imagenet-folds")
             for cell in images.figures(name, results[name], row)
         ]  # fmt: skip
-        rows.append([row, *cells, f"{results['labelme-imagenet-folds'][row]['cpu_seconds_a_training']:.1f}"])
+        rows.append([row, *cells, f"{seconds_of(results['labelme-imagenet-folds'][row]):.1f}"])
     header = ["LabelMe", "less DL-MV", "of the gap", "Blue Birds", "less DL-MV", "of the gap", "CPU s"]
     return grid(["trained by", *header], rows)
 
@@ -393,23 +390,11 @@ def imagenet_features() -> str:
 # === CoNAL ===
 
 STRENGTHS = ("CoNAL 0", "CoNAL 1e-4", "CoNAL 1e-6")  # table 2; 1e-5 is the CoNAL of table 1
-# Chu, Ma, Wang, AAAI 2021, tables 1 and 2: standard deviations of five runs, of `CONAL_PAPER`
-SPREADS = {
-    "music": {
-        "DL-MV": 0.41, "CL MW": 0.53, "DoctorNet": 0.47, "Anno-Reg": 0.36, "Max-MIG": 0.33, "DL-GLAD": 0.37,
-        "DL-WC": 0.24, "DL-EM (AggNet)": 0.41, "CoNAL": 0.42, "CoNAL 0": 0.31, "CoNAL 1e-4": 0.25, "CoNAL 1e-6": 0.37,
-    },
-    "labelme": {
-        "DL-MV": 0.34, "CL MW": 0.52, "DoctorNet": 0.43, "Anno-Reg": 0.48, "Max-MIG": 0.61, "DL-GLAD": 0.34,
-        "DL-WC": 0.33, "DL-EM (AggNet)": 0.27, "CoNAL": 0.55, "CoNAL 0": 0.38, "CoNAL 1e-4": 0.41, "CoNAL 1e-6": 0.47,
-    },
-}  # fmt: skip
-OPEN_COUNTRY = {"CoNAL": 67.21, "Max-MIG": 54.19}
 SIMULATED = ("gold", "DL-MV", "DL-EM (AggNet)", "CL MW", "CoNAL", "CoNAL, scale 1")
 
 
 def conal_tables() -> list[Table]:
-    rows = [row for row in deep.CONAL_PAPER["music"] if row not in STRENGTHS]
+    rows = [row for row in published("conal", "music") if row not in STRENGTHS]
     tables = []
     both = (1, rows, "DL-MV", "CoNAL"), (2, ("CoNAL", *STRENGTHS), "CoNAL", STRENGTHS[0])
     for number, names, baseline, method in both:
@@ -418,7 +403,10 @@ def conal_tables() -> list[Table]:
             uncounted = "CoNAL" if number == 2 else ""
             tables.append(Table(f"table {number}, {title}", cells, baseline, method, name == "music", uncounted))
     classes = saved("conal")["classes"]
-    cells = tuple(Cell(row, value, (per_cent(classes[row], "opencountry"),)) for row, value in OPEN_COUNTRY.items())
+    cells = tuple(
+        Cell(row, value, (per_cent(classes[row], "opencountry"),))
+        for row, (value,) in published("conal", "open country").items()
+    )
     return [*tables, Table("open country, LabelMe", cells, "Max-MIG", "CoNAL", same_data=False)]
 
 
@@ -429,7 +417,8 @@ def _conal_cell(name: str, row: str, authors: bool) -> Cell:
         there, figure = ("music-conal" if authors and row in results["music-conal"] else "music"), "best"
     runs, floor = (per_cent(results[there][row_name], figure) for row_name in (row, "DL-MV"))
     against = (floor,) if authors and row != "DL-MV" else ()
-    return Cell(row, deep.CONAL_PAPER[name][row], (runs,), SPREADS[name][row], against=against)
+    mean, spread = published("conal", name)[row]
+    return Cell(row, mean, (runs,), spread, against=against)
 
 
 @table
@@ -457,47 +446,32 @@ def conal_simulated() -> str:
 
 # === Rodrigues and Pereira ===
 
-# The notebooks of the authors' repository (fmpr/CrowdLayer), each stored run: the paper's name, ours, the figures
-NOTEBOOK_LABELME = {
-    "gold": ("gold", 91.2, 89.4), "DL-MV": ("DL-MV", 77.2, 76.4), "DL-DS": ("DL-DS", 81.2, 81.0),
-    "DL-EM": ("DL-EM (AggNet)", 82.8, 82.7), "DL-DN": ("DoctorNet", 80.98), "DL-WDN": ("WDN", 81.73),
-    "CL (MW)": ("CL MW", 83.9, 82.2),
-}  # fmt: skip
-NOTEBOOK_PETS = {"gold": 84.1, "DL-MV": 70.2, "DL-DS": 77.2, "DL-EM": 80.5, "CL (MW)": 81.2}
-NOTEBOOK_RATINGS = {"gold": ("gold", 45.3), "DL-MEAN": ("mean", 30.1), "CL (B)": ("CL (B)", 40.0)}
-NOTEBOOK_NER = {
-    "gold": ("gold", 70.28, 72.45, 71.35), "DL-MV": ("DL-MV", 64.48, 44.54, 52.68),
-    "CL (MW)": ("CL MW", 65.21, 59.27, 62.10),
-}  # fmt: skip
+# table -> results file, part and figures; baseline and method
+RODRIGUES: dict[str, tuple[Any, ...]] = {
+    "table 1, LabelMe": ("crowd_layer", "thirty runs", ("last",), "DL-MV", "CL (MW)"),
+    "table 1, Dogs vs. Cats": ("crowd_layer", "five annotators", ("last",), "DL-MV", "CL (MW)"),
+    "table 2, MovieReviews": ("movie_reviews", "bag of words", ("R2",), "DL-MEAN", "CL (B)"),
+    "table 3, CoNLL-2003": ("reproduce_ner", "CoNLL-2003", ("precision", "recall", "f1"), "DL-MV", "CL (MW)"),
+}
 
 
 def rodrigues_tables() -> list[Table]:
-    thirty, five = (saved("crowd_layer")[part] for part in ("thirty runs", "five annotators"))
-    ratings, ner = saved("movie_reviews")["bag of words"], saved("reproduce_ner")
-    labelme = tuple(
-        Cell(
-            row, round(statistics.mean(runs), 2), (per_cent(thirty[ours], "last"),),
-            round(statistics.stdev(runs), 2) if len(runs) > 1 else 0.0,
-        )
-        for row, (ours, *runs) in NOTEBOOK_LABELME.items()
-    )  # fmt: skip
-    pets = tuple(
-        Cell(row, value, (per_cent(five[NOTEBOOK_LABELME[row][0]], "last"),)) for row, value in NOTEBOOK_PETS.items()
-    )
-    reviews = tuple(
-        Cell(row, value, (per_cent(ratings[ours], "R2"),)) for row, (ours, value) in NOTEBOOK_RATINGS.items()
-    )
-    names = tuple(
-        Cell(row, value, (per_cent(ner[ours], figure),), column=figure)
-        for row, (ours, *values) in NOTEBOOK_NER.items()
-        for figure, value in zip(("precision", "recall", "f1"), values, strict=True)
-    )
-    return [
-        Table("LabelMe", labelme, "DL-MV", "CL (MW)", same_data=False),
-        Table("Dogs vs. Cats", pets, "DL-MV", "CL (MW)", same_data=False),
-        Table("MovieReviews", reviews, "DL-MEAN", "CL (B)", same_data=False),
-        Table("CoNLL-2003", names, "DL-MV", "CL (MW)", same_data=False),
-    ]
+    tables = []
+    for title, (name, part, figures, baseline, method) in RODRIGUES.items():
+        cells = []
+        for row, values in published("rodrigues", title).items():
+            ours = saved(name)[part][ROWS["rodrigues"][title][row].row]
+            if len(figures) > 1:
+                cells += [
+                    Cell(row, value, (per_cent(ours, figure),), column=figure)
+                    for figure, value in zip(figures, values, strict=True)
+                ]
+            else:  # each value is a run
+                spread = statistics.stdev(values) if len(values) > 1 else 0.0
+                mean = round(statistics.mean(values), 2)
+                cells.append(Cell(row, mean, (per_cent(ours, figures[0]),), round(spread, 2)))
+        tables.append(Table(title.rpartition(", ")[2], tuple(cells), baseline, method, same_data=False))
+    return tables
 
 
 @table
@@ -525,42 +499,30 @@ def rodrigues_starts() -> str:
 @table
 def rodrigues_other_rows() -> str:
     """Rows without a published figure."""
-    files = {"crowd_layer": ("crowd_layer", "last"), "movie_reviews": ("movie_reviews", "R2"),
-             "ner": ("reproduce_ner", "precision", "recall", "f1")}  # fmt: skip
-    known, lines = {(table.title, cell.row) for table in rodrigues_tables() for cell in table.cells}, []
-    for title, rows in published_rows.ROWS["rodrigues"].items():
-        title = title.rpartition(", ")[2]
-        for row, how in rows.items():
-            if isinstance(how, str) or (title, row) in known:
+    lines = []
+    for title, (name, part, figures, *_) in RODRIGUES.items():
+        for row, how in ROWS["rodrigues"][title].items():
+            if isinstance(how, str) or row in published("rodrigues", title) or how.row not in saved(name)[part]:
                 continue
-            name, *figures = files[how.script]
-            results = saved(name)[how.parts[0]] if how.parts else saved(name)
-            if how.row in results:
-                figures_shown = (shown(per_cent(results[how.row], figure)) for figure in figures)
-                lines.append((f"{title}, {row}", len(results[how.row]["runs"]), " / ".join(figures_shown)))
+            ours = saved(name)[part][how.row]
+            figures_shown = (shown(per_cent(ours, figure)) for figure in figures)
+            lines.append((f"{title.rpartition(', ')[2]}, {row}", len(ours["runs"]), " / ".join(figures_shown)))
     return grid(["set, row", "runs", "ours"], lines)
 
 
 # === WAUM ===
 
-# Lefort et al., TMLR 2024: accuracy with its standard deviation, calibration error
-CIFAR = {
-    "majority vote": (69.533, 0.84, 0.175), "naive soft": (72.149, 2.74, 0.132), "Dawid-Skene": (70.268, 0.93, 0.173),
-    "Dawid-Skene, spammers left out": (70.053, 0.81, 0.174), "GLAD": (66.569, 8.48, 0.173),
-    "WAUM": (72.747, 1.93, 0.124),
-}  # fmt: skip
-# three circles, one run: printed in the authors' slides
-PRINTED = {"majority vote": 0.727, "naive soft": 0.697, "Dawid-Skene": 0.753, "GLAD": 0.578, "WAUM": 0.806}
 CROWDS = ("neighbours", "small classifiers", "three classifiers")
 
 
 def waum_tables() -> list[Table]:
-    cifar = [Cell(row, figures[0], spread=figures[1], column="accuracy") for row, figures in CIFAR.items()]
-    cifar += [Cell(row, round(100 * figures[2], 1), column="ECE") for row, figures in CIFAR.items()]
+    figures = published("waum", "CIFAR-10H")
+    cifar = [Cell(row, accuracy, spread=spread, column="accuracy") for row, (accuracy, spread, _) in figures.items()]
+    cifar += [Cell(row, round(100 * error, 1), column="ECE") for row, (*_, error) in figures.items()]
     parts = [saved("waum")[f"circles, {crowd}"] for crowd in CROWDS]
     circles = tuple(
         Cell(row, round(100 * value, 1), tuple(per_cent(part[row], "accuracy") for part in parts))
-        for row, value in PRINTED.items()
+        for row, (value,) in published("waum", "three circles").items()
     )
     return [
         Table("CIFAR-10H", tuple(cifar), "majority vote", "WAUM"),
@@ -575,7 +537,7 @@ def waum_counts() -> str:
 
 @table
 def waum_circles() -> str:
-    parts, row = (saved("waum")[f"circles, {crowd}"] for crowd in CROWDS), published_rows.SPAM
+    parts, row = (saved("waum")[f"circles, {crowd}"] for crowd in CROWDS), SPAM
     ours = "; ".join(shown(per_cent(part[row], "accuracy")) for part in parts)
     return grid(["row", "paper", "ours, three crowds"], [*waum_tables()[1].lines(), (row, "", ours)])
 
@@ -623,11 +585,11 @@ PUBLIC = ("bluebirds", "wordsim", "rte")
 
 def _draws(name: str, row: str, redundancy: int, figure: str) -> list[float]:
     """Per cent, one a draw."""
-    draws = saved("reproduce_lia")["sets"][name].get(row, {}).get("draws", {}).get(str(redundancy), {}).values()
-    return [100 * draw[figure] for draw in draws if figure in draw]
+    runs = saved("reproduce_lia")[name].get(row, {"runs": []})["runs"]
+    return [100 * run[f"{redundancy}: {figure}"] for run in runs if f"{redundancy}: {figure}" in run]
 
 
-def lia_judged(name: str, row: str, published: Sequence[float], suffix: str = "") -> list[tuple[list[float], str]]:
+def lia_judged(name: str, row: str, figures: Sequence[float], suffix: str = "") -> list[tuple[list[float], str]]:
     """Ours that counts at each redundancy, and its verdict by the side of majority vote on the same draws."""
     verdicts = []
     for column, redundancy in enumerate(lia.REDUNDANCIES[name]):
@@ -637,8 +599,8 @@ def lia_judged(name: str, row: str, published: Sequence[float], suffix: str = ""
         if draws and row != "majority":
             votes = _draws(name, "majority", redundancy, "posterior")[: len(draws)]
             apart = round(statistics.mean(draws) - statistics.mean(votes), 9)
-            order = (published[column] - lia.PUBLISHED[name]["majority"][column]) * apart >= 0
-        mark = verdict(published[column], draws, order)
+            order = (figures[column] - published("lia", name)["majority"][column]) * apart >= 0
+        mark = verdict(figures[column], draws, order)
         if name in lia.MEDICAL and draws:  # of which only the order can be compared
             mark = "order" if order else "not"
         verdicts.append((draws, mark))
@@ -649,12 +611,12 @@ def lia_judged(name: str, row: str, published: Sequence[float], suffix: str = ""
 def lia_counts() -> str:
     counts_by_table = {
         f"table 2, {lia.TITLES[name]}": [
-            mark for row, figures in rows.items() for _, mark in lia_judged(name, row, figures)
+            mark for row, figures in published("lia", name).items() for _, mark in lia_judged(name, row, figures)
         ]
-        for name, rows in lia.PUBLISHED.items()
+        for name in lia.SETS
     }
     alone = [
-        mark for name, figures in lia.PUBLISHED_EM_ALONE.items()
+        mark for name, figures in published("lia", "table 3").items()
         for _, mark in lia_judged(name, "LIA", figures, lia.EM_ALONE)
     ]  # fmt: skip
     return counts({**counts_by_table, "table 3": alone})
@@ -666,9 +628,9 @@ def lia_table_2() -> str:
     places = [(name, r) for name in PUBLIC for r in lia.REDUNDANCIES[name]]
     rows = []
     for row in ("majority", "MAJ*-E", "MAJ*", "MMCE", "MMCE*-E", "MMCE*", "Snorkel", "MeTaL", "LIA-E", "LIA"):
-        published = [value for name in PUBLIC for value in lia.PUBLISHED[name][row]]
-        rows.append([f"{LIA[row][0]}, paper", *(f"{value:.1f}" for value in published)])
-        judged = [cell for name in PUBLIC for cell in lia_judged(name, row, lia.PUBLISHED[name][row])]
+        figures = {name: published("lia", name)[row] for name in PUBLIC}
+        rows.append([f"{LIA[row][0]}, paper", *(f"{value:.1f}" for values in figures.values() for value in values)])
+        judged = [cell for name, values in figures.items() for cell in lia_judged(name, row, values)]
         rows.append(
             [f"{LIA[row][0]}, ours", *(f"{statistics.mean(draws):.1f} {MARKS[mark]}" for draws, mark in judged)]
         )
@@ -745,7 +707,7 @@ def papers_counts() -> str:
 def rows_of(paper: str) -> str:
     """Which command measures which rows of a paper, and why others have none."""
     lines = []
-    for title, rows in published_rows.ROWS[paper].items():
+    for title, rows in ROWS[paper].items():
         groups: dict[str, list[str]] = {}
         for row, how in rows.items():
             command = how if isinstance(how, str) else f"`{how.command}`"
@@ -754,7 +716,7 @@ def rows_of(paper: str) -> str:
     return grid(["table", "rows", "measured by, or why not"], lines, words=3)
 
 
-for _paper in published_rows.ROWS:
+for _paper in ROWS:
     TABLES[f"{_paper} rows"] = functools.partial(rows_of, _paper)
 
 

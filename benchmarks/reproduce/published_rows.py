@@ -6,16 +6,29 @@
 `ROWS[paper][table][row]` is a `Measured`, or the reason as text. A test compares it with what the scripts offer and
 with the tables of docs/papers. Rows of LIA, CoNAL and WAUM are those of the papers; of Rodrigues and Pereira and of
 Ibrahim et al., whose tables were not at hand, those that their texts and codes name.
+
+published.csv has the papers' figures, several of a row with blanks between them:
+
+- lia: Platanios et al. 2020, table 2 by set, and table 3: accuracy in per cent by the annotations per task, means of 50
+  runs.
+- conal: Chu, Ma and Wang, AAAI 2021, tables 1 and 2: mean and standard deviation of five runs; and one of the text.
+- rodrigues: the notebooks of the authors' repository (fmpr/CrowdLayer), each stored run; CoNLL-2003: precision, recall
+  and F1, with GloVe and all 5,985 sentences.
+- waum: Lefort et al., TMLR 2024: accuracy, its standard deviation and calibration error; three circles, one run, from
+  the authors' slides.
 """
 
 import argparse
+import csv
+import functools
 import importlib
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 
 import baselines  # noqa: F401 - registers the aggregators of examples/baselines
 
-__all__ = ["OPTIONS", "ROWS", "Measured", "offered"]
+__all__ = ["OPTIONS", "ROWS", "Measured", "offered", "published"]
 
 
 @dataclass(frozen=True)
@@ -123,14 +136,18 @@ ROWS: dict[str, dict[str, Table]] = {
 }  # fmt: skip
 
 
+@functools.cache
+def published(paper: str, table: str) -> dict[str, tuple[float, ...]]:
+    """Row -> its figures in a table of a paper."""
+    with open(Path(__file__).with_name("published.csv"), encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if (row["paper"], row["table"]) == (paper, table)]
+    return {row["row"]: tuple(map(float, row["figures"].split())) for row in rows}
+
+
 def offered(script: str) -> dict[str, set[str]]:
     """The rows that a script can measure, by part; a script without parts has one of no name."""
-    module = importlib.import_module(script)
-    if script == "lia":
-        return {name: {*module.ROWS} - module.NOT_OF[name] for name in module.SETS}
-    if script == "deep_methods":
-        return {name: {*module.ROWS} for name in module.DATA}
-    return {part: {*rows} for part, rows in module.PARTS.items()} if script in OPTIONS else {"": {*module.ROWS}}
+    parts = importlib.import_module(script).PARTS
+    return {part if script in OPTIONS else "": {*rows} for part, rows in parts.items()}
 
 
 def main() -> None:

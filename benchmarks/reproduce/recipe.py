@@ -1,7 +1,6 @@
 """The recommended recipe, cross-fitted EM, on sets that had no part in choosing it, against every single method.
 
-    python benchmarks/reproduce/recipe.py              # the runs that the saved results do not have
-    python benchmarks/reproduce/recipe.py --rounds 3   # only the first three rounds
+    python benchmarks/reproduce/recipe.py              # the rows that the saved results do not have
 
 **Protocol**, fixed before the first run.
 
@@ -39,14 +38,12 @@ compiler that takes longer than it saves.)
 that are missing follow, all of them, with nothing else changed, and the decision is made again with all. At
 the first stop cross-fitted EM had 75.6 and CCEM 75.7, +0.2 ± 1.8.)
 
-Each run is saved with its stack when it is done, to benchmarks/results/recipe.json.
+Each row is saved with its stack when it is done, to benchmarks/results/recipe.json.
 """
 
-import argparse
-import json
 import time
-from collections.abc import Callable
-from functools import cache, partial
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +52,8 @@ import numpy as np
 from deep_methods import FOLDS, RECIPE, ROWS, TRAINING, Data, one_fold, task_posteriors, training_labels
 from intervals import Runs, mean_interval, packed
 from needed import need
-from settings import batch_size, recorded
-from stack import stack
+from rows import Parts, run
+from settings import batch_size
 
 RESULTS = Path(__file__).parents[1] / "results" / "recipe.json"
 COMPARED = (
@@ -186,97 +183,48 @@ def work(data: Data, row_name: str, seed: int, keep: bool) -> dict[str, Any]:
         figures["own"] = float((np.asarray(inferred).argmax(axis=1) == data.gold).mean())
     if keep:
         figures["hits"] = packed(hits)
-    return figures | {"cpu_seconds": round(time.process_time() - started, 1), "stack": stack()}
+    return figures | {"cpu_seconds": round(time.process_time() - started, 1)}
 
 
-def measure(rounds: int) -> None:
-    """The runs that the results do not have, round by round."""
-    for number in range(rounds):
-        for name, make in SETS.items():
-            if number >= (FOLDS if name in REAL else DRAWS):
-                continue
-            data = None
-            for row in COMPARED:
-                saved = read()
-                runs = saved.setdefault(name, {}).setdefault(row, [])
-                if any(run["seed"] == number for run in runs):
-                    continue
-                data = data or make(number)
-                with recorded() as settings:
-                    runs.append(work(data, row, number, keep=name in REAL))
-                saved.setdefault("about", {}).setdefault(name, {})[row] = {"settings": settings}
-                RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-            print(f"round {number}, {name}", flush=True)
+@lru_cache(maxsize=FOLDS)
+def drawn(name: str, number: int) -> Data:
+    """A set in a round."""
+    return SETS[name](number)
 
 
-def read() -> dict[str, Any]:
-    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+def runs(name: str, row: str) -> Iterator[dict[str, Any]]:
+    """One training a round."""
+    for number in range(FOLDS if name in REAL else DRAWS):
+        yield work(drawn(name, number), row, number, keep=name in REAL)
 
+
+PARTS: Parts = {name: {row: partial(runs, name, row) for row in COMPARED} for name in SETS}
 
 # === Tables ===
 
 
 def complete(results: dict[str, Any]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Of each set, the rounds that every row has, in their order."""
-    results_by_set = {}
-    for name in (name for name in SETS if name in results):
-        rows = results[name]
-        seeds = set.intersection(*({run["seed"] for run in rows.get(row, [])} for row in COMPARED))
-        if len(seeds) > 1:
-            results_by_set[name] = {
-                row: [run for run in sorted(rows[row], key=lambda run: run["seed"]) if run["seed"] in seeds]
-                for row in COMPARED
-            }
-    return results_by_set
+    """Set -> row -> its runs."""
+    return {name: {row: results[name][row]["runs"] for row in COMPARED} for name in SETS}
 
 
-def gains(name: str, rows: dict[str, Any], other: str, figure: str) -> Runs | None:
-    """Differences of the recipe and another row in points, paired by round; None where one has no such figure."""
-    pairs = list(zip(rows[RECIPE], rows[other], strict=True))
-    if any(figure not in run for pair in pairs for run in pair):
-        return None
-    differences = [100 * (ours[figure] - theirs[figure]) for ours, theirs in pairs]
+def gains(name: str, rows: dict[str, Any], other: str) -> Runs:
+    """Differences of the recipe and another row in points, paired by round."""
+    pairs = zip(rows[RECIPE], rows[other], strict=True)
+    differences = [100 * (ours["test"] - theirs["test"]) for ours, theirs in pairs]
     return Runs(differences, overlap=1 / (FOLDS - 1) if name in REAL else 0.0)
 
 
-def verdict(mean: float, half: float) -> str:
-    """By the protocol's rule."""
-    return "beats" if mean > half else "loses" if mean < -half else "level"
+def compared(results_by_set: dict[str, Any], row: str) -> tuple[float, float]:
+    """The recipe less another row, mean over the sets, and half of its interval."""
+    return mean_interval([gains(name, rows, row) for name, rows in results_by_set.items()])
 
 
-def compared(results_by_set: dict[str, Any], figure: str) -> list[dict[str, Any]]:
-    """The recipe against each row: its mean over the sets, the difference with its interval, sets won, the worst."""
-    lines = []
-    for row in (row for row in COMPARED if row != RECIPE):
-        runs = {name: gains(name, rows, row, figure) for name, rows in results_by_set.items()}
-        if any(set_runs is None for set_runs in runs.values()):
-            continue
-        mean, half = mean_interval([set_runs for set_runs in runs.values() if set_runs is not None])
-        apart = {
-            name: float(np.mean(np.asarray(set_runs.values, float)))
-            for name, set_runs in runs.items()
-            if set_runs is not None
-        }
-        worst = min(apart, key=apart.__getitem__)
-        lines.append({
-            "row": row, "mean": average(results_by_set, row, figure), "difference": mean, "half": half,
-            "won": sum(gain > 0 for gain in apart.values()), "lost": sum(gain < 0 for gain in apart.values()),
-            "worst": worst, "by": apart[worst], "verdict": verdict(mean, half),
-        })  # fmt: skip
-    return lines
-
-
-def average(results_by_set: dict[str, Any], row: str, figure: str) -> float:
+def average(results_by_set: dict[str, Any], row: str) -> float:
     """Mean over the sets, in per cent."""
-    return float(np.mean([[100 * np.mean([run[figure] for run in rows[row]])] for rows in results_by_set.values()]))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=FOLDS)
-    measure(parser.parse_args().rounds)
+    return float(np.mean([[100 * np.mean([run["test"] for run in rows[row]])] for rows in results_by_set.values()]))
 
 
 if __name__ == "__main__":
     need("bluebirds-lia", "snow2008", "wordsim-lia")
-    main()
+    run(RESULTS, PARTS, __doc__)

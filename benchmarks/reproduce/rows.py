@@ -3,24 +3,33 @@
 import argparse
 import json
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from run_alone import run_alone
 from settings import recorded
 from stack import stack
 
 from crowdzoo.report.tables import print_table
 
-__all__ = ["Parts", "add_again", "differences", "grid", "run", "save", "shown"]
+__all__ = ["Parts", "differences", "grid", "read", "run", "save", "seconds_of", "shown"]
 
 # part -> row -> what gives its runs: one dictionary a run, of numbers (and of texts that say which run it is)
 Parts = dict[str, dict[str, Callable[[], Iterator[dict[str, Any]]]]]
 
 
 def run(
-    path: Path, parts: Parts, doc: str | None, write_page: Callable[[], None] | None = None, keras: bool = True
+    path: Path,
+    parts: Parts,
+    doc: str | None,
+    write_page: Callable[[], None] | None = None,
+    *,
+    keras: bool = True,
+    alone: bool = False,
+    option: str = "--parts",
 ) -> None:
     """The command line: computes the rows that the file does not have, and prints its tables.
 
@@ -32,40 +41,40 @@ def run(
         doc: description of the command.
         write_page: writes the page of the saved results, or prints their table, for `--page`; None if there is no page.
         keras: whether the rows train networks.
+        alone: whether each row runs in a process of its own.
+        option: chooses parts.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), metavar="NAME")
+    parser.add_argument(option, nargs="+", choices=parts, default=list(parts), metavar="NAME", dest="parts")
     parser.add_argument("--rows", nargs="+", metavar="NAME", help="of these parts; otherwise all")
-    add_again(parser)
+    parser.add_argument(
+        "--again", action="store_true", help="also rows that are in the results, which stay as they are"
+    )
+    parser.add_argument("--save", action="store_true", help="with --again: replace the rows in the results")
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
     if write_page is not None:
         parser.add_argument("--page", action="store_true", help="write or print the table of the results, and stop")
+    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.worker:
+        part, row = args.worker
+        print("RESULT" + json.dumps(_measured(parts[part][row], keras)))
+        return
     if write_page is not None and args.page:
         write_page()
         return
-    saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if not args.only_print:
-        for part in args.parts:
-            for row, runs in parts[part].items():
-                if args.rows and row not in args.rows:
-                    continue
-                if args.again or row not in saved.get(part, {}):
-                    started = time.process_time()
-                    with recorded() as settings:
-                        runs_made = list(runs())
-                    if not runs_made:  # it failed, and said so
-                        continue
-                    seconds = round(time.process_time() - started, 1)
-                    row_result = {
-                        "runs": runs_made,
-                        "cpu_seconds": seconds,
-                        "stack": stack(keras),
-                        "settings": settings,
-                    }
-                    print(f"{part}: {row}, {seconds} s", flush=True)
-                    save(args, path, saved, (part, row), row_result)
-    for part, rows in saved.items():
+    wanted = [(part, row) for part in args.parts for row in parts[part] if not args.rows or row in args.rows]
+    for part, row in [] if args.only_print else wanted:
+        if row in read(path).get(part, {}) and not args.again:
+            continue
+        if alone:
+            result = run_alone(sys.argv[0], ["--worker", part, row], f"{part}: {row}")
+        else:
+            result = _measured(parts[part][row], keras)
+        if result and result["runs"]:  # else it failed, and said so
+            print(f"{part}: {row}, {result['cpu_seconds']} s", flush=True)
+            save(args, path, read(path), (part, row), result)
+    for part, rows in read(path).items():
         if part in args.parts:
             names = list(dict.fromkeys(name for row_result in rows.values() for name in row_result["runs"][0]))
             print_table(
@@ -76,12 +85,24 @@ def run(
             print()
 
 
-def add_again(parser: argparse.ArgumentParser) -> None:
-    """The options of a script whose results are saved."""
-    parser.add_argument(
-        "--again", action="store_true", help="also rows that are in the results, which stay as they are"
-    )
-    parser.add_argument("--save", action="store_true", help="with --again: replace the rows in the results")
+def _measured(runs: Callable[[], Iterator[dict[str, Any]]], keras: bool) -> dict[str, Any]:
+    """A row as it is saved."""
+    started = time.process_time()
+    with recorded() as settings:
+        runs_made = list(runs())
+    seconds = round(time.process_time() - started, 1)
+    return {"runs": runs_made, "cpu_seconds": seconds, "stack": stack(keras), "settings": settings}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The saved results, which other processes may write to at the same time."""
+    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return results
+
+
+def seconds_of(row: dict[str, Any]) -> float:
+    """CPU seconds of one run of a saved row."""
+    return row["cpu_seconds"] / len(row["runs"])
 
 
 def save(args: argparse.Namespace, path: Path, results: dict[str, Any], place: Sequence[str], row: Any) -> None:
@@ -90,7 +111,7 @@ def save(args: argparse.Namespace, path: Path, results: dict[str, Any], place: S
     Without it, says in what the row differs from the saved one.
 
     Args:
-        args: the command line; see `add_again`.
+        args: the command line, of which `again` and `save` count.
         path: results file, JSON.
         results: what it has; changed.
         place: keys of the row.

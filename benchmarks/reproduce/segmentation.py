@@ -44,7 +44,7 @@ from settings import LAYERS as PINNED
 
 RESULTS = Path(__file__).parents[1] / "results" / "segmentation.json"
 SEEDS, TRAIN, TEST, EPOCHS = 5, 80, 200, 25
-PARTS = {"3 of 5": 3, "1 of 5": 1}
+REDUNDANCY = {"3 of 5": 3, "1 of 5": 1}
 ANNOTATORS = ("good", "narrow", "wide", "shifted", "skipping")
 NOISE = 0.4
 
@@ -158,14 +158,13 @@ def runs(redundancy: int, row: str) -> Iterator[dict[str, Any]]:
         yield {"seed": str(seed)} | trained(seed, redundancy, row)
 
 
-def parts() -> Parts:
-    """All rows."""
-    rows = (*AGGREGATED, *LAYERS)
-    return {
-        part: {row: partial(runs, redundancy, row) for row in rows if redundancy > 1 or row not in SEVERAL}
-        for part, redundancy in PARTS.items()
+PARTS: Parts = {
+    part: {
+        row: partial(runs, redundancy, row) for row in (*AGGREGATED, *LAYERS) if redundancy > 1 or row not in SEVERAL
     }
+    for part, redundancy in REDUNDANCY.items()
+}
 
 
 if __name__ == "__main__":
-    run(RESULTS, parts(), __doc__)
+    run(RESULTS, PARTS, __doc__)

@@ -6,8 +6,8 @@
 For an environment with JAX and without scikit-learn, `python benchmarks/reproduce/starts.py --draw FILE` writes the
 crowds elsewhere, and the variable `STARTS_CROWDS` names the file.
 
-`lost_classes.py` chose the starts at one learning rate; at others `ccem`, `conal`, `union-net` and the connection VB of
-`crowdsourced-layer` lose classes. This study replaces its decision.
+A study before this one chose the starts at one learning rate; at others `ccem`, `conal`, `union-net` and the connection
+VB of `crowdsourced-layer` lose classes. This study replaces its decision.
 
 **Protocol**, fixed before the first run.
 
@@ -177,7 +177,7 @@ OTHERS: dict[str, Callable[[int], Crowd]] = {
     "digits by classifiers": partial(family, "digits"),
 }
 SEEDS, OTHER_SEEDS, FIT_SEEDS = range(6), range(100, 104), range(10, 15)
-PARTS = ("x", "labels", "x_test", "gold_test")
+ARRAYS = ("x", "labels", "x_test", "gold_test")
 
 
 def draw(path: str) -> None:
@@ -186,7 +186,7 @@ def draw(path: str) -> None:
     for sets, seeds in ((DEVELOPMENT, (*SEEDS, *FIT_SEEDS)), (OTHERS, OTHER_SEEDS)):
         for name, make in sets.items():
             for seed in seeds:
-                arrays |= {f"{name}/{seed}/{part}": value for part, value in zip(PARTS, make(seed), strict=True)}
+                arrays |= {f"{name}/{seed}/{part}": value for part, value in zip(ARRAYS, make(seed), strict=True)}
     np.savez_compressed(path, **arrays)
     print(f"written: {path}")
 
@@ -195,7 +195,7 @@ def draw(path: str) -> None:
 def crowd(name: str, seed: int) -> Crowd:
     if path := os.environ.get("STARTS_CROWDS"):
         with np.load(path) as drawn:
-            x, labels, x_test, gold_test = (drawn[f"{name}/{seed}/{part}"] for part in PARTS)
+            x, labels, x_test, gold_test = (drawn[f"{name}/{seed}/{part}"] for part in ARRAYS)
         return x, labels, x_test, gold_test
     return {**DEVELOPMENT, **OTHERS}[name](seed)
 
@@ -348,26 +348,6 @@ def cells(name: str, rate: tuple[float, int, int], row: str) -> dict[float | Non
     return in_one(name, SEEDS if name in DEVELOPMENT else OTHER_SEEDS, row, rate, CANDIDATES)
 
 
-def parts() -> Parts:
-    parts_by_name: Parts = {}
-    for sets, rates in ((DEVELOPMENT, RATES), (OTHERS, OTHER_RATES)):
-        for name in sets:
-            for rate in rates:
-                rows: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {}
-                for row in STARTED:
-                    for start in CANDIDATES:
-                        rows[f"{row}: {called(start)}"] = partial(_started, name, rate, row, start)
-                if sets is DEVELOPMENT:
-                    for row in COUNTED:
-                        rows[row] = partial(_counted, name, rate, row)
-                parts_by_name[cell(name, rate)] = rows
-    parts_by_name["by fit"] = {
-        f"{row}: {called(start)}": partial(_by_fit, row, start)
-        for row, after in AFTER.items() for start in (BEFORE[row], after) if BEFORE[row] != after
-    }  # fmt: skip
-    return parts_by_name
-
-
 def _by_fit(row: str, start: float | None) -> Iterator[dict[str, Any]]:
     method, arguments = STARTED[row]
     for seed in FIT_SEEDS:
@@ -383,8 +363,27 @@ def _counted(name: str, rate: tuple[float, int, int], row: str) -> Iterator[dict
         yield by_fit(name, seed, row, {}, rate)
 
 
+PARTS: Parts = {
+    cell(name, rate): {
+        **{
+            f"{row}: {called(start)}": partial(_started, name, rate, row, start)
+            for row in STARTED
+            for start in CANDIDATES
+        },
+        **{row: partial(_counted, name, rate, row) for row in COUNTED if sets is DEVELOPMENT},
+    }
+    for sets, rates in ((DEVELOPMENT, RATES), (OTHERS, OTHER_RATES))
+    for name in sets
+    for rate in rates
+}
+PARTS["by fit"] = {
+    f"{row}: {called(start)}": partial(_by_fit, row, start)
+    for row, after in AFTER.items() for start in (BEFORE[row], after) if BEFORE[row] != after
+}  # fmt: skip
+
+
 if __name__ == "__main__":
     if "--draw" in sys.argv:
         draw(sys.argv[sys.argv.index("--draw") + 1])
     else:
-        run(RESULTS, parts(), __doc__)
+        run(RESULTS, PARTS, __doc__)

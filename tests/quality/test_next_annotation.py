@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from crowdzoo.aggregation import MajorityVote
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.quality import next_annotation
+from crowdzoo.quality import next_annotation, sure_tasks
 from crowdzoo.quality.next_annotation import information_gain, next_annotations
 
 N, R, K = 7, 5, 3
@@ -142,3 +143,11 @@ def test_of_many_annotators_those_who_tell_most_are_considered():
     assert len(found.tasks) == 50
     assert (right[found.annotators] == 0.9).all()
     assert np.bincount(found.annotators).max() == 5
+
+
+def test_a_task_with_one_annotation_is_never_sure():
+    annotations = Annotations.from_arrays([0, 1, 1, 2, 2], [0, 0, 1, 0, 1], [0, 0, 0, 0, 1], tasks=range(4))
+    result = MajorityVote().fit(annotations)
+    assert result.posteriors.max(axis=1)[:3].tolist() == [1, 1, 0.5]
+    assert sure_tasks(result, 0.99).tolist() == [False, True, False, False]
+    assert sure_tasks(result, 0.5).tolist() == [False, True, True, False]

@@ -16,7 +16,8 @@ READS = re.compile(
     r"data_folder\(\)|load_ner_amt|load_movie_reviews|real_sets\(|CROWDZOO_DATA\"|from (?:lia|deep_methods) import"
 )
 # no scripts; or scripts that read what ships or saved results, or whose parser asks for the data
-OTHERS = ("real_crowds", "load_movie_reviews", "load_ner_amt", "needed", "crowd_layer", "pages", "efficientnet_lite0")
+OTHERS = ("real_crowds", "load_movie_reviews", "load_ner_amt", "needed", "crowd_layer", "pages", "efficientnet_lite0",
+          "method_figures")  # fmt: skip
 # what a script needs on its command line before it reads
 ARGUMENTS = {"train": ["all"]}
 SCRIPTS = sorted(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from slow_cases import quick
 
 from crowdzoo import CrowdModel, aggregation
 from crowdzoo.layers import CrowdsourcedLayer
@@ -17,13 +18,12 @@ from crowdzoo.training.methods import AGGREGATED, METHODS, create_crowd_layer, h
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 # results files, all of them: `test_all_results_have_a_script`
 FILES = (
-    "calibration", "conal", "crowd_layer", "interval_coverage", "lia_annotators", "lost_classes", "models_and_people",
-    "movie_reviews", "next_annotations", "preferences", "segmentation", "text_forms", "unlabelled", "waum",
-    "waum_variants", "geo_crowd_net", "imagenet_features", "recipe", "reproduce_deep", "reproduce_lia",
-    "reproduce_ner",
+    "calibration", "conal", "crowd_layer", "interval_coverage", "lia_annotators", "models_and_people", "movie_reviews",
+    "preferences", "segmentation", "text_forms", "unlabelled", "waum", "waum_variants", "geo_crowd_net",
+    "imagenet_features", "recipe", "reproduce_deep", "reproduce_lia", "reproduce_ner",
 )  # fmt: skip
 
-NO_ROWS = ("about", "described", "network", "settings")
+NO_ROWS = ("network", "settings")
 # saved rows that no page shows
 WITHOUT = {
     "geo_crowd_net": (
@@ -44,14 +44,14 @@ def all_rows(reproduce):
 
 
 def test_all_results_have_a_script(all_rows):
-    assert {*FILES} == {*all_rows.NAMES}
+    assert {*FILES} == {*all_rows.SCRIPTS}
 
 
 def saved_rows(results, place=()):
     """Places of the rows of a results file."""
-    if isinstance(results, list) or {"runs", "draws"} & results.keys():
+    if "runs" in results:
         return [place]
-    parts = {key: part for key, part in results.items() if isinstance(part, (dict, list)) and key not in NO_ROWS}
+    parts = {key: part for key, part in results.items() if key not in NO_ROWS}
     return [row for key, part in parts.items() for row in saved_rows(part, (*place, key))]
 
 
@@ -95,14 +95,14 @@ def test_a_row_is_trained_with_its_saved_settings(all_rows, name):
     if name not in ("conal", "crowd_layer", "geo_crowd_net", "interval_coverage", "segmentation"):
         pytest.importorskip("sklearn")
     results, checked = all_rows.saved(name), 0
-    for place, first in all_rows.rows_of(name):
-        if all_rows.at(results, place) is None:
+    for (part, row), first in all_rows.rows_of(name):
+        if row not in results.get(part, {}):
             continue
         try:
             found = all_rows.settings_of(first)
         except FileNotFoundError as error:
             pytest.skip(f"CROWDZOO_DATA has no {error.filename}")
-        assert found == all_rows.holder(name, results, place)["settings"], place
+        assert found == results[part][row]["settings"], (part, row)
         checked += 1
     assert checked
 
@@ -163,31 +163,48 @@ def test_cards_have_the_figures_of_todays_defaults(reproduce, settings):
 # === --again ===
 
 
-def options(reproduce, *words):
-    parser = argparse.ArgumentParser()
-    reproduce("rows").add_again(parser)
-    return parser.parse_args(words)
-
-
 def test_again_leaves_saved_results_as_they_are(reproduce, tmp_path, capsys):
     save, path = reproduce("rows").save, tmp_path / "results.json"
+    plain, again, replace = (argparse.Namespace(again=first, save=second) for first, second in ((0, 0), (1, 0), (1, 1)))
     old, new = ({"runs": [{"seed": 0, "last": value}], "settings": ["Adam()"]} for value in (0.5, 0.75))
-    save(options(reproduce), path, {}, ("part", "row"), old)
+    save(plain, path, {}, ("part", "row"), old)
     before = path.read_bytes()
     assert json.loads(before) == {"part": {"row": old}}
-    save(options(reproduce, "--again"), path, json.loads(before), ("part", "row"), new)
+    save(again, path, json.loads(before), ("part", "row"), new)
     assert path.read_bytes() == before
     assert "as --save is missing; runs 0 last: 0.5000 before, 0.7500 now" in capsys.readouterr().out
-    save(options(reproduce, "--again"), path, json.loads(before), ("part", "row"), old)
+    save(again, path, json.loads(before), ("part", "row"), old)
     assert "as saved" in capsys.readouterr().out
-    save(options(reproduce, "--again", "--save"), path, json.loads(before), ("part", "row"), new)
+    save(replace, path, json.loads(before), ("part", "row"), new)
     assert json.loads(path.read_bytes()) == {"part": {"row": new}}
 
 
-def test_every_script_has_again_from_there(reproduce):
+def test_every_script_has_again_from_there():
     scripts = {path.name: path.read_text(encoding="utf-8") for path in BENCHMARKS.rglob("*.py")}
     assert [name for name, text in scripts.items() if '"--again"' in text] == ["rows.py"]
-    assert sum("add_again(parser)" in text for text in scripts.values()) == 5
     # and no script writes rows past it
-    writers = {name for name, text in scripts.items() if re.search(r"add_again|Parts, run", text)}
-    assert not [name for name in writers - {"rows.py"} if "write_text" in scripts[name]]
+    writers = {name for name, text in scripts.items() if re.search(r"from rows import .*\brun\b", text)}
+    assert len(writers) > 20
+    assert not [name for name in writers if "RESULTS.write_text" in scripts[name]]
+
+
+@pytest.mark.parametrize("alone", quick(False, slow=[True]))
+def test_a_row_is_computed_once_in_the_process_or_in_one_of_its_own(tmp_path, monkeypatch, capsys, alone):
+    """A script of two rows, one of which has no runs."""
+    script, results = tmp_path / "script.py", tmp_path / "results.json"
+    script.write_text(
+        "import sys\nfrom pathlib import Path\n"
+        f"sys.path.insert(0, {str(BENCHMARKS / 'reproduce')!r})\nfrom rows import run\n"
+        "def runs():\n    yield {'seed': '0', 'worker': float('--worker' in sys.argv)}\n"
+        f"run(Path({str(results)!r}), {{'part': {{'row': runs, 'none': lambda: iter(())}}}}, '', alone={alone})\n"
+    )
+    monkeypatch.setattr("sys.argv", [str(script)])
+    for is_new in (True, False):
+        runpy.run_path(str(script))
+        printed = capsys.readouterr().out
+        assert re.search(r"^row +1 ", printed, re.M)
+        assert ("part: row, " in printed) == is_new
+    saved = json.loads(results.read_text())
+    assert {*saved["part"]} == {"row"}
+    assert saved["part"]["row"]["runs"] == [{"seed": "0", "worker": float(alone)}]
+    assert {*saved["part"]["row"]} == {"runs", "cpu_seconds", "stack", "settings"}
