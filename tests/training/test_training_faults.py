@@ -89,7 +89,7 @@ def test_the_advice_of_a_lost_class_is_a_setting_of_every_method_that_it_names()
         assert ("majority_epochs" in hyperparameters_of(method)) == advised
         if advised:
             assert create_crowd_layer(method, 2, 3, {"majority_epochs": 5}).num_majority_epochs == 5
-    with pytest.raises(ConfigError, match=r"takes no majority_epochs, as it begins otherwise\. Leave"):
+    with pytest.raises(ConfigError, match=r"does not take majority_epochs, as it does not start from votes\. Leave"):
         DeepEM(3, majority_epochs=5)
 
 
