@@ -223,7 +223,7 @@ def test_instances_that_are_no_numbers_are_refused_unless_the_base_makes_numbers
     head = keras.layers.Conv2D(2, 1, activation="softmax") if form == "masks" else keras.layers.Dense(2, "softmax")
     layer = layers.ConfusionMatrices(1, kind="segmentation" if form == "masks" else "classification")
     model = CrowdModel(keras.Sequential([keras.Input(x.shape[1:]), head]), layer)
-    with pytest.raises(DataError, match=r"^x\[3(, 0)+\] is nan, and the base's answer .* leave the rows out"):
+    with pytest.raises(DataError, match=r"^x\[3(, 0)+\] is nan, and the base's output .* drop these rows"):
         model.fit(x, Annotations.from_dense(y) if form == "annotations" else y, epochs=1, verbose=0)
     if form == "array":
         filled = keras.layers.Lambda(keras.ops.nan_to_num)
