@@ -352,7 +352,7 @@ def test_a_failure_of_the_battery_says_which_check_on_what_data_and_what_to_do()
         check_aggregator(Infinite())
     said = str(caught.value)
     assert said.startswith("check_sparse_and_odd_tables of Infinite(")
-    assert "Look at divisions by counts that are 0 and logarithms of 0" in said
+    assert "Avoid divisions by zero counts and logarithms of 0" in said
     assert "Data: a task without annotations; last fitted to <Annotations" in said
     assert "task_ids [0, 0, 2]" in said
     assert "FloatingPointError in test_plugins.py, line" in said
