@@ -1,4 +1,4 @@
-"""TFX components: thin; each calls crowdzoo for the work. Names load when first used."""
+"""TFX components, which are thin wrappers of crowdzoo. Names load when first used."""
 
 from crowdzoo.lazy_names import lazy_names
 

@@ -26,10 +26,10 @@ from crowdzoo.records.example_files import SPLITS, LabelledTasks, prepare_exampl
 ANNOTATIONS_FILE = "annotations.parquet"
 TASKS_FILE = "tasks.parquet"
 REJECTS_FILE = "rejects.csv"
-_INPUTS = ("annotations", "instances", "gold")  # the first of them are those that a shipped data set is written as
+_INPUTS = ("annotations", "instances", "gold")  # a shipped data set is written as the first ones
 
 
-# No `from __future__ import annotations` in files of components: TFX reads them at run time.
+# No `from __future__ import annotations` in files of components: TFX reads annotations at run time.
 @tfx.component
 def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
     examples: tfx.OutputArtifact[tfx.standard_artifacts.Examples],
@@ -38,34 +38,34 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
     fingerprint: tfx.Parameter[str],
     code_version: tfx.Parameter[str],
 ) -> None:
-    """Reads and joins the files once, checks everything, and writes what the rest of the pipeline reads.
+    """Reads, checks and joins the input files, and writes the data for the rest of the pipeline.
 
     Each tf.Example has `task` (bytes), `instances` (float, [D]; for texts bytes, [1]), `annotator_ids` and
-    `annotator_labels` (int64 codes, as many as the task has annotations) and, where known, `gold` (int64 code). For
-    kind "regression" labels and gold are float, ratings in their own unit; for others see `read_labelled` in
-    `records.py` of the kind's folder in `crowdzoo/kinds/`.
-    Tasks of the train split that nobody labelled are dropped with a count in the log; in eval they stay.
+    `annotator_labels` (int64 codes, one per annotation of the task) and, if known, `gold` (int64 code). For kind
+    "regression" labels and gold are float, ratings in their own unit; for others see `read_labelled` in `records.py` of
+    the kind's folder in `crowdzoo/kinds/`. Tasks without labels are dropped from the train split, with their number in
+    the log, and kept in eval.
 
     Args:
         examples: receives the splits train and eval, and `dataset.json` (see `write_dataset_info`).
-        annotations: receives `annotations.parquet`, `tasks.parquet` (task, split, gold), and `rejects.csv` where rows
-            were rejected.
-        settings: JSON of `kind`, the paths or URIs of the files (`annotations`, and those of `instances` and `gold`
-            that the kind has), or the name of a shipped data set as `dataset`, `eval_fraction`, and options of
-            the kind's reader: `instance_kind` (name of the kind of instances; absent takes that of the columns),
-            `inputs` (types of columns of a table), `instance_columns` (names of columns of the instances), `classes` or
-            `low` and `high`, `on_bad_rows`, `on_duplicate`, and of `FileOptions`; for sentences `scheme` and
-            `on_bad_tags`; for an export `platform` and `field`.
-        fingerprint: JSON of `content_hashes` of the files that there are, so that TFX's cache follows their content.
-            Copies are read that have exactly this content. Computed when the component is made, where it is not given;
-            where it names no file, whatever the files hold is read.
-        code_version: hash of the code that runs here, for the same reason; computed where it is not given.
+        annotations: receives `annotations.parquet`, `tasks.parquet` (task, split, gold), and `rejects.csv` if rows were
+            rejected.
+        settings: JSON of `kind`, the paths or URIs of the files (`annotations`, and `instances` and `gold` if the kind
+            has them), or the name of a shipped data set as `dataset`, `eval_fraction`, and options of the kind's
+            reader: `instance_kind` (name of the kind of instances; by default that of the columns), `inputs` (types
+            of columns of a table), `instance_columns` (names of columns of the instances), `classes` or `low` and
+            `high`, `on_bad_rows`, `on_duplicate`, and of `FileOptions`; for sentences `scheme` and `on_bad_tags`; for
+            an export `platform` and `field`.
+        fingerprint: JSON of `content_hashes` of existing files, so that TFX's cache depends on their content. Copies
+            with exactly this content are read. By default computed when the component is created; if it names no file,
+            any content is read.
+        code_version: hash of the component's code, for the same reason; computed by default.
 
     Raises:
-        DataError: annotations or instances that cannot be used, ratings outside of `low` to `high` among them; a file
-            whose content is not that of the fingerprint any more.
+        DataError: annotations or instances that cannot be used, including ratings outside `low` to `high`; or a file
+            whose content no longer matches the fingerprint.
     """
-    del code_version  # part of TFX's cache key, and of nothing else
+    del code_version  # only part of TFX's cache key
     options, hashes = json.loads(settings), json.loads(fingerprint or "{}") or None
     rejects = os.path.join(annotations.uri, REJECTS_FILE)
     layout = Layout.of_second(options.get("instance_columns"), options)
@@ -114,11 +114,11 @@ AnnotationExampleGen = tfx.with_computed_defaults(
 
 @contextlib.contextmanager
 def _input_files(options: Mapping[str, Any], hashes: Mapping[str, str] | None) -> Iterator[dict[str, str]]:
-    """Paths and URIs of the files by key; files of a shipped data set exist only inside the context.
+    """Yields paths and URIs of the files by key; files of a shipped data set exist only inside the context.
 
     Args:
         options: settings of the component.
-        hashes: by key, of the files that are read; None are all that the settings name.
+        hashes: hashes of the files to read, by key; None reads all that the settings name.
     """
     name = options.get("dataset")
     if name is None:
@@ -130,7 +130,7 @@ def _input_files(options: Mapping[str, Any], hashes: Mapping[str, str] | None) -
 
 
 def _count_splits(tasks: LabelledTasks, path: str) -> dict[str, int]:
-    """How many tasks are in each split.
+    """Number of tasks in each split.
 
     Raises:
         DataError: no tasks at all, or none in the split eval.

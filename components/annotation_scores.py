@@ -1,4 +1,4 @@
-"""How well exported classifiers predict the annotations of tasks that they were not trained on."""
+"""Scores exported classifiers by how well they predict annotations of held-out tasks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from crowdzoo.training.held_out_annotations import log_likelihoods, scores
 def annotation_scores(
     models: Mapping[str, str], examples: str, info: DatasetInfo
 ) -> dict[str, dict[str, float | None]]:
-    """Log-likelihood of the annotations of the split eval under each model.
+    """Log-likelihood of the annotations of the split eval for each model.
 
     A model's class probabilities and the annotators' confusion matrices give the probability of a task's annotations
     (see `crowdzoo.training.held_out_annotations.scores`). The matrices are estimated from the annotations of both
@@ -28,14 +28,14 @@ def annotation_scores(
         info: result of `read_dataset_info`, of kind classification.
 
     Returns:
-        For each model `annotations` (their number) and `annotation_log_likelihood`, nats for each annotation. With a
-        baseline the candidate also has `gain`, its log-likelihood less the baseline's, and `gain_error`, the standard
-        error of that, tasks taken as independent (None of a single task).
+        For each model `annotations` (their number) and `annotation_log_likelihood`, in nats per annotation. With a
+        baseline the candidate also has `gain`, its log-likelihood minus the baseline's, and `gain_error`, the standard
+        error of the gain for independent tasks (None for a single task).
 
     Raises:
         DataError: no task of eval has annotations.
-        FileNotFoundError: no file fits.
-        ServingError: a model that does not load, or does not take these instances.
+        FileNotFoundError: no file matches.
+        ServingError: a model does not load, or does not accept these instances.
     """
     annotations, first = _annotations(examples, info)
     counts = annotations.redundancy[first:]
@@ -67,12 +67,12 @@ def annotation_scores(
 
 
 def _labelled(batch: Mapping[str, Any]) -> np.ndarray:
-    """Which tasks of a batch have annotations."""
+    """Mask of the tasks of a batch that have annotations."""
     return np.array([len(ids) > 0 for ids in batch["annotator_ids"]], bool)
 
 
 def _annotations(examples: str, info: DatasetInfo) -> tuple[Annotations, int]:
-    """Annotations of both splits, tasks numbered in the files' order; and the number of the first task of eval."""
+    """Annotations of both splits, with tasks numbered in the files' order; and the number of the first task of eval."""
     columns: list[tuple[np.ndarray, ...]] = []
     ends = []
     num_tasks = 0

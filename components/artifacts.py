@@ -1,6 +1,6 @@
 """Artifact types of the pipeline.
 
-Kubeflow wants a `TYPE_NAME` with one dot that can be imported from the top-level package.
+Kubeflow requires a `TYPE_NAME` with one dot that can be imported from the top-level package.
 """
 
 from crowdzoo.components.tfx_internals import Artifact
@@ -16,26 +16,25 @@ class AnnotationsArtifact(Artifact):
 
 
 class AnnotatorReport(Artifact):
-    """What aggregation of the train split found out, as `Aggregation.to_parquet` writes it.
+    """The aggregation of the train split, as written by `Aggregation.to_parquet`.
 
-    `annotators.parquet` and `annotators.csv` have a row per annotator: number of annotations and estimated
-    accuracy; Parquet also the confusion matrix. `tasks.parquet` has the posteriors, `summary.json` the course of
-    the estimation.
+    `annotators.parquet` and `annotators.csv` have a row per annotator: number of annotations and estimated accuracy;
+    Parquet also the confusion matrix. `tasks.parquet` has the posteriors, `summary.json` the history of the estimation.
     """
 
     TYPE_NAME = "crowdzoo.AnnotatorReport"
 
 
 class CrowdPage(Artifact):
-    """A folder with `report.html`, a page on the crowd and its model, and `report.json`, the same as numbers.
+    """A folder with `report.html`, a page about the crowd and its model, and `report.json`, its numbers.
 
-    The custom property `model` is the fingerprint of the model (see `fingerprint`), where there is one.
+    The custom property `model` is the fingerprint of the model (see `fingerprint`), if there is one.
     """
 
     TYPE_NAME = "crowdzoo.CrowdPage"
 
 
 class DriftAnomalies(Artifact):
-    """What DriftValidator found: `anomalies.json`; and `statistics.pb` and `schema.pbtxt`, which the next run needs."""
+    """DriftValidator's `anomalies.json`, and `statistics.pb` and `schema.pbtxt` for the next run."""
 
     TYPE_NAME = "crowdzoo.DriftAnomalies"

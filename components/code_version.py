@@ -1,4 +1,4 @@
-"""A hash of the source that a component runs, because TFX's cache key knows parameters and inputs but not code."""
+"""A hash of the code of a component, because TFX's cache key has parameters and inputs but not code."""
 
 import ast
 import functools
@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 _NAME = re.compile(r"crowdzoo(\.\w+)+")
-# Components that do not train, and what trains models
+# Components that do not train, and modules that train models
 DO_NOT_TRAIN = {
     f"crowdzoo.components.{name}"
     for name in ("annotation_example_gen", "crowd_aggregator", "crowd_report", "drift_validator")
@@ -19,16 +19,16 @@ TRAINING = ("crowdzoo.training.", "crowdzoo.layers.", "crowdzoo.losses.", "crowd
 def code_version(*modules: str) -> str:
     """Hashes the source of modules and of everything in crowdzoo that they import, directly or not.
 
-    Imports inside functions count, and text that is a module's name, as in tables of names that load when first used,
-    or the name of a page (.html) in the module's folder. A package that is imported by its own name counts as all the
-    modules in it; the top-level table of contents counts as none. For a component that does not train, what trains
-    models does not count, although the kinds of labels import it.
+    Imports inside functions are included, and strings that are names of modules, as in tables of lazy names, or of
+    pages (.html) in the module's folder. A package imported by its name includes all its modules, except for the
+    top-level package. For a component that does not train, modules that train models are ignored, although the kinds of
+    labels import them.
 
     Args:
         modules: dotted names below `crowdzoo`.
 
     Returns:
-        32 hexadecimal digits, equal for equal sources wherever they are installed.
+        32 hexadecimal digits, equal for equal sources, wherever they are installed.
     """
     unused = TRAINING if DO_NOT_TRAIN.issuperset(modules) else ()
     sources: dict[str, Path] = {}
@@ -50,12 +50,12 @@ def code_version(*modules: str) -> str:
 
 
 def _source(name: str) -> Path | None:
-    """Path of a module's source; None for what is not a module below `crowdzoo`."""
+    """Path of a module's source; None if it is not a module below `crowdzoo`."""
     if not name.startswith("crowdzoo."):
         return None
     try:
         spec = find_spec(name)
-    except ModuleNotFoundError:  # `from module import function` looks like a submodule until asked
+    except ModuleNotFoundError:  # `from module import function` may look like a submodule
         return None
     return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
@@ -66,18 +66,18 @@ def _pages(path: Path) -> list[str]:
     return [name for name in names if f'"{name}"'.encode() in path.read_bytes()]
 
 
-@functools.cache  # several components are made of much the same modules
+@functools.cache  # components share many modules
 def _imports(source: bytes) -> list[str]:
     names: list[str] = []
     nodes: list[ast.AST] = [ast.parse(source)]
     while nodes:
         node = nodes.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):  # nothing runs there
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):  # not executed
             continue
         nodes += ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):  # tables of names that load when used
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):  # tables of lazy names
             names += [node.value] if _NAME.fullmatch(node.value) else []
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             submodules = [f"{node.module}.{alias.name}" for alias in node.names]

@@ -1,4 +1,4 @@
-"""CrowdAggregator: adds to every Example what the annotators together say, and reports on the annotators."""
+"""CrowdAggregator: adds aggregated labels to every Example, and reports on the annotators."""
 
 import json
 import os
@@ -28,7 +28,7 @@ from crowdzoo.records import example_files
 from crowdzoo.records.crowd_answers import BOTH, CrowdAnswers, add_answer
 
 
-# No `from __future__ import annotations` in files of components: TFX reads them at run time.
+# No `from __future__ import annotations` in files of components: TFX reads annotations at run time.
 @tfx.component(use_beam=True)
 def CrowdAggregator(  # noqa: N802, the function's name is the component's
     examples: tfx.InputArtifact[tfx.standard_artifacts.Examples],
@@ -39,31 +39,31 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     code_version: tfx.Parameter[str],
     beam_pipeline: tfx.BeamComponentParameter[beam.Pipeline] = None,
 ) -> None:
-    """Fits an aggregation method to the train split alone, and applies it to both splits.
+    """Fits an aggregation method to the train split only, and applies it to both splits.
 
-    Methods that have a form on Beam (`crowdzoo.beam`) run there, the others (GLAD, iBCC, ...) in this process; so do
-    small tables, if Beam's only worker is this process (`fits_one_block`: it has nothing to share out). Tasks of eval
-    get the posteriors that follow from what train taught about the annotators. Where these are not Bayes' rule with
-    confusion matrices (robust, majority vote, GLAD, ...), the method is fitted to the annotations of both
-    splits for eval; train never learns from eval's. A task without annotations has the class prior.
+    Methods with a Beam form (`crowdzoo.beam`) run on Beam; the others (GLAD, iBCC, ...) run in this process, and so do
+    small tables if Beam's only worker is this process (`fits_one_block`). Posteriors of tasks of eval use the
+    annotators' parameters estimated on train. If they do not follow from Bayes' rule with confusion matrices (robust,
+    majority vote, GLAD, ...), the method is fitted to the annotations of both splits for eval; results of train never
+    depend on eval. A task without annotations has the class prior.
 
     Each Example gains `posterior` (float, [K]), `aggregated_label` (int64), `evaluation_label` (int64) and
-    `evaluation_weight` (float). The evaluation label is gold where any task of eval has gold; tasks without gold
-    then weigh 0. Where there is no gold at all it is the aggregated label, and tasks without annotations weigh 0.
+    `evaluation_weight` (float). If any task of eval has gold, the evaluation label is gold, and tasks without gold have
+    weight 0. Without any gold it is the aggregated label, and tasks without annotations have weight 0.
 
-    Ratings have no `posterior`, and labels in float: `aggregated_label` is the method's estimate, each split by its own
-    ratings. A task without ratings has the mean of train's estimates. Where two are compared, an Example is a pair,
-    whose posterior is of left, right and equal, each split by its own comparisons.
+    Ratings have no `posterior`, and float labels: `aggregated_label` is the method's estimate, fitted to each split
+    separately. A task without ratings has the mean of train's estimates. For preferences an Example is a pair, with the
+    posterior of left, right and equal, fitted to each split separately.
 
     Args:
-        examples: splits train and eval from AnnotationExampleGen.
+        examples: output of AnnotationExampleGen, with splits train and eval.
         annotations: the annotations with their vocabularies.
-        aggregated_examples: receives the same splits with more features, and `dataset.json` with the keys `truth`
-            (what evaluation compares with, `gold` or `aggregated`) and `aggregation` added.
+        aggregated_examples: receives the same splits with more features, and `dataset.json` with the additional keys
+            `truth` (reference of the evaluation, `gold` or `aggregated`) and `aggregation`.
         report: receives `annotators.parquet`, `annotators.csv`, `tasks.parquet` (train tasks) and `summary.json`.
         settings: JSON of `method` (a name in `METHODS_OF` of the kind), its `arguments`, and `seed`.
-        code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
-        beam_pipeline: its options are those of the pipelines of EM.
+        code_version: hash of the component's code, for TFX's cache; computed by default.
+        beam_pipeline: pipeline whose options are used for the pipelines of EM.
     """
     del code_version
     options, info = json.loads(settings), example_files.read_dataset_info(examples.uri)
@@ -81,7 +81,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     def fit(crowd: Annotations | CrowdSequences) -> Result:
         if not on_beam or not isinstance(crowd, Annotations) or fits_one_block(crowd, beam_pipeline):
             return result_of(method, crowd)
-        # EM is a pipeline every few iterations: all with the options of the one that TFX gave
+        # EM runs a pipeline every few iterations, all with the options of the one from TFX
         folder, flags = os.path.join(report.uri, ".work"), beam_pipeline.options
         again = flags.view_as(RetryOptions)
         how: Any = {"retries": again.crowdzoo_retries, "timeout": again.crowdzoo_timeout}
@@ -115,7 +115,7 @@ def _annotations(folder: str) -> dict[str, Annotations]:
 def _enrich(
     task: str, example: Any, answers: CrowdAnswers, table: pa.Table, rows: dict[str, int], truth: str, kind: str
 ) -> Any:
-    """An Example with its task's answer: its row of the table, or what `answers` has for a task without annotations."""
+    """Adds its task's answer to an Example: the row of the table, or the answer for tasks without annotations."""
     if task in rows:
         posterior, labels = (table[name][rows[task]].as_py() for name in ("posterior", "labels"))
     else:
@@ -127,7 +127,7 @@ def _enrich(
 
 
 def _write_report(fitted: Any, folder: str) -> None:
-    """Writes the annotators, and their table without matrices as CSV."""
+    """Writes the annotators as Parquet, and without matrices as CSV."""
     fitted.to_parquet(folder)
     with atomic_file(os.path.join(folder, "annotators.csv")) as file:
         write_table(read_parquet(os.path.join(folder, "annotators.parquet")), file, "csv")

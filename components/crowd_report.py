@@ -1,4 +1,4 @@
-"""CrowdReport: a page on the crowd and its model, and conditions on which the model is not pushed."""
+"""CrowdReport: a page about the crowd and its model, and conditions under which the model is not pushed."""
 
 import json
 import os
@@ -32,10 +32,10 @@ PAGE_FILE, NUMBERS_FILE, HISTORY_FILE = "report.html", "report.json", "history.j
 _DRIFT_FIX = (
     "look at this column and at how it is made; if the change is intended, the next run compares with these data"
 )
-BATCH = 256  # most instances that are held in memory at a time
+BATCH = 256  # largest number of instances in memory at a time
 
 
-# No `from __future__ import annotations` in files of components: TFX reads them at run time.
+# No `from __future__ import annotations` in files of components: TFX reads annotations at run time.
 @tfx.component
 def CrowdReport(  # noqa: N802, the function's name is the component's
     examples: tfx.InputArtifact[tfx.standard_artifacts.Examples],
@@ -49,26 +49,26 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
     evaluated: tfx.InputArtifact[tfx.standard_artifacts.ModelBlessing] = None,  # pyright: ignore, likewise
     before: tfx.Parameter[str] = "",
 ) -> None:
-    """Writes the page of `crowdzoo report` on the annotations of both splits, and says whether the model may be pushed.
+    """Writes the page of `crowdzoo report` for the annotations of both splits, and decides whether to allow the push.
 
-    The method of aggregation is fitted to the annotations of both splits, so that every task has a label; the labels
-    that the model learnt from are CrowdAggregator's. For classes the page also has the predictions of the model for the
-    tasks of eval, next to the aggregated labels, and gold where it is known.
+    The aggregation method is fitted to the annotations of both splits, so that every task has a label; the model itself
+    is trained on the labels of CrowdAggregator. For classes the page also has the predictions of the model for the
+    tasks of eval, next to the aggregated labels, and gold if known.
 
     Args:
-        examples: of CrowdAggregator or AnnotationExampleGen.
-        annotations: of AnnotationExampleGen.
+        examples: output of CrowdAggregator or AnnotationExampleGen.
+        annotations: output of AnnotationExampleGen.
         page: receives `report.html` and `report.json`.
-        blessing: receives the verdict of `evaluated`, except that it is negative where a condition of `fail_if` holds
-            (the custom property `reason` says which). It is meant for the Pusher in place of the Evaluator's.
+        blessing: receives the verdict of `evaluated`, or a negative one if a condition of `fail_if` holds (named by the
+            custom property `reason`). Pass it to the Pusher in place of the Evaluator's.
         settings: JSON of `title`, `method`, `arguments`, `seed`, and `fail_if`, a list such as ["alpha<0.6"] (see
             `Condition`).
-        code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
-        model: the trained model; without it the page has the annotations alone.
-        model_run: of the Trainer; its `history.json` is drawn, where there is one.
-        evaluated: of the Evaluator; without it only the conditions decide.
-        before: path of the `report.json` of an earlier page: the page says what changed since. One that cannot be
-            compared is left out, with a line in the log.
+        code_version: hash of the component's code, for TFX's cache; computed by default.
+        model: the trained model; without it the page is about the annotations only.
+        model_run: output of the Trainer; its `history.json` is plotted, if there is one.
+        evaluated: output of the Evaluator; without it only the conditions decide.
+        before: path of the `report.json` of an earlier page, to show changes. If it cannot be compared, it is ignored
+            and the reason is logged.
 
     Raises:
         ConfigError: an invalid condition.
@@ -121,7 +121,7 @@ CrowdReport = tfx.with_computed_defaults(CrowdReport, code_version=lambda _: cod
 
 
 def _gold(crowd: Annotations, folder: str) -> np.ndarray | None:
-    """Known classes of the tasks, codes [N], -1 where unknown; None where none is known."""
+    """Known classes of the tasks, codes [N], -1 where unknown; None if none is known."""
     table = read_parquet(os.path.join(folder, TASKS_FILE))
     code = {str(name): number for number, name in enumerate(np.asarray(crowd.classes).tolist())}
     known = {
@@ -133,11 +133,11 @@ def _gold(crowd: Annotations, folder: str) -> np.ndarray | None:
 
 
 def _predictions(model: str, examples: str, info: dict[str, Any], crowd: Annotations) -> Predictions:
-    """What an exported model says of the tasks of eval."""
+    """Predictions of an exported model for the tasks of eval."""
     predict = load_predictor(model)
     row = {str(task): place for place, task in enumerate(crowd.tasks.tolist())}
     labels, probabilities = np.full(crowd.num_tasks, -1, np.int64), np.full(crowd.num_tasks, np.nan)
-    unlabelled = 0  # tasks of eval that nobody labelled
+    unlabelled = 0  # number of tasks of eval without labels
     names = {"task": tf.io.FixedLenFeature([], tf.string)}
     for batch in read_batches([split_files(examples, "eval")], info, "eval", BATCH, others=names):
         estimates = predict(parsed_instances(batch), BATCH)["probabilities"]

@@ -1,4 +1,4 @@
-"""DriftValidator: compares the data with those of the served model, with TensorFlow Data Validation's comparators."""
+"""DriftValidator: compares the data with those of the served model by TensorFlow Data Validation's comparators."""
 
 import json
 import os
@@ -31,11 +31,11 @@ KEEP, FAIL = "keep", "fail"
 LEAST_VALUES = 100
 LABELS = "crowd.label"
 QUOTE = "'"  # around names with a dot
-# Names, codes and answers, which are new in every table; what matters of them is in the statistics of the crowd
+# Names, codes and answers, which differ in every table; the statistics of the crowd summarise them
 _NOT_COMPARED = ("task", "annotator_ids", "annotator_labels", "gold")
 
 
-# No `from __future__ import annotations` in files of components: TFX reads them at run time.
+# No `from __future__ import annotations` in files of components: TFX reads annotations at run time.
 @tfx.component
 def DriftValidator(  # noqa: N802, the function's name is the component's
     statistics: tfx.InputArtifact[tfx.standard_artifacts.ExampleStatistics],
@@ -46,24 +46,24 @@ def DriftValidator(  # noqa: N802, the function's name is the component's
     code_version: tfx.Parameter[str],
     baseline: tfx.Parameter[str] = "",
 ) -> None:
-    """Says what differs from the data that the served model was trained on; for a first run, nothing does.
+    """Finds differences from the training data of the served model; there are none in a first run.
 
-    The served model's version keeps the schema and the statistics of its run. Against that schema TensorFlow Data
-    Validation checks the new statistics, so that a column that is missing or has another type is an anomaly; and it
-    compares distributions: of numbers by the Jensen-Shannon divergence, of categories by the L-infinity norm, which is
-    the largest change of a share. Compared are the features, and of the crowd the shares of the classes (`crowd.label`;
-    ratings as numbers), the number of annotations per task and the share of its pairs of labels that agree.
+    The served version contains the schema and the statistics of its run. TensorFlow Data Validation checks the new
+    statistics against that schema, so that a missing column or one of another type is an anomaly. It also compares
+    distributions: of numbers by the Jensen-Shannon divergence, of categories by the L-infinity norm, the largest change
+    of a share. It compares the features and, for the crowd, the shares of the classes (`crowd.label`; ratings as
+    numbers), the number of annotations per task, and the share of pairs of labels per task that agree.
 
     Args:
-        statistics: of StatisticsGen; the split train counts.
-        schema: of SchemaGen.
-        annotations: of AnnotationExampleGen.
-        drift: receives `anomalies.json`, a list of sentences, and what is kept with the model if it is pushed.
+        statistics: output of StatisticsGen; the split train is used.
+        schema: output of SchemaGen.
+        annotations: output of AnnotationExampleGen.
+        drift: receives `anomalies.json`, a list of sentences, and data to store with the model if it is pushed.
         settings: JSON of `serving`, the folder of pushed models (a path or URI); `jensen_shannon` and `infinity_norm`,
-            the limits; and `action`: `fail` ends the run where there is an anomaly, `keep` has the Evaluator not bless
-            the model, `warn` only says so.
-        code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
-        baseline: what the comparison is with, see `statistics_source`, for TFX's cache.
+            the limits; and `action` in case of anomalies: `fail` ends the run, `keep` prevents the blessing by the
+            Evaluator, `warn` only reports them.
+        code_version: hash of the component's code, for TFX's cache; computed by default.
+        baseline: source of the statistics to compare with, see `statistics_source`, for TFX's cache.
 
     Raises:
         PipelineError: there are anomalies, and `action` is `fail`.
@@ -89,16 +89,16 @@ def DriftValidator(  # noqa: N802, the function's name is the component's
 
 
 def said(anomalies: Sequence[str]) -> str:
-    """One sentence, without its period, on all that differs from the data of the served model."""
+    """One sentence without its period about all differences from the data of the served model."""
     return f"the data differ from those of the served model: {'; '.join(anomalies)}"
 
 
 def crowd_statistics(annotations: Annotations) -> Statistics:
     """Statistics of a crowd: `crowd.label` per annotation, `crowd.annotations` and `crowd.agreement` per task.
 
-    Both of a task are categories: of numbers that are nearly all equal, divergences say nothing. Agreement is the share
-    of a task's pairs of labels that are equal, in tenths; only labels that are a class of the whole task have it. Texts
-    and regions have no `crowd.label` either.
+    Those per task are categories, because divergences are not informative for numbers that are nearly all equal.
+    Agreement is the share of a task's pairs of labels that are equal, in tenths; it exists only for labels that are a
+    class of the whole task. Texts and regions do not have `crowd.label` either.
     """
     kind, sizes = annotations.label_kind, annotations.redundancy
     columns = {"crowd.annotations": pd.Series(sizes[sizes > 0].astype(str))}
@@ -115,14 +115,14 @@ def crowd_statistics(annotations: Annotations) -> Statistics:
 
 
 def find_drift(current: Statistics, before: Path, limits: Mapping[str, float]) -> list[str]:
-    """What Data Validation finds in statistics next to those of an earlier run, one sentence per feature.
+    """Compares statistics with those of an earlier run by Data Validation; one sentence per feature that differs.
 
     Args:
-        current: of the new data; features that are not compared are removed from it.
+        current: statistics of the new data; features that are not compared are removed.
         before: folder of the earlier run's `schema.pbtxt` and `statistics.pb`.
-        limits: `jensen_shannon` and `infinity_norm`. They hold for features that have at least 100 values both times:
-            of fewer, chance alone makes larger differences. For a table's column of words, as large a share may also be
-            of words that were not there before; a new class is always an anomaly.
+        limits: `jensen_shannon` and `infinity_norm`. They apply to features with at least 100 values in both runs, as
+            with fewer, differences by chance are larger. For a table's column of words, the same limit applies to the
+            share of new words; a new class is always an anomaly.
     """
     return sentences(compare(current, before, limits, lambda name: name in _NOT_COMPARED))
 
@@ -137,11 +137,11 @@ def compare(
     """As `find_drift`, with the distances as well.
 
     Args:
-        current: as there.
-        before: as there.
-        limits: as there.
-        is_left_out: whether a feature is not compared, by its name.
-        served: compare with Data Validation's comparator of skew instead of that of drift.
+        current: see `find_drift`.
+        before: see `find_drift`.
+        limits: see `find_drift`.
+        is_left_out: function of a feature's name that tells whether it is not compared.
+        served: whether to use Data Validation's comparator of skew instead of that of drift.
 
     Returns:
         Data Validation's `Anomalies`.
@@ -165,7 +165,7 @@ def compare(
             comparator.infinity_norm.threshold = limits["infinity_norm"]
         else:
             comparator.jensen_shannon_divergence.threshold = limits["jensen_shannon"]
-    # both distances are symmetric, so that the checks against the schema can be those of the new data
+    # both distances are symmetric, so the new data can be checked against the schema
     others = {"serving_statistics" if served else "previous_statistics": earlier}
     return tfdv.validate_statistics(current, schema, **others)
 
@@ -184,7 +184,7 @@ def _remove(features: Any, is_unwanted: Callable[[Any], bool]) -> None:
 
 
 def _sizes(statistics: Statistics) -> dict[str, int]:
-    """How many examples have a value, by the name of the feature."""
+    """Number of examples with a value, by the name of the feature."""
     return {
         feature.path.step[0]: getattr(feature, feature.WhichOneof("stats")).common_stats.num_non_missing
         for feature in statistics.datasets[0].features
@@ -197,7 +197,7 @@ def statistics_digest(folder: str) -> str:
 
 
 def statistics_source(folder: Path) -> str:
-    """Hash of the statistics that a folder of DriftValidator's was made of, see `statistics_digest`."""
+    """Hash of the statistics from which a folder of DriftValidator was made, see `statistics_digest`."""
     return (folder / SOURCE_FILE).read_text()
 
 
@@ -206,18 +206,18 @@ def _statistics_file(folder: str) -> str:
 
 
 def fetch_baseline(serving: str, source: str, place: str) -> Path | None:
-    """Folder of schema and statistics of the run whose model is served.
+    """Returns the folder of schema and statistics of the run whose model is served.
 
-    A version that was made of the very same statistics is passed over, so that a run that is repeated after its model
-    was pushed finds what it found before.
+    A version made from the same statistics is skipped, so that a run repeated after its model was pushed has the same
+    result.
 
     Args:
         serving: the serving folder, a path or a URI.
         source: hash of the new statistics, see `statistics_digest`.
-        place: a folder that receives a copy of what lies in an object store.
+        place: a folder that receives a copy of files from an object store.
 
     Returns:
-        The folder; None where no version has one.
+        The folder; None if no version has one.
     """
     remote = is_remote(serving)
     for version in reversed(remote_versions(serving) if remote else [*map(str, complete_versions(serving))]):

@@ -1,4 +1,4 @@
-"""Evaluator: measures the new model and the last pushed one on the eval split, and says which is to be served."""
+"""Evaluator: compares the new model with the last pushed one on the eval split, and decides which is served."""
 
 import json
 import os
@@ -28,11 +28,11 @@ from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.records.example_files import read_dataset_info, split_files
 
 CANDIDATE, BASELINE = "candidate", "baseline"
-LABELS, ANNOTATIONS = "labels", "annotations"  # what models are compared by
+LABELS, ANNOTATIONS = "labels", "annotations"  # criteria by which models are compared
 PUSHED, NOT_PUSHED, UNDECIDED = "pushed", "not pushed", "undecided"
 
 
-# No `from __future__ import annotations` in files of components: TFX reads them at run time.
+# No `from __future__ import annotations` in files of components: TFX reads annotations at run time.
 @tfx.component
 def Evaluator(  # noqa: N802, the function's name is the component's
     examples: tfx.InputArtifact[tfx.standard_artifacts.Examples],
@@ -44,40 +44,39 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     drift: tfx.InputArtifact[DriftAnomalies] = None,  # pyright: ignore, it is optional
     baseline: tfx.Parameter[str] = "",
 ) -> None:
-    """Scores both models, and blesses the new one or not.
+    """Scores both models, and decides whether to bless the new one.
 
     It is blessed if its metric (accuracy; for a tagger the spans' F1, for a regressor R², for a model of masks the Dice
-    coefficient and of a reward model the share of pairs whose better side has the higher score) reaches `minimum`, and
-    it is not worse than the last pushed model. Both are compared on the same tasks of eval: by the metric, or by the
-    log-likelihood of the annotations (see `annotation_scores`), which may fall by no more than `annotation_tolerance`.
-    By the metric this is a test of non-inferiority: the model is blessed if with 95 % confidence its loss (see
-    `loss_bounds`) is at most `tolerance`, not blessed if with 95 % confidence it is more, and otherwise undecided.
-    The last pushed model is found in the serving folder. (TFX would take a Resolver node for that; open-source Kubeflow
-    cannot run one, and with it a plain rerun would never come from the cache.)
+    coefficient, and for a reward model the share of pairs whose better side has the higher score) reaches `minimum`,
+    and it is not worse than the last pushed model. Both are compared on the same tasks of eval: by the metric, or by
+    the log-likelihood of the annotations (see `annotation_scores`), which may fall by no more than
+    `annotation_tolerance`. By the metric this is a test of non-inferiority: the model is blessed if with 95 %
+    confidence its loss (see `loss_bounds`) is at most `tolerance`, not blessed if with 95 % confidence it is more, and
+    otherwise undecided. The last pushed model is read from the serving folder. (TFX's Resolver node does not run on
+    open-source Kubeflow, and with it unchanged reruns would never use the cache.)
 
     Args:
         examples: the Examples from CrowdAggregator; the split eval is used.
         model: the new model.
-        evaluation: receives `evaluation.json`: `truth` (`gold` or `aggregated`), `candidate` and
-            `baseline` (each with `model`, `tasks`, of a classifier `accuracy`, `cross_entropy`, `balanced_accuracy` and
-            `calibration_error`, of a tagger `f1`, `precision`, `recall`, `token_accuracy` and `types`, of a regressor
-            `r2`, `mae` and `rmse`, of a reward model `pair_accuracy` and `log_likelihood`; compared by annotations also
-            what `annotation_scores` gives; baseline null where nothing was pushed before), `compared_by` (`labels` or
-            `annotations`), `metric`, `outcome` (`pushed`, `not pushed` or `undecided`), `blessed` and `reason`;
-            compared by labels also `loss`, its `mean`, the bounds `lower` and `upper`, and the `tolerance`; with
+        evaluation: receives `evaluation.json`: `truth` (`gold` or `aggregated`), `candidate` and `baseline` (each with
+            `model`, `tasks`, for a classifier `accuracy`, `cross_entropy`, `balanced_accuracy` and `calibration_error`,
+            for a tagger `f1`, `precision`, `recall`, `token_accuracy` and `types`, for a regressor `r2`, `mae` and
+            `rmse`, for a reward model `pair_accuracy` and `log_likelihood`; when compared by annotations also the
+            result of `annotation_scores`; baseline is null if nothing was pushed before), `compared_by` (`labels` or
+            `annotations`), `metric`, `outcome` (`pushed`, `not pushed` or `undecided`), `blessed` and `reason`; when
+            compared by labels also `loss`, with its `mean`, the bounds `lower` and `upper`, and the `tolerance`; with
             `drift` the anomalies, one sentence each.
-        blessing: receives the verdict in TFX's form, as TFX's Pusher reads it, and the summary as `evaluated`, JSON.
-        settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models (a path or a URI). It may
-            have `undecided`, `keep` (the served model stays; so too where it is missing) or `push`; and `compare`,
-            `labels` or `annotations` (for classes only); where it is missing, classes are compared by `annotations` if
-            no task of eval has gold, everything else by `labels`. `annotation_tolerance`, nats for
-            each annotation, 0 where it is missing. And `new_signatures`: whether a model of other classes, inputs or
-            columns than the last pushed one, which it cannot be compared with, is blessed by `minimum` alone; false
-            where it is missing.
-        code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
-        drift: of DriftValidator; where its action is `keep`, anomalies forbid the blessing. What it kept goes
-            with the blessing to the Pusher.
-        baseline: fingerprint of the last pushed model, for TFX's cache; computed where it is not given.
+        blessing: receives the verdict in the form of TFX's Pusher, and the summary as `evaluated`, JSON.
+        settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models (a path or a URI). Optional:
+            `undecided`, `keep` (the served model stays, the default) or `push`; `compare`, `labels` or `annotations`
+            (for classes only), by default `annotations` for classes if no task of eval has gold, else `labels`;
+            `annotation_tolerance`, in nats per annotation, default 0; and `new_signatures`, whether a model whose
+            classes, inputs or columns differ from the last pushed one, so that they cannot be compared, is blessed by
+            `minimum` alone, default false.
+        code_version: hash of the component's code, for TFX's cache; computed by default.
+        drift: output of DriftValidator; if its action is `keep`, anomalies prevent the blessing. Its data go with the
+            blessing to the Pusher.
+        baseline: fingerprint of the last pushed model, for TFX's cache; computed by default.
     """
     del code_version, baseline
     options = json.loads(settings)
@@ -103,7 +102,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         if compared_by == ANNOTATIONS:
             for name, likelihoods in annotation_scores(models, examples.uri, info).items():
                 scores[name] |= likelihoods
-    if last_pushed and is_remote(serving):  # what was measured was a copy
+    if last_pushed and is_remote(serving):  # a copy was evaluated
         models[BASELINE] = f"{serving.rstrip('/')}/{Path(last_pushed).name}"
     summary: dict[str, Any] = {"truth": info["truth"], CANDIDATE: None, BASELINE: None}
     summary |= {name: {"model": models[name], **values} for name, values in scores.items()}
@@ -143,7 +142,7 @@ Evaluator = tfx.with_computed_defaults(Evaluator, code_version=lambda _: code_ve
 
 
 def _difference(candidate: str, last_pushed: str) -> str:
-    """In what classes and instances of a model are not those of the last one pushed, by their cards; "" in nothing."""
+    """Difference of a model's classes and instances from those of the last pushed one, by their cards; "" if none."""
     paths = [Path(folder, MODEL_CARD_FILE) for folder in (candidate, last_pushed)]
     if not all(path.exists() for path in paths):
         return ""
@@ -162,7 +161,7 @@ def _difference(candidate: str, last_pushed: str) -> str:
 def _verdict(
     summary: dict[str, Any], kind: Kind, tolerance: float, minimum: float, compared_by: str = LABELS
 ) -> tuple[bool, str]:
-    """By the minimum, and by annotations."""
+    """Verdict by the minimum, and by annotations."""
     candidate, last = summary[CANDIDATE], summary[BASELINE]
     value = candidate[kind.scoring.metric]
     if value < minimum:
@@ -184,7 +183,7 @@ def _verdict(
 def _not_inferior(
     summary: dict[str, Any], kind: Kind, tolerance: float, by_task: Mapping[str, np.ndarray], undecided: str
 ) -> tuple[bool, str]:
-    """By labels: pushed if a one-sided 95 % bound of the loss is within the tolerance; see `loss_bounds`."""
+    """Verdict by labels: pushed if a one-sided 95 % bound of the loss is within the tolerance; see `loss_bounds`."""
     new, old = by_task[CANDIDATE], by_task[BASELINE]
     loss, lower, upper = loss_bounds(new, old)
     outcome = PUSHED if upper <= tolerance else NOT_PUSHED if lower > tolerance else UNDECIDED

@@ -1,4 +1,4 @@
-"""The pipeline's input files: a hash of their content, and copies of a run's own that nobody changes meanwhile."""
+"""The pipeline's input files: hashes of their content, and private copies for a run."""
 
 import contextlib
 import csv
@@ -23,15 +23,15 @@ Texts = Mapping[str, str]  # paths, hashes or types, by name
 def content_hashes(
     files: Mapping[str, str | Path | None], layout: Layout | None = None, inputs: Texts | None = None
 ) -> dict[str, str]:
-    """SHA-256 of the content of files, and of the images that a folder or a table names; None is left out.
+    """SHA-256 of the content of files, and of the images that a folder or a table names; None is skipped.
 
     Args:
         files: paths by key.
-        layout: of the file of instances.
+        layout: layout of the file of instances.
         inputs: types of columns of a table, some of which may be paths of images.
 
     Raises:
-        DataError: a file that does not exist, is not a regular file, or cannot be read.
+        DataError: a file does not exist, is not a regular file, or cannot be read.
     """
     return {
         key: _image_hash(path, layout, inputs) if _names_images(key, path, layout, inputs) else _hash(path)
@@ -44,28 +44,28 @@ def content_hashes(
 def own_copies(
     files: Texts, hashes: Texts | None, folder: str | Path, layout: Layout | None = None, inputs: Texts | None = None
 ) -> Iterator[dict[str, str]]:
-    """Copies of files that hold what was hashed, whatever becomes of the files; they are removed at the end.
+    """Yields copies of files with the hashed content, even if the files change; they are removed at the end.
 
-    Errors raised in the block name the file and not its copy. Images are not copied, and their paths in a table hold
-    from the table's own place: of a folder or a table of them the path itself is given, once the hash was compared. Of
-    a URI everything is copied, also a folder of images.
+    Errors raised in the block name the file and not its copy. Local images are not copied, and their paths in a table
+    are relative to the table: for a folder or a table of images, the original path is used after its hash was compared.
+    From a URI everything is copied, including a folder of images.
 
     Args:
         files: paths or URIs by key.
-        hashes: of `content_hashes`, by key; None takes whatever the files hold now.
-        folder: where the copies go, in a hidden subfolder.
-        layout: of the file of instances.
+        hashes: result of `content_hashes`, by key; None accepts any content.
+        folder: folder for the copies, in a hidden subfolder.
+        layout: layout of the file of instances.
         inputs: as for `content_hashes`.
 
     Yields:
         Paths of the copies by key.
 
     Raises:
-        DataError: a file does not have the content that was hashed, does not exist any more, or cannot be read; a table
-            with paths of images at a URI.
+        DataError: a file does not have the hashed content, no longer exists, or cannot be read; or a table at a URI has
+            paths of images.
     """
     hidden = Path(folder, ".inputs")
-    # each in a folder of its own, because readers go by names and two files may have the same
+    # each in its own folder, because readers depend on names and two files may have the same name
     copies = dict(files)
     for key, path in files.items():
         if is_remote(path) or not _names_images(key, path, layout, inputs):
@@ -99,7 +99,7 @@ def own_copies(
 
 
 def rename_in_rejects(rejects: str | Path, copy: str, path: str) -> None:
-    """Writes the file's name for that of its copy into a CSV file of rejected rows."""
+    """Replaces the name of a copy by that of its file in a CSV file of rejected rows."""
     scratch = Path(f"{rejects}.part")
     with open(rejects, encoding="utf-8", newline="") as old, open(scratch, "w", encoding="utf-8", newline="") as new:
         csv.writer(new).writerows((path if row[0] == copy else row[0], *row[1:]) for row in csv.reader(old))
@@ -107,7 +107,7 @@ def rename_in_rejects(rejects: str | Path, copy: str, path: str) -> None:
 
 
 def _hash(path: str | Path, copy: str | None = None) -> str:
-    """Hash of a file's content, or of the files in a folder; what was hashed is written to `copy`."""
+    """Hash of a file's content, or of the files in a folder; the hashed content is written to `copy`."""
     if os.path.isdir(path):
         names = sorted(str(file.relative_to(path)) for file in Path(path).rglob("*") if file.is_file())
         hashes = [_hash(Path(path, name), copy and f"{copy}/{name}") for name in names]
@@ -131,7 +131,7 @@ def _names_images(key: str, path: str | Path, layout: Layout | None, inputs: Tex
 
 
 def _image_hash(path: str | Path, layout: Layout | None, inputs: Texts | None) -> str:
-    """Hash of a folder or a table of images, and of their content; one that cannot be read is for the reader to say."""
+    """Hash of a folder or a table of images, and of their content; the reader reports files that cannot be read."""
     columns = [name for name, kind in (inputs or {}).items() if kind == IMAGE]
     layouts = [layout]
     if columns:
@@ -153,7 +153,7 @@ def _one_column_hash(path: str | Path, layout: Layout | None) -> str:
 
 
 def _rename(error: DataError, copy: str, path: str) -> None:
-    """Puts a file's name in the place of its copy's."""
+    """Replaces the name of a copy by that of its file."""
     error.args = (str(error).replace(copy, path),)
     error.rows = tuple(
         BadRow(row.file.replace(copy, path), row.row, row.column, row.value, row.reason) for row in error.rows

@@ -1,4 +1,4 @@
-"""What a model comes from, as its card, its blessing and its origin say."""
+"""Lineage of a model, from its card, its blessing and its origin."""
 
 import contextlib
 import hashlib
@@ -20,25 +20,25 @@ from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.files.writing import write_json
 from crowdzoo.reading.tables.layout import Layout
 
-COMMIT = "CROWDZOO_COMMIT"  # environment variable: the commit of the code that runs
-_DECIDE = ("seed", "model", "method", "training", "files", "source", "packages")  # of the Trainer's settings
+COMMIT = "CROWDZOO_COMMIT"  # environment variable with the commit of the running code
+_DECIDE = ("seed", "model", "method", "training", "files", "source", "packages")  # settings of the Trainer
 _PACKAGES = ("tfx", "apache-beam")
 
 
 def training_lineage(
     config: Mapping[str, object], info: Mapping[str, object], parent: str | Path | None
 ) -> dict[str, object]:
-    """Where a training begins.
+    """Lineage of a training.
 
     Args:
         config: `custom_config` of the Trainer.
         info: result of `read_dataset_info`.
-        parent: SavedModel of the training whose weights this one began with; None began with fresh ones.
+        parent: SavedModel of the training from whose weights this one started; None started from new weights.
 
     Returns:
-        `inputs`: SHA-256 of the content of each input file, by its key in `data`; `settings`: SHA-256 of what the
-        training and the aggregation were told; `code_version`: of the Trainer (see `code_version`); `software`:
-        versions of packages that the card does not have; and `parent`: see `fingerprint`, None without one.
+        `inputs`: SHA-256 of the content of each input file, by its key in `data`; `settings`: SHA-256 of the settings
+        of training and aggregation; `code_version`: that of the Trainer (see `code_version`); `software`: versions of
+        packages that are not in the card; and `parent`: see `fingerprint`, None without one.
     """
     settings = {**{key: config[key] for key in _DECIDE if key in config}, "aggregation": info.get("aggregation")}
     return {
@@ -51,10 +51,10 @@ def training_lineage(
 
 
 def write_origin(model: str | Path, info: Mapping[str, Any]) -> None:
-    """Writes next to a trained model what is known of its training apart from the content of files and settings.
+    """Writes facts about a model's training, other than contents of files and settings, next to the model.
 
-    It does not count in the model's `fingerprint`, and nothing of it in TFX's cache: a training that comes from the
-    cache keeps the commit with which it was done.
+    They are not part of the model's `fingerprint` or of TFX's cache key: a training from the cache keeps the commit
+    with which it was done.
 
     Args:
         model: folder of the SavedModel.
@@ -68,13 +68,13 @@ def write_origin(model: str | Path, info: Mapping[str, Any]) -> None:
 
 
 def update_origin(model: str | Path, **facts: object) -> None:
-    """Adds facts to what is known of a model's origin."""
+    """Adds facts to a model's origin."""
     content = {**read_origin(model), **facts, "format_version": FORMAT_VERSION}
     write_json(Path(model, ORIGIN_FILE), content)
 
 
 def read_origin(model: str | Path) -> dict[str, Any]:
-    """What is known of a model's origin: `files`, `commit`, `mlflow` and `reading`; {} without the file."""
+    """Facts of a model's origin: `files`, `commit`, `mlflow` and `reading`; {} without the file."""
     place = Path(model, ORIGIN_FILE)
     origin: dict[str, Any] = read_json(place) if place.exists() else {}
     check_format(origin.pop("format_version", None), place)
@@ -85,7 +85,7 @@ def commit_of(file: str | Path) -> str | None:
     """The commit of the Git checkout that a file is in, or None.
 
     Returns:
-        The hash, followed by ", changed" if a file that Git knows differs from it, or Git does not know this file.
+        The hash, followed by ", changed" if a tracked file differs from it, or if this file is not tracked.
     """
 
     def git(*words: str) -> str:
@@ -101,7 +101,7 @@ def commit_of(file: str | Path) -> str | None:
 
 
 def input_of(model: Path, file: Path) -> str:
-    """Which input of a model's training a file is, by its content.
+    """Identifies a file as an input of a model's training, by its content.
 
     Args:
         model: as for `lineage_of`.
@@ -111,7 +111,7 @@ def input_of(model: Path, file: Path) -> str:
         The key in `data`, such as `annotations`.
 
     Raises:
-        DataError: none of them; the model's lineage does not have the inputs; or the file cannot be read.
+        DataError: the file is not an input; the model's lineage does not have the inputs; or the file cannot be read.
     """
     lineage, origin = lineage_of(model), read_origin(model)
     inputs = lineage.get("inputs")
@@ -125,7 +125,7 @@ def input_of(model: Path, file: Path) -> str:
     digests = dict.fromkeys(inputs, digest)
     if "instances" in inputs and digest not in inputs.values():
         reading = origin.get("reading", {})
-        with contextlib.suppress(CrowdzooError):  # a file that is not read as images
+        with contextlib.suppress(CrowdzooError):  # a file that does not contain images
             layout = Layout.of_second(reading.get("instance_columns"), reading)
             digests |= content_hashes({"instances": file}, layout, reading.get("inputs"))
     if key := next((key for key in inputs if inputs[key] == digests[key]), None):
@@ -137,17 +137,17 @@ def input_of(model: Path, file: Path) -> str:
 
 
 def lineage_of(model: Path) -> dict[str, object]:
-    """What a model was made from, read from the files next to it.
+    """Reads the lineage of a model from the files next to it.
 
     Args:
         model: folder of an exported version; or a `.keras` file of the pipeline, with its `.names.json`.
 
     Returns:
-        `model`, `fingerprint`, what `training_lineage` gave (of a model of `crowdzoo train` `training` instead: method,
-        settings and SHA-256 of the annotations), and of a version `software` of the card, too, `files`, `commit` and
-        `mlflow` (see `write_origin`), `blessing`
-        (see `Pusher`; with `files`, whether the version's files are `as blessed` or `changed`), and as `parent` the
-        folder of the version that its training started from, if it still exists.
+        `model`, `fingerprint`, and the result of `training_lineage` (for a model of `crowdzoo train` instead
+        `training`: method, settings and SHA-256 of the annotations). For a version also `software` of the card,
+        `files`, `commit` and `mlflow` (see `write_origin`), `blessing` (see `Pusher`; with `files`, whether the
+        version's files are `as blessed` or `changed`), and as `parent` the folder of the version from which its
+        training started, if it still exists.
 
     Raises:
         DataError: no such model, an invalid card, or one without lineage.

@@ -1,4 +1,4 @@
-"""ModuleTrainer: TFX's Trainer for a file of the user's own."""
+"""ModuleTrainer: TFX's Trainer for a user's file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,14 +10,14 @@ from crowdzoo.training.bases import source_hash
 
 
 class ModuleTrainer(tfx.Trainer):
-    """TFX's Trainer for a file with `run_fn(fn_args)`, without the wheel that TFX makes of the file with pip.
+    """TFX's Trainer for a file with `run_fn(fn_args)`, without building a wheel of the file with pip.
 
-    The file is imported in place; it may import modules from its folder. A hash of their sources counts for TFX's
-    cache. `fn_args.custom_config["examples"]` is the folder of the Examples; `read_dataset_info` reads its classes.
+    The file is imported in place; it may import modules from its folder. A hash of their sources is part of TFX's cache
+    key. `fn_args.custom_config["examples"]` is the folder of the Examples; `read_dataset_info` reads their classes.
 
     Args:
         module_file: path of the file.
-        custom_config: what `fn_args.custom_config` holds.
+        custom_config: contents of `fn_args.custom_config`.
         **inputs: further arguments of TFX's Trainer, such as `examples`, `schema` and `transform_graph`.
 
     Raises:
@@ -32,7 +32,7 @@ class ModuleTrainer(tfx.Trainer):
 def module_arguments(
     module_file: str | Path, function: str, custom_config: Mapping[str, object] | None
 ) -> dict[str, object]:
-    """Arguments of a component of TFX that imports a file.
+    """Arguments of a TFX component that imports a file.
 
     They are the file's absolute path, and the custom configuration with a hash of the file and of the
     modules in its folder that it imports, as `source`.

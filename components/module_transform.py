@@ -1,4 +1,4 @@
-"""ModuleTransform: TFX's Transform for a file of the user's own."""
+"""ModuleTransform: TFX's Transform for a user's file."""
 
 from typing import Any
 
@@ -7,14 +7,14 @@ from crowdzoo.components.module_trainer import module_arguments
 
 
 class ModuleTransform(tfx.Transform):
-    """TFX's Transform for a file with `preprocessing_fn(inputs)`, imported where it is; see `ModuleTrainer`.
+    """TFX's Transform for a file with `preprocessing_fn(inputs)`, imported in place; see `ModuleTrainer`.
 
-    The function's input "instances" is that of the Examples; what it returns is what the Trainer's model takes, see
+    The function's input "instances" is that of the Examples; its result is the input of the Trainer's model, see
     `TransformedInstances`.
 
     Args:
         module_file: path of the file.
-        custom_config: what `preprocessing_fn` gets as its second argument, if it has one.
+        custom_config: second argument of `preprocessing_fn`, if it has one.
         **inputs: further arguments of TFX's Transform: `examples`, `schema`, `materialize` and so on.
 
     Raises:

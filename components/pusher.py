@@ -1,4 +1,4 @@
-"""Pusher: TFX's own, made safe to interrupt."""
+"""Pusher: TFX's Pusher, made safe to interrupt."""
 
 import json
 import os
@@ -17,23 +17,23 @@ from crowdzoo.files.json import FORMAT_VERSION
 from crowdzoo.files.served_model import BLESSING_FILE, DRIFT_FOLDER
 from crowdzoo.files.writing import write_json
 
-VETO = "veto"  # custom property of a PushedModel that was not pushed as `crowdzoo rollback` took it back: why
+VETO = "veto"  # custom property of a PushedModel: why it was not pushed after `crowdzoo rollback` took it back
 
 
 class PusherExecutor(tfx.pusher_executor.Executor):
-    """Pushes a blessed model by one rename, so that a server never sees half a version.
+    """Pushes a blessed model by one rename, so that a server never sees an incomplete version.
 
-    TFX's executor copies file by file into the version's folder, where a server may find an incomplete version, also
-    after a kill. The pushed version has the Evaluator's figures as `assets.extra/blessing.json`, and what
-    DriftValidator kept for the next run as `assets.extra/drift`, if crowdzoo's Evaluator blessed it. A model that
-    `crowdzoo rollback` took back is not pushed (see `veto_of`). See `push_version`, and of a serving folder in an
-    object store `push_remote_version`, which knows no vetoes.
+    TFX's executor copies file by file into the version's folder, where a server may find an incomplete version, in
+    particular after an interruption. If crowdzoo's Evaluator blessed the model, the pushed version has the Evaluator's
+    figures as `assets.extra/blessing.json`, and DriftValidator's data for the next run as `assets.extra/drift`. A model
+    that `crowdzoo rollback` took back is not pushed (see `veto_of`). See `push_version`, and for a serving folder in an
+    object store `push_remote_version`, which does not support vetoes.
     """
 
     def Do(  # noqa: N802, TFX's name
         self, input_dict: tfx.Artifacts, output_dict: tfx.Artifacts, exec_properties: dict[str, Any]
     ) -> None:
-        """Pushes the model where it is blessed; inputs and outputs are those of TFX's Pusher."""
+        """Pushes the model if it is blessed; inputs and outputs are those of TFX's Pusher."""
         self._log_startup(input_dict, output_dict, exec_properties)
         (pushed,) = output_dict["pushed_model"]
         if not self.CheckBlessing(input_dict):
@@ -46,7 +46,7 @@ class PusherExecutor(tfx.pusher_executor.Executor):
             self._MarkNotPushed(pushed)
             pushed.set_string_custom_property(VETO, str(veto))
             return
-        copy_model(model, pushed.uri)  # before the push: once a version is visible nothing is left that can fail
+        copy_model(model, pushed.uri)  # before the push: once a version is visible, nothing can fail any more
         (blessing,) = input_dict["model_blessing"]
         if figures := blessing.get_string_custom_property(tfx.EVALUATED):
             evaluation = {"model": fingerprint(model), **json.loads(figures), "format_version": FORMAT_VERSION}

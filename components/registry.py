@@ -1,4 +1,4 @@
-"""MLflow's model registry: served versions go into it, and registered ones become served versions."""
+"""MLflow's model registry: registers served versions, and serves registered ones."""
 
 import contextlib
 import os
@@ -18,12 +18,12 @@ from crowdzoo.files.served_model import BLESSING_FILE, MODEL_CARD_FILE
 from crowdzoo.files.version_folders import newest_version
 
 SCHEME = "models:/"
-_PREFIX = "crowdzoo."  # of the tags of a registered version
+_PREFIX = "crowdzoo."  # prefix of the tags of a registered version
 _FINGERPRINT = f"{_PREFIX}fingerprint"
-_LONGEST_TAG = 5000  # what MLflow's older servers take
+_LONGEST_TAG = 5000  # limit of older MLflow servers
 _NOT_TAGS = ("lineage", "signatures", "software", "format_version", "mlflow", "model")
 _NAME = re.compile(r"[\w .-]+")
-# MLflow's own settings, where the user did not set them: fail within seconds, and print neither bars nor links
+# Defaults of MLflow's settings: fail within seconds, and print neither progress bars nor links
 _QUIET = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
@@ -35,25 +35,25 @@ _QUIET = {
 def register_version(
     folder: str | Path, name: str, *, version: int | None = None, aliases: Sequence[str] = ()
 ) -> tuple[str, bool]:
-    """Registers a served version in MLflow, where `MLFLOW_TRACKING_URI` and `MLFLOW_REGISTRY_URI` say.
+    """Registers a served version in MLflow, at `MLFLOW_TRACKING_URI` and `MLFLOW_REGISTRY_URI`.
 
     The files are logged to the MLflow run that the model was trained in (see `write_origin`), or else to a new one,
     with the figures of the evaluation as metrics. The tags of the registered version, which begin with `crowdzoo.`,
-    have the facts of `lineage_of` and the card. MLflow's own TensorFlow flavour can load it. A model that is registered
-    under this name already, by its fingerprint, is not registered again; it gets the aliases.
+    have the facts of `lineage_of` and the card. MLflow's TensorFlow flavour can load it. A model with the same
+    fingerprint that is already registered under this name is not registered again, but gets the aliases.
 
     Args:
         folder: a serving folder, or one version.
-        name: of the registered model; it is made if it does not exist.
-        version: of the serving folder; None takes the newest.
-        aliases: such as `stable`; they are moved from other versions.
+        name: name of the registered model, created if it does not exist.
+        version: version of the serving folder; None is the newest.
+        aliases: aliases such as `stable`, which are moved from other versions.
 
     Returns:
-        The URI, such as `models:/pets/3`, and whether it was registered now.
+        The URI, such as `models:/pets/3`, and whether it was newly registered.
 
     Raises:
         ConfigError: a name or an alias that cannot be part of a URI, or MLflow is not installed.
-        ServingError: no such version, or MLflow refuses or does not answer.
+        ServingError: no such version, or MLflow rejects the request or does not answer.
     """
     for text in (name, *aliases):
         if not _NAME.fullmatch(text):
@@ -83,18 +83,18 @@ def registry_place() -> str:
 
 
 def fetch_version(uri: str, folder: str | Path) -> Path:
-    """Adds a registered model to a serving folder as its newest version, which appears at once and complete.
+    """Adds a registered model to a serving folder as its newest version, atomically.
 
     Args:
-        uri: such as `models:/pets@stable` or `models:/pets/3`.
-        folder: the serving folder; it is made if it does not exist.
+        uri: URI such as `models:/pets@stable` or `models:/pets/3`.
+        folder: the serving folder, created if it does not exist.
 
     Returns:
-        The version's folder. A model that is the newest version already is not copied again.
+        The version's folder. A model that already is the newest version is not copied again.
 
     Raises:
         ConfigError: MLflow is not installed.
-        DataError: the files are not those that were registered.
+        DataError: the files differ from the registered ones.
         ServingError: `crowdzoo rollback` took this model back here; MLflow has no such model, or does not answer.
     """
     with fetched_model(uri) as model:
@@ -127,7 +127,7 @@ def fetched_model(uri: str) -> Iterator[Path]:
 
 
 def _log(mlflow: Any, model: Path, digest: str) -> tuple[str, str]:
-    """Logs files and figures of a model to a run; returns the run, and where its artifacts have the model."""
+    """Logs files and figures of a model to a run; returns the run, and the model's place in its artifacts."""
     run_id, place = (read_origin(model).get("mlflow") or {}).get("run"), f"model-{digest[:8]}"
     try:
         run_id = run_id and mlflow.get_run(run_id).info.run_id
@@ -145,10 +145,10 @@ def _log(mlflow: Any, model: Path, digest: str) -> tuple[str, str]:
 
 
 def _tags(model: Path, digest: str) -> dict[str, str]:
-    """The lineage of a model and its card, but for what is long."""
+    """The lineage of a model and its card, without long entries."""
     card = read_model_card(model / MODEL_CARD_FILE) if (model / MODEL_CARD_FILE).exists() else {}
     facts: dict[str, Any] = {"card": {key: value for key, value in card.items() if key not in _NOT_TAGS}}
-    with contextlib.suppress(DataError):  # a model that nothing is known of
+    with contextlib.suppress(DataError):  # a model without lineage
         facts |= {key: value for key, value in lineage_of(model).items() if key not in _NOT_TAGS}
     facts |= {"version": model.name, "fingerprint": digest}
     return {f"{_PREFIX}{name}": str(value)[:_LONGEST_TAG] for name, value in facts_of(facts)}
@@ -156,7 +156,7 @@ def _tags(model: Path, digest: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _mlflow() -> Iterator[Any]:
-    """The library; what it raises becomes a `ServingError`."""
+    """Yields the library, and turns its errors into `ServingError`."""
     settings = {name: value for name, value in _QUIET.items() if name not in os.environ}
     os.environ.update(settings)
     try:

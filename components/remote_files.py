@@ -1,6 +1,6 @@
-"""Files of object stores, such as `s3://bucket/answers.csv`, by Beam's file systems.
+"""Files of object stores, such as `s3://bucket/answers.csv`, through Beam's file systems.
 
-Google's (`gs://`) are there with TFX; Amazon's and those that speak its language, like MinIO (`s3://`), need boto3.
+Google's (`gs://`) are available with TFX; Amazon's and compatible ones such as MinIO (`s3://`) need boto3.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from apache_beam.options.value_provider import RuntimeValueProvider
 from crowdzoo.errors import DataError, PipelineError
 from crowdzoo.files.paths import scheme_of
 
-# Beam would unpack and pack by the ending of the name
+# otherwise Beam would compress and decompress by the suffix of the name
 _AS_IT_IS = CompressionTypes.UNCOMPRESSED
 
 
@@ -25,15 +25,15 @@ def is_remote(path: str | Path) -> bool:
 
 
 def last_part(uri: str) -> str:
-    """The name of a file or a folder, without what is above it."""
+    """The name of a file or a folder, without its parents."""
     return PurePosixPath(uri).name
 
 
 def remote_files(pattern: str) -> list[str]:
-    """URIs of the files that fit a pattern (`*` stops at `/`, `**` does not), sorted.
+    """URIs of the files that match a pattern (`*` stops at `/`, `**` does not), sorted.
 
     Raises:
-        DataError: the store cannot be asked.
+        DataError: the store cannot be accessed.
     """
     with _asking(pattern):
         (result,) = _file_systems().match([pattern])
@@ -41,11 +41,11 @@ def remote_files(pattern: str) -> list[str]:
 
 
 def fetch(uri: str, place: str | Path) -> None:
-    """Copies a file, or all that is below a folder, to this machine.
+    """Copies a file, or all files below a folder, to this machine.
 
     Args:
-        uri: of the file or the folder.
-        place: path that it gets here. Its parents are made.
+        uri: URI of the file or the folder.
+        place: path of the copy; its parents are created.
 
     Raises:
         DataError: there is neither a file nor a folder of that name, or it cannot be read.
@@ -71,11 +71,11 @@ def upload(folder: str | Path, uri: str, last: str) -> None:
 
     Args:
         folder: folder of this machine.
-        uri: of the folder that receives them.
-        last: path, inside the folder, of the file that is written when all others are there.
+        uri: URI of the target folder.
+        last: path, inside the folder, of the file to write after all others.
 
     Raises:
-        PipelineError: the store cannot be written to. What was written then stays, without the last file.
+        PipelineError: the store cannot be written to. Files written so far remain, without the last one.
     """
     files = sorted(path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file())
     for name in sorted(files, key=lambda name: name == last):
@@ -83,11 +83,11 @@ def upload(folder: str | Path, uri: str, last: str) -> None:
 
 
 def upload_file(path: str | Path, uri: str) -> None:
-    """Copies a file into a store, where it appears when it is complete.
+    """Copies a file into a store, atomically.
 
     Args:
-        path: of the file on this machine.
-        uri: of the file in the store; it may exist, and is replaced.
+        path: path of the file on this machine.
+        uri: URI of the file in the store; an existing file is replaced.
 
     Raises:
         PipelineError: the store cannot be written to.
@@ -98,7 +98,7 @@ def upload_file(path: str | Path, uri: str) -> None:
 
 
 def remove(uris: Sequence[str]) -> None:
-    """Removes files of a store, one after the other.
+    """Removes files of a store one by one.
 
     Raises:
         PipelineError: a file cannot be removed.
@@ -115,7 +115,7 @@ def _fetch_file(uri: str, place: Path) -> None:
 
 
 def _file_systems() -> type[FileSystems]:
-    """Beam's file systems, which outside of a pipeline have no options and then make no client for S3."""
+    """Beam's file systems, with options, which they need outside a pipeline to create a client for S3."""
     if RuntimeValueProvider.runtime_options is None:
         RuntimeValueProvider.set_runtime_options({})
     return FileSystems
@@ -123,10 +123,10 @@ def _file_systems() -> type[FileSystems]:
 
 @contextlib.contextmanager
 def _asking(uri: str, what: str = "read", kind: type[DataError | PipelineError] = DataError) -> Iterator[None]:
-    """Turns what Beam and the store's client say into one line that names the file."""
+    """Turns errors of Beam and the store's client into one line that names the file."""
     try:
         yield
-    except Exception as error:  # each store's client has classes of its own
+    except Exception as error:  # each store's client has its own classes
         raise kind(f"{uri}: cannot be {what}: {_reason(error)}") from error
 
 

@@ -1,7 +1,7 @@
-"""A serving folder in an object store: which version is the baseline, and adding one.
+"""A serving folder in an object store: its baseline, and adding a version.
 
 A store has no rename and no lock. So the file that makes a folder a version, `saved_model.pb`, is written last, and
-two pushes at the same time are to be kept apart by whoever starts them.
+users must not start two pushes at the same time.
 """
 
 import tempfile
@@ -20,25 +20,25 @@ def remote_versions(uri: str) -> list[str]:
     """URIs of the complete versions in a serving folder, oldest first.
 
     Raises:
-        DataError: the store cannot be asked.
+        DataError: the store cannot be accessed.
     """
     return [version for _, version in sorted(_version_uris(uri, f"*/{_MODEL}").items())]
 
 
 def _version_uris(uri: str, pattern: str) -> dict[int, str]:
-    """URIs of the folders of versions that have a file of this pattern, by their numbers."""
+    """URIs of the folders of versions that have a file matching the pattern, by version number."""
     folder = uri.rstrip("/")
     names = {file.removeprefix(f"{folder}/").split("/")[0] for file in remote_files(f"{folder}/{pattern}")}
     return {number: f"{folder}/{name}" for name in names if (number := version_number(name)) is not None}
 
 
 def remote_baseline(candidate: str | Path, uri: str, place: str | Path) -> str | None:
-    """The pushed model that a candidate is compared with, as `baseline_of`, copied to this machine.
+    """Copies the baseline of a candidate (see `baseline_of`) to this machine.
 
     Args:
         candidate: folder of a SavedModel.
         uri: the serving folder.
-        place: an empty folder, which receives the version under its own name.
+        place: an empty folder, which receives the version under its name.
 
     Returns:
         The path of the copy, or None where nothing else was pushed.
@@ -60,10 +60,10 @@ def push_remote_version(model: str | Path, uri: str) -> str:
         uri: the serving folder.
 
     Returns:
-        URI of the version's folder. A model that is the newest version already is not copied again.
+        URI of the version's folder. A model that already is the newest version is not copied again.
 
     Raises:
-        DataError: the store cannot be asked.
+        DataError: the store cannot be accessed.
         PipelineError: the store cannot be written to, or no version number is left.
     """
     versions = remote_versions(uri)
@@ -72,7 +72,7 @@ def push_remote_version(model: str | Path, uri: str) -> str:
             fetch(versions[-1], Path(folder, "newest"))
             if fingerprint(Path(folder, "newest")) == fingerprint(model):
                 return versions[-1]
-    # also above what a push that was killed has left without its last file
+    # also above incomplete versions of interrupted pushes
     number = max(int(time.time()), max(_version_uris(uri, "**"), default=0) + 1)
     if number > MAX_VERSION:
         raise PipelineError(f"{uri}: no version number is left above {number - 1}. Remove that version.")

@@ -1,4 +1,4 @@
-"""Skew: instances of requests next to the data that the model was trained on, by Data Validation's comparators."""
+"""Skew: compares instances of requests with the model's training data, by Data Validation's comparators."""
 
 import contextlib
 import json
@@ -20,13 +20,13 @@ from crowdzoo.records.instance_features import INSTANCES
 
 
 class Skew(NamedTuple):
-    """What `find_skew` found.
+    """Result of `find_skew`.
 
     Attributes:
-        version: folder of the version whose training data were compared with.
-        num_instances: how many were logged.
-        distances: name of an input -> distance of its distributions (Jensen-Shannon divergence of numbers, L-infinity
-            norm of categories) and its limit; None of inputs with fewer than 100 values.
+        version: folder of the version whose training data were compared.
+        num_instances: number of logged instances.
+        distances: name of an input -> distance of its distributions (Jensen-Shannon divergence for numbers, L-infinity
+            norm for categories) and its limit; None for inputs with fewer than 100 values.
         anomalies: one sentence per input.
     """
 
@@ -37,18 +37,18 @@ class Skew(NamedTuple):
 
 
 def find_skew(folder: str | Path, logged: Path, limits: Mapping[str, float]) -> Skew:
-    """Compares instances that a server logged with those that the served version was trained on.
+    """Compares instances logged by a server with the training data of the served version.
 
     The anomalies are also written next to `MODEL.jsonl`, as `MODEL.VERSION.skew.json`, which the server's metrics read.
 
     Args:
         folder: the serving folder.
-        logged: `MODEL.jsonl` of `RequestLog`; `MODEL.1.jsonl` is read with it.
-        limits: `jensen_shannon` and `infinity_norm`, as of `find_drift`.
+        logged: `MODEL.jsonl` of `RequestLog`; `MODEL.1.jsonl` is read as well.
+        limits: `jensen_shannon` and `infinity_norm`, as for `find_drift`.
 
     Raises:
-        ServingError: no version, or the newest keeps no statistics.
-        DataError: there are no logged instances, or they are not those of the model.
+        ServingError: no version, or the newest has no statistics.
+        DataError: there are no logged instances, or they do not fit the model.
     """
     served = next(reversed(complete_versions(folder)), None)
     if served is None or not (served / DRIFT_FOLDER / STATISTICS_FILE).is_file():
@@ -74,7 +74,7 @@ def find_skew(folder: str | Path, logged: Path, limits: Mapping[str, float]) -> 
 
 
 def _input(feature: str) -> str:
-    """The served model's input that a feature of the training data was, or ""; for pairs the left one alone counts."""
+    """The served model's input for a feature of the training data, or ""; for pairs only the left one is used."""
     name, _, column = feature.partition("/")
     return (column or INSTANCES) if name in (INSTANCES, "left") else ""
 
@@ -98,7 +98,7 @@ def _instances(logged: Path, names: Mapping[str, str], types: Mapping[str, int])
 
 
 def _cell(value: object, kind: int) -> np.ndarray:
-    """A value as its tf.Example had it, a list; JSON has null for NaN."""
+    """A value as a list, as in its tf.Example; JSON has null for NaN."""
     if kind == schema_pb2.BYTES:
         return np.array([value], object)
     return np.array(value, np.float32).reshape(-1)

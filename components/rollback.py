@@ -1,4 +1,4 @@
-"""Taking a served version back, and the veto that keeps the same model from being pushed again."""
+"""Takes served versions back, with vetoes that keep the same models from being pushed again."""
 
 import datetime
 import os
@@ -16,7 +16,7 @@ from crowdzoo.files.version_folders import WITHDRAWN, complete_versions, version
 from crowdzoo.files.writing import write_json
 
 VETOES = f"{WITHDRAWN}/vetoes.json"
-LEAST_TIME = 10**9  # the Pusher numbers versions by the time of the push, seconds since 1970
+LEAST_TIME = 10**9  # the Pusher's version numbers are times of pushes, seconds since 1970
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Veto:
 
     Attributes:
         version: its number.
-        fingerprint: of its files, see `fingerprint`.
-        inputs: SHA-256 of the content of each input file that it was trained on, by its key in `data`.
-        settings: SHA-256 of the settings that it was trained with; None where its card does not have it.
-        reason: in the words of whoever took it back.
-        time: when, in UTC, ISO 8601.
+        fingerprint: fingerprint of its files, see `fingerprint`.
+        inputs: SHA-256 of the content of each input file of its training, by its key in `data`.
+        settings: SHA-256 of the settings of its training; None if its card does not have it.
+        reason: reason given by the user.
+        time: time, UTC, ISO 8601.
     """
 
     version: int
@@ -52,25 +52,25 @@ def take_back(folder: str | Path, to: int | None = None, reason: str = "") -> tu
     """Makes an earlier version the newest one again.
 
     The vetoes are written first. Then each newer version is moved into the subfolder `withdrawn` by one rename, the
-    served one last, so that a server goes from the newest version straight to the earlier one. If that is interrupted,
-    the same call completes it.
+    served one last, so that a server switches from the newest version directly to the earlier one. If this is
+    interrupted, the same call completes it.
 
     Args:
         folder: the serving folder, on this machine.
-        to: version to go back to; None takes the one before the newest.
-        reason: kept in the veto.
+        to: version to go back to; None is the one before the newest.
+        reason: reason for the veto.
 
     Returns:
         The vetoes of the versions that were taken back, oldest first, and the folder of the version that is served now.
 
     Raises:
-        ServingError: the version does not exist, or none before the newest does.
+        ServingError: the version does not exist, or there is no version before the newest.
         PipelineError: a version cannot be moved.
     """
     folder = Path(folder)
     target = target_of(folder, to)
     with lock_folder(folder):
-        target = target_of(folder, target)  # someone else may have taken it back meanwhile
+        target = target_of(folder, target)  # another process may have taken it back meanwhile
         versions = _versions(folder)
         newer = [number for number in sorted(versions) if number > target]
         vetoes = [_veto(number, versions[number], reason) for number in newer]
@@ -94,13 +94,13 @@ def target_of(folder: str | Path, to: int | None) -> int:
 
 
 def lift_veto(folder: str | Path, version: int) -> Path:
-    """Moves a version that was taken back into the serving folder again, and removes its veto.
+    """Moves a withdrawn version back into the serving folder, and removes its veto.
 
     Returns:
         The version's folder. It is served if no other version has a higher number.
 
     Raises:
-        ServingError: the version was not taken back.
+        ServingError: the version was not withdrawn.
         PipelineError: it cannot be moved.
     """
     folder = Path(folder)
@@ -117,7 +117,7 @@ def lift_veto(folder: str | Path, version: int) -> Path:
 
 
 def vetoes_of(folder: str | Path) -> list[Veto]:
-    """The vetoes of a serving folder, in the order in which they were written; an empty list without the file."""
+    """The vetoes of a serving folder, oldest first; an empty list without the file."""
     place = Path(folder, VETOES)
     if not place.exists():
         return []
@@ -128,7 +128,7 @@ def vetoes_of(folder: str | Path) -> list[Veto]:
 
 
 def veto_of(model: str | Path, folder: str | Path) -> Veto | None:
-    """The veto that forbids pushing a model: on its files, or on a training of the same inputs and settings.
+    """The veto against pushing a model, by its files or by its training's inputs and settings; or None.
 
     Args:
         model: folder of a SavedModel.
@@ -146,12 +146,12 @@ def veto_of(model: str | Path, folder: str | Path) -> Veto | None:
 
 
 def describe_versions(folder: str | Path) -> list[tuple[int, str, str, str, str, str]]:
-    """What is known of each version, newest first.
+    """Facts about each version, newest first.
 
     Returns:
         Rows of number; state (`served`, `older`, `withdrawn` or `incomplete`); time of the push, UTC, or of its files
-        where the number is not a time; outcome of its evaluation and its main figure, "-" where `crowdzoo run` did not
-        push it; and its veto, or "".
+        if the number is not a time; outcome of its evaluation and its main figure, "-" if `crowdzoo run` did not push
+        it; and its veto, or "".
 
     Raises:
         ServingError: the folder has no complete version.

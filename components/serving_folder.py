@@ -1,6 +1,6 @@
-"""A serving folder: which pushed model a new one is compared with, copies of models, and adding a version.
+"""A serving folder: the baseline of a new model, copies of models, and adding a version.
 
-A version may be added while other processes add theirs.
+Several processes may add versions at the same time.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ from crowdzoo.training.digest import digest_of
 
 
 def fingerprint(model: str | Path) -> str:
-    """Hash of names and contents of the files below a folder, equal for a model and its copies.
+    """Hash of names and contents of the files in a folder, equal for a model and its copies.
 
-    The blessing, the statistics and the origin do not count.
+    The blessing, the statistics and the origin are ignored.
     """
     digest, root = hashlib.sha256(), Path(model)
     own = (root / BLESSING_FILE, root / DRIFT_FOLDER, root / ORIGIN_FILE)
@@ -33,39 +33,39 @@ def fingerprint(model: str | Path) -> str:
 
 
 def baseline_of(candidate: str | Path, folder: str | Path) -> Path | None:
-    """The pushed model that a candidate is compared with: the newest version that is not the candidate itself.
+    """The baseline of a candidate: the newest pushed version that is not the candidate itself.
 
-    That makes evaluation repeatable: after the candidate was pushed, its baseline is still the one before it.
+    This makes evaluation repeatable: after the candidate was pushed, its baseline is still the previous version.
 
     Args:
         candidate: folder of a SavedModel.
         folder: the serving folder.
 
     Returns:
-        A version's folder, or None where nothing else was pushed.
+        A version's folder, or None if no other model was pushed.
     """
     digest = fingerprint(candidate)
     return next((path for path in reversed(complete_versions(folder)) if fingerprint(path) != digest), None)
 
 
 def push_version(model: str | Path, folder: str | Path) -> Path:
-    """Copies a model into a serving folder as its newest version, which appears at once and complete.
+    """Copies a model into a serving folder as its newest version, atomically.
 
-    Each push copies into a hidden folder with a name of its own, which is then renamed; a rename never replaces
-    another version. Where the file system supports `flock`, the version's number is chosen while the serving folder is
-    locked, and hidden folders of pushes that were killed are removed. Elsewhere two pushes may choose the same number;
-    the later one then takes the next.
+    Each push copies into its own hidden folder, which is then renamed; a rename never replaces another version. If the
+    file system supports `flock`, the number of the version is chosen while the serving folder is locked, and hidden
+    folders of interrupted pushes are removed. Otherwise two pushes may choose the same number; the later one then uses
+    the next.
 
     Args:
         model: folder of a SavedModel.
-        folder: the serving folder; it is made where it does not exist.
+        folder: the serving folder, created if it does not exist.
 
     Returns:
-        The version's folder. A model that is the newest version already is not copied again: that happens after a kill
-        between the push and its book-keeping.
+        The version's folder. A model that already is the newest version, because a push was interrupted before it was
+        recorded, is not copied again.
 
     Raises:
-        PipelineError: the folder cannot be written, a full disk for instance.
+        PipelineError: the folder cannot be written, for example because the disk is full.
     """
     model, folder = Path(model), Path(folder)
     with _copying(folder):
@@ -77,7 +77,7 @@ def copy_model(model: str | Path, folder: str | Path) -> None:
     """Copies a model into a folder, which may exist.
 
     Raises:
-        PipelineError: the folder cannot be written, a full disk for instance.
+        PipelineError: the folder cannot be written, for example because the disk is full.
     """
     with _copying(Path(folder)):
         shutil.copytree(model, folder, dirs_exist_ok=True)
@@ -85,10 +85,10 @@ def copy_model(model: str | Path, folder: str | Path) -> None:
 
 @contextlib.contextmanager
 def _copying(folder: Path) -> Iterator[None]:
-    """Turns what the file system says into one line that names the folder and a file."""
+    """Turns errors of the file system into one line that names the folder and a file."""
     try:
         yield
-    except shutil.Error as error:  # holds (source, target, reason) for each file
+    except shutil.Error as error:  # has (source, target, reason) for each file
         problems = error.args[0]
         _, target, reason = problems[0]
         further = f" ({len(problems) - 1:,} more files likewise)" if len(problems) > 1 else ""
@@ -118,8 +118,8 @@ def _newest(folder: Path) -> Path | None:
 
 
 def _rename(copy: Path, folder: Path) -> Path:
-    """Gives the copy a number above all others."""
-    # a clock that went back must not make the new model an old version
+    """Renames the copy to a number above all others."""
+    # if the clock was set back, the new model must still be the newest version
     number = max(int(time.time()), next_version(folder))
     while True:
         if number > MAX_VERSION:
@@ -137,7 +137,7 @@ def _rename(copy: Path, folder: Path) -> Path:
 
 @contextlib.contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Locks a folder against other pushes, where its file system can do that."""
+    """Locks a folder against other pushes, if its file system supports it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # a network file system without locks

@@ -1,8 +1,8 @@
-"""Every name of TFX that is used here; the other files take them from here alone.
+"""All names of TFX that crowdzoo uses; other files import them only from here.
 
-Names without a comment above them are also in the public `tfx.v1`. They are taken from where it has them, because
-importing `tfx.v1` itself also loads the client of Vertex AI, which nothing here needs, and that takes two fifths of the
-time to start. The others are not public; the comment says what they are needed for. A new version of TFX may move both.
+Names without a comment above them are also in the public `tfx.v1`. They are imported from their original modules,
+because importing `tfx.v1` also loads the client of Vertex AI, which is not needed and takes two fifths of the start-up
+time. The others are not public; the comment says why they are needed. A new version of TFX may move both.
 """
 
 import argparse
@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tfx.components.example_validator.component import ExampleValidator
 
-# the Pusher's executor: which model is pushed, whether it is blessed, and how the result is marked
+# for the Pusher's executor: the model to push, its blessing, and properties of the result
 from tfx.components.pusher import executor as pusher_executor
 from tfx.components.pusher.component import Pusher
 from tfx.components.schema_gen.component import SchemaGen
 from tfx.components.statistics_gen.component import StatisticsGen
 
-# the Trainer's executor: what it makes of its inputs and parameters for `run_fn`
+# for the Trainer's executor: arguments of `run_fn` from inputs and parameters
 from tfx.components.trainer import executor as trainer_executor
 from tfx.components.trainer.component import Trainer as TfxTrainer
 from tfx.components.trainer.fn_args_utils import FnArgs
 
-# the Transform's executor: where it imports a file of the user's
+# for the Transform's executor: imports the user's file
 from tfx.components.transform import executor as transform_executor
 from tfx.components.transform.component import Transform as TfxTransform
 
-# the name of the run's number in a compiled pipeline, which all its components share
+# name of the run's number in a compiled pipeline, which all components share
 from tfx.dsl.compiler.constants import PIPELINE_RUN_ID_PARAMETER_NAME
 from tfx.dsl.component.experimental import annotations as markers
 from tfx.dsl.component.experimental.decorators import component
 
-# a component takes another executor by this alone
+# the only way to replace a component's executor
 from tfx.dsl.components.base.base_executor import BaseExecutor
 from tfx.dsl.components.base.executor_spec import BeamExecutorSpec, ExecutorClassSpec
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
@@ -48,7 +48,7 @@ from tfx.proto import pusher_pb2, trainer_pb2
 from tfx.types import standard_artifacts
 from tfx.types.artifact import Artifact
 
-# To a type checker, which TFX tells nothing, the markers of a component's arguments are what they hold
+# TFX has no types: for type checkers, the markers of a component's arguments are their contents
 if TYPE_CHECKING:
     from typing import Annotated, TypeVar
 
@@ -67,21 +67,21 @@ else:
 CompiledPipeline: TypeAlias = Any
 CompiledNode: TypeAlias = Any
 Artifacts: TypeAlias = dict[str, list[Artifact]]  # inputs or outputs of a component, by name
-_pushing: Any = pusher_pb2  # generated code, which type checkers cannot see into
+_pushing: Any = pusher_pb2  # generated code, opaque to type checkers
 _training: Any = trainer_pb2
 PushDestination = _pushing.PushDestination
 EvalArgs, TrainArgs = _training.EvalArgs, _training.TrainArgs
 
-SERVING_MODEL = "Format-Serving"  # subfolder of a Model artifact that has the SavedModel
-DRIFT = "drift"  # subfolder of a ModelBlessing that has what DriftValidator kept for the next run
-EVALUATED = "evaluated"  # custom property of a ModelBlessing that has the Evaluator's figures, JSON
+SERVING_MODEL = "Format-Serving"  # subfolder of a Model artifact with the SavedModel
+DRIFT = "drift"  # subfolder of a ModelBlessing with DriftValidator's data for the next run
+EVALUATED = "evaluated"  # custom property of a ModelBlessing with the Evaluator's figures, JSON
 
 
 class _WithModulesBeside(BaseExecutor):
-    """An executor of a user's file, which may import modules from its folder."""
+    """An executor of a user's file that may import modules from its folder."""
 
     def Do(self, input_dict: Artifacts, output_dict: Artifacts, exec_properties: dict[str, Any]) -> None:  # noqa: N802
-        """See TFX's."""
+        """See the method of TFX's executor."""
         file = exec_properties.get("module_file")
         folders = [str(Path(file).parent)] if file else []
         sys.path[:0] = folders
@@ -121,19 +121,19 @@ class Transform(TfxTransform):
 
 
 def import_in_place(component: TfxTrainer | TfxTransform) -> None:
-    """Has a component import its `module_file` where it is.
+    """Makes a component import its `module_file` in place.
 
-    Otherwise TFX makes a wheel of it and installs that with pip, which environments made by uv do not have.
+    Otherwise TFX builds a wheel and installs it with pip, which environments made by uv do not have.
     """
     component._pip_dependencies.clear()
 
 
 def with_computed_defaults(component: Any, **parameters: Callable[[Mapping[str, Any]], str]) -> Any:
-    """A component whose parameters have defaults that are computed when it is made, so that TFX's cache knows them.
+    """Makes a component with defaults that are computed when it is created, so that TFX's cache includes them.
 
     Args:
-        component: made by the decorator `component`.
-        **parameters: name -> from the other arguments to the value; used where none is given.
+        component: component made by the decorator `component`.
+        **parameters: name -> function of the other arguments that computes the default.
     """
 
     def initialise(self: Any, *args: Any, **values: Any) -> None:
@@ -150,11 +150,11 @@ def with_computed_defaults(component: Any, **parameters: Callable[[Mapping[str, 
 
 
 def mark_blessing(blessing: Artifact, model: Artifact | None, blessed: bool, baseline: str | None) -> None:
-    """Writes a verdict as TFX's Evaluator does, for TFX's Pusher: an empty file and custom properties.
+    """Writes a verdict for TFX's Pusher as TFX's Evaluator does: an empty file and custom properties.
 
     Args:
         blessing: the artifact that receives it.
-        model: the Model artifact; None where the verdict is on no model.
+        model: the Model artifact; None if the verdict is not about a model.
         blessed: the verdict.
         baseline: the model that it was compared with, or None.
     """
@@ -169,10 +169,10 @@ def mark_blessing(blessing: Artifact, model: Artifact | None, blessed: bool, bas
 
 
 def single_nodes(pipeline: CompiledPipeline) -> Iterator[tuple[str, CompiledNode, CompiledPipeline]]:
-    """Cuts a compiled pipeline into pipelines of one component each, which are parts of one run.
+    """Splits a compiled pipeline into pipelines of one component each, which are parts of one run.
 
     Args:
-        pipeline: what TFX's runners get in `run_with_ir`; the run's number is set in it.
+        pipeline: argument of `run_with_ir` of TFX's runners; the run's number is set in it.
 
     Yields:
         The component's name, its node (which may be changed before the pipeline runs), and the pipeline.
@@ -194,12 +194,12 @@ def parameter(node: CompiledNode, name: str) -> str:
 
 
 def set_parameter(node: CompiledNode, name: str, value: str) -> None:
-    """Sets a parameter of a component that is about to run; it counts for the cache."""
+    """Sets a parameter of a component that is about to run; it is part of the cache key."""
     node.parameters.parameters[name].field_value.string_value = value
 
 
 def forbid_cache(node: CompiledNode) -> None:
-    """Has a component run whatever the cache holds."""
+    """Makes a component run without the cache."""
     node.execution_options.caching_options.enable_cache = False
 
 
@@ -207,14 +207,14 @@ def kubeflow_job(pipeline: Pipeline, image: str, command: list[str]) -> dict[str
     """Compiles a pipeline by TFX's runner for Kubeflow.
 
     Args:
-        pipeline: of components that are made of executor classes.
-        image: of all containers.
-        command: what they run; TFX's arguments follow.
+        pipeline: pipeline of components with executor classes.
+        image: image of all containers.
+        command: command of the containers; TFX's arguments are appended.
 
     Returns:
-        The PipelineJob, as protobuf's JSON; its `pipelineSpec` has version 2.1.
+        The PipelineJob as protobuf JSON; its `pipelineSpec` has version 2.1.
     """
-    # here, because importing it takes seconds that a local run can do without
+    # imported here, because it takes seconds that a local run does not need
     from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
 
     config = kubeflow_v2_dag_runner.KubeflowV2DagRunnerConfig(
@@ -226,13 +226,13 @@ def kubeflow_job(pipeline: Pipeline, image: str, command: list[str]) -> dict[str
 def kubeflow_resources(
     cpu: tuple[float | None, float | None], memory_gb: tuple[float | None, float | None], gpus: int, gpu_type: str
 ) -> Any:
-    """What a component's container asks for and its limits, in the form that TFX's runner for Kubeflow takes.
+    """Resource requests and limits of a component's container, in the form of TFX's runner for Kubeflow.
 
     Args:
-        cpu: cores that it asks for, and the limit; if one is None, the other is used for both.
-        memory_gb: the same of memory, GB.
+        cpu: requested number of cores, and the limit; if one is None, the other is used for both.
+        memory_gb: the same for memory, in GB.
         gpus: number of GPUs.
-        gpu_type: the cluster's name for one.
+        gpu_type: the cluster's name of the GPU type.
     """
     from kfp.pipeline_spec import pipeline_spec_pb2
 

@@ -1,4 +1,4 @@
-"""Trainer: what TFX's Trainer runs. TFX loads this module a second time, so it registers no class."""
+"""Trainer: the module that TFX's Trainer runs. TFX imports it twice, so it must not register classes."""
 
 import hashlib
 import json
@@ -27,19 +27,19 @@ from crowdzoo.training.length import with_length
 
 
 def run_fn(fn_args: FnArgs) -> None:
-    """Trains a model on the train split and exports it; the same inputs give the same predictions.
+    """Trains a model on the train split and exports it, reproducibly.
 
     Writes the SavedModel to `fn_args.serving_model_dir`, and `model.keras`, `history.json` (the loss of each epoch),
     `model.names.json` (names of classes and annotators, as `crowdzoo train` writes them next to a model) and
-    `encoder.json` (what turns instances into numbers, where they are not numbers: a vocabulary, the columns of a table,
-    the size of images) to `fn_args.model_run_dir`.
+    `encoder.json` (the encoder of instances that are not numbers: a vocabulary, the columns of a table, the size of
+    images) to `fn_args.model_run_dir`.
 
     Args:
         fn_args: TFX's arguments; `custom_config` holds `name`, `seed`, and the sections `model`, `method` and
-            `training` of the pipeline's configuration, and as `examples` the folder of the Examples artifact. It may
-            hold `checkpoint`, a folder or a URI below which the state of the training is kept after each epoch, so that
-            the same call goes on after a kill; it is removed once the model has been written. And `warm_start`, the
-            `model_run_dir` of the training whose weights this one begins with; "" begins with fresh ones.
+            `training` of the pipeline's configuration, and as `examples` the folder of the Examples artifact. Optional:
+            `checkpoint`, a folder or a URI below which the state of the training is saved after each epoch, so that the
+            same call continues after an interruption; it is removed once the model has been written. And `warm_start`,
+            the `model_run_dir` of the training whose weights are used to start; "" starts from new weights.
     """
     config = fn_args.custom_config
     info = read_dataset_info(config["examples"])
@@ -47,7 +47,7 @@ def run_fn(fn_args: FnArgs) -> None:
     arguments = {key: value for key, value in config["method"].items() if key != "name"}
     method: Any = {"method": config["method"]["name"], "arguments": arguments, "seed": config["seed"]}
     settings: Any = kind.training.settings(**method, **config["model"], **config["training"])
-    settings = with_length(settings, num_tasks)  # what the configuration leaves open follows from the number of tasks
+    settings = with_length(settings, num_tasks)  # settings missing in the configuration depend on the number of tasks
     logging.info("training: %d epochs, batches of %d, %d tasks", settings.epochs, settings.batch_size, num_tasks)
     if not settings.jit_compile:  # Keras turns XLA off with determinism; XLA has its own flag
         tf.config.experimental.enable_op_determinism()
@@ -61,7 +61,7 @@ def run_fn(fn_args: FnArgs) -> None:
         checkpoint.say()
 
     parent = None
-    if trained.began:  # TFX numbers the folders of an execution's outputs alike
+    if trained.began:  # TFX uses the same number for all output folders of an execution
         start = Path(config["warm_start"])
         parent = start.parents[1] / "model" / start.name / SERVING_MODEL
     lineage = training_lineage(config, info, parent)
@@ -91,14 +91,14 @@ def run_fn(fn_args: FnArgs) -> None:
 
 
 class PipelineCheckpoint(Checkpoint):
-    """A `Checkpoint` in a subfolder that is named by the training: one of other data or settings has another.
+    """A `Checkpoint` in a subfolder named by the training, which depends on data and settings.
 
-    A run with other settings thus starts from the beginning, and one that returns to the settings before goes on. In a
-    store the files are copies of those in a folder of this machine; each appears complete or not at all.
+    A run with other settings thus starts from the beginning, and one that returns to earlier settings continues. In a
+    store the files are copies of those in a local folder, written atomically.
 
     Args:
         root: folder of all checkpoints of the pipeline, a path or a URI.
-        data: what is trained on; see `Checkpoint`.
+        data: training data; see `Checkpoint`.
         settings: see `Checkpoint`.
     """
 
@@ -110,7 +110,7 @@ class PipelineCheckpoint(Checkpoint):
         self._base = self.folder
 
     def on_begin(self, identity: Mapping[str, object]) -> None:
-        """Goes to the training's own folder, and brings what a store has of it."""
+        """Changes to the training's own folder, and fetches its files from a store."""
         name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
         self.folder = self._base / name
         if self._copies is not None:
@@ -124,26 +124,26 @@ class PipelineCheckpoint(Checkpoint):
             upload_file(path, f"{self._uri}/{path.name}")
 
     def remove(self) -> None:
-        """Removes the state, which nobody needs once the model has been written.
+        """Removes the state, which is not needed once the model has been written.
 
-        In a store it is that of this training, on this machine that of every training of the pipeline, as one run at a
-        time is at work there.
+        In a store only the state of this training is removed; locally that of all trainings of the pipeline, as only
+        one run uses the folder at a time.
         """
         if self._copies is None:
             shutil.rmtree(self._base, ignore_errors=True)
             return
         if self._uri is not None:
-            remove(sorted(remote_files(f"{self._uri}/*"), reverse=True))  # what names the training comes last
+            remove(sorted(remote_files(f"{self._uri}/*"), reverse=True))  # the file of the identity goes last
         self._copies.cleanup()
 
     def say(self) -> None:
-        """Prints at which epoch the training resumed, in addition to Keras' epochs."""
+        """Prints the epoch at which the training resumed."""
         if self.resumed:
             print(f"training went on after epoch {self.resumed} of the checkpoint {self._uri or self.folder}")
 
 
 def content_of(files: Sequence[str]) -> list[str]:
-    """SHA-256 of the content of each file, on any file system that TensorFlow knows."""
+    """SHA-256 of the content of each file, on any file system that TensorFlow supports."""
     digests = []
     for name in files:
         digest = hashlib.sha256()

@@ -1,11 +1,11 @@
-"""Learning from crowds with Keras 3: a table of contents whose names load when first used."""
+"""Learning from crowds with Keras 3. Names load when first used."""
 
 from crowdzoo.lazy_names import lazy_names
 from crowdzoo.saving import register_with_keras
 
 __version__ = "1.0.0"
 
-# module -> names that it holds; importing crowdzoo itself loads no TensorFlow, Beam or TFX
+# module -> names that it holds; importing crowdzoo itself does not load TensorFlow, Beam or TFX
 _NAMES = {
     "crowdzoo.data.annotations": "Annotations",
     "crowdzoo.comparison.compare": "Comparison compare",
@@ -15,7 +15,7 @@ _NAMES = {
     "crowdzoo.plugins": "register",
     "crowdzoo.training.crowd_model": "CrowdModel",
     "crowdzoo.saving": "load_model",
-    # TFX finds an artifact type by `TYPE_NAME`, which has to be importable from the top-level package
+    # TFX finds an artifact type by `TYPE_NAME`, which must be importable from the top-level package
     "crowdzoo.components.artifacts": "AnnotationsArtifact AnnotatorReport CrowdPage",
 }
 _MODULES = (

@@ -39,33 +39,34 @@ def next_answers(
     budget: float | None = None,
     seed: int = 0,
 ) -> NextAnnotations:
-    """The questions whose answers are expected to tell most; without any answers, a balanced plan.
+    """Chooses the questions whose answers are expected to be most informative; without any answers, a balanced plan.
 
-    Answers count by the nats that they tell of classes, several labels and tags; by how far they reduce the standard
-    errors of ratings and of the scores of preferences; and by how much nearer they bring texts and regions. See
+    The value of an answer is its information in nats for classes, several labels and tags; the reduction of standard
+    errors for ratings and scores of preferences; and the expected gain in agreement for texts and regions. See
     `crowdzoo.quality.first_annotations` for the plan. `crowdzoo next` also counts annotators who copy each other once,
     and asks about classes by `crowdzoo.quality.settlement`.
 
     Args:
-        annotations: of N tasks by R annotators; tasks and annotators without any count.
-        number: n, how many questions.
-        result: of an aggregation of the annotations; None fits the default method of their kind. One of several labels
-            per task has the questions be about these.
-        sure: tasks with two answers or more that are this sure are not asked about, see `crowdzoo next --sure`.
-        annotators: codes of who can be asked; None is everybody.
-        per_task: at most so many annotators for a task, or pair; None is 1, and 3 in a plan.
-        per_annotator: at most so many questions for an annotator; None sets no limit.
-        costs: what an answer of each annotator costs, `[R]`, above 0; None is 1.
-        budget: the questions together cost no more than this; None sets no limit.
-        seed: of the method, and of the plan.
+        annotations: annotations of N tasks by R annotators, including tasks and annotators without any.
+        number: n, number of questions.
+        result: result of an aggregation of the annotations; None fits the default method of their kind. With a result
+            for several labels per task, questions are about these labels.
+        sure: tasks with two answers or more and at least this certainty are not asked about, see
+            `crowdzoo next --sure`.
+        annotators: codes of the annotators who can be asked; None is all.
+        per_task: largest number of annotators per task, or pair; None is 1, and 3 in a plan.
+        per_annotator: largest number of questions per annotator; None sets no limit.
+        costs: cost of an answer by each annotator, `[R]`, above 0; None is 1.
+        budget: largest total cost of the questions; None sets no limit.
+        seed: seed of the method, and of the plan.
 
     Returns:
-        At most n questions, the most telling first; for preferences with `rights`.
+        At most n questions, the most informative first; for preferences with `rights`.
 
     Raises:
         ConfigError: a number out of its range.
-        DataError: a result whose method does not know the annotators, codes that nobody has, or shapes that do not fit;
-            without any answers also if there are no annotators.
+        DataError: a result whose method does not model annotators, unknown codes, or shapes that do not fit; without
+            any answers also if there are no annotators.
 
     Example:
         >>> from crowdzoo import Annotations, next_answers
@@ -83,7 +84,7 @@ def next_answers(
     limits: dict[str, Any] = {"per_annotator": per_annotator, "costs": costs, "budget": budget}
     questions = kind.questions
     if questions is None:
-        raise DataError(f"next_answers does not know what to ask about {kind.title}.")
+        raise DataError(f"next_answers does not support {kind.title}.")
     if not len(table):
         each = per_task or PER_TASK
         limits["costs"] = prices = prices_of(costs, people)
@@ -96,7 +97,7 @@ def next_answers(
         result = aggregator.fit(annotations)
     skills = questions.skills(result, slice(None))
     if skills is None:
-        raise DataError(f"next_answers: {result.method} does not know the annotators. Use {questions.methods}.")
+        raise DataError(f"next_answers: {result.method} does not model annotators. Use {questions.methods}.")
     skills, done = pooled(skills, questions.weights(result)), questions.find_sure(result, sure, annotations)
     opened = questions.opened(result, skills, annotations, done, number)
     found = next_questions(
@@ -107,6 +108,6 @@ def next_answers(
 
 
 def _about(plan: NextAnnotations, sides: NDArray[np.int64]) -> NextAnnotations:
-    """The same questions about other tasks, [n, 1], or about pairs of them, [n, 2]."""
+    """The same questions about other tasks, [n, 1], or pairs of tasks, [n, 2]."""
     left, *right = sides.T
     return replace(plan, tasks=left, rights=right[0] if right else None)

@@ -1,4 +1,4 @@
-"""What one Keras backend needs of its own, or what Keras has no public name for."""
+"""Code for single Keras backends, and functions without a public name in Keras."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
@@ -10,28 +10,27 @@ from keras import ops
 if TYPE_CHECKING:
     import tensorflow as tf
 
-# A tensor of the Keras backend, or a symbolic one while a model is built; arrays are converted where Keras does that
+# A tensor of the Keras backend, or a symbolic one while a model is built; arrays are converted where Keras does so
 Tensor: TypeAlias = keras.KerasTensor
 Shape: TypeAlias = tuple[int | None, ...]
 # Shapes of a model's inputs, in the structure of its inputs
 Shapes: TypeAlias = Shape | Sequence[Shape] | Mapping[str, Shape]
-# Batches as `keras.Model.fit` takes them
+# Batches for `keras.Model.fit`
 KerasBatches: TypeAlias = Union[keras.utils.PyDataset, "tf.data.Dataset"]
-# Arguments of a constructor by name, as `get_config` returns them: what JSON and Keras can write
+# Arguments of a constructor by name, as `get_config` returns them, for JSON and Keras
 Config: TypeAlias = dict[str, Any]
 
-# === Rows of a weight, at a cost that follows the rows and not the weight ===
+# === Rows of a weight, at the cost of the rows and not of the weight ===
 
 
 def take_rows(weight: Any, codes: Any) -> Any:
-    """Rows of a weight: `ops.take(weight, codes, axis=0)`, with a gradient that every optimizer reads correctly.
+    """Gathers rows of a weight: `ops.take(weight, codes, axis=0)` with a gradient that every optimizer reads correctly.
 
     On TensorFlow the gradient of a gather is a `tf.IndexedSlices` in which a row appears as often as it was gathered.
-    Keras' optimizers square it slice by slice, so the second moment of Adam, RMSprop, Adagrad and the like would
-    become the sum of the squares where the square of the sum is meant. Here the gradient is dense, unless the
-    optimizer can use single rows and says so by `weight.sparse_gradient = True` (`crowdzoo.optimizers.LazyAdam`
-    does): then neither the weight's other rows are read nor their gradient is made. The same holds on PyTorch. JAX has
-    dense gradients only.
+    Keras' optimizers square it slice by slice, so that the second moments of Adam, RMSprop and Adagrad would be sums of
+    squares instead of the square of the sum. Here the gradient is dense, unless the optimizer supports single rows and
+    sets `weight.sparse_gradient = True` (as `crowdzoo.optimizers.LazyAdam` does): then other rows of the weight are
+    neither read nor given a gradient. The same holds on PyTorch. JAX only has dense gradients.
 
     Args:
         weight: a variable `[R, ...]`.
@@ -46,21 +45,21 @@ def take_rows(weight: Any, codes: Any) -> Any:
     if backend == "tensorflow":
         return _tensorflow_rows(value, codes, sparse) if getattr(weight, "trainable", True) else _gather(value, codes)
     if backend == "torch" and value.shape[0] == 1:
-        codes = ops.zeros_like(codes)  # Keras tries a model with codes of 1 when it builds it
+        codes = ops.zeros_like(codes)  # Keras builds a model with codes of 1
     if backend == "torch" and sparse:
         return _torch_rows(value, codes)
     return ops.take(value, codes, axis=0)
 
 
 def _gather(value: Any, codes: Any) -> Any:
-    """Rows of a TensorFlow variable, which is not read as a whole: that is a copy once single rows were written."""
+    """Gathers rows of a TensorFlow variable without reading all of it, which would copy it after a write of rows."""
     import tensorflow as tf
 
     return tf.gather(value, codes)
 
 
 def _tensorflow_rows(value: Any, codes: Any, sparse: bool) -> Any:
-    """Rows of a TensorFlow variable; its gradient is dense, or sparse with each row once."""
+    """Gathers rows of a TensorFlow variable; its gradient is dense, or sparse with duplicate rows summed."""
     import tensorflow as tf
 
     @tf.custom_gradient
@@ -78,7 +77,7 @@ def _tensorflow_rows(value: Any, codes: Any, sparse: bool) -> Any:
 
 
 def _torch_rows(value: Any, codes: Any) -> Any:
-    """Rows of a PyTorch parameter, with a sparse gradient; PyTorch's own embedding has that for matrices only."""
+    """Gathers rows of a PyTorch parameter with a sparse gradient, which PyTorch's embedding has for matrices only."""
     import torch
 
     class Rows(torch.autograd.Function):
@@ -98,7 +97,7 @@ def _torch_rows(value: Any, codes: Any) -> Any:
 
 
 def by_row(gradient: Any) -> tuple[Any, Any]:
-    """Distinct rows `[n]` of a sparse gradient and its sums for each of them `[n, ...]`; None and itself if dense."""
+    """Distinct rows `[n]` of a sparse gradient and their sums `[n, ...]`; None and the gradient if it is dense."""
     backend = keras.backend.backend()
     if backend == "tensorflow":
         import tensorflow as tf
@@ -113,7 +112,7 @@ def by_row(gradient: Any) -> tuple[Any, Any]:
 
 
 def sparse_gradient(rows: Any, change: Any, gradient: Any) -> Any:
-    """A sparse gradient like the given one, made of distinct rows."""
+    """Makes a sparse gradient of distinct rows in the form of the given one."""
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -137,19 +136,19 @@ def put_rows(variable: Any, rows: Any, values: Any, subtract: bool = False) -> N
         value.data.index_copy_(0, rows, values)
 
 
-# === What a layer sees ===
+# === Inputs of a layer ===
 
 
 def concrete(values: Any) -> np.ndarray | None:
-    """Values of a tensor; None of one that is traced, whose values are not known yet."""
+    """Values of a tensor; None for a traced tensor, whose values are not known yet."""
     try:
         return np.asarray(ops.convert_to_numpy(values))
-    except (NotImplementedError, TypeError):  # of TensorFlow's graphs and PyTorch's meta tensors; of JAX' tracers
+    except (NotImplementedError, TypeError):  # TensorFlow's graphs and PyTorch's meta tensors; JAX' tracers
         return None
 
 
 def fail_if(fault: Any, message: str) -> None:
-    """Lets a traced step fail with a message when it runs and `fault`, a bool, is true."""
+    """Makes a traced step fail with a message if `fault`, a bool tensor, is true when it runs."""
 
     def check(fault: Any) -> None:
         if fault:
@@ -173,7 +172,7 @@ def activation_of(tensor: Any) -> str | None:
         outputs = getattr(layer, "outputs", None)
         if outputs and len(outputs) == 1:  # a nested model, which is not subclassed
             tensor = outputs[0]
-    # "linear" of Activation only changes the precision; others' layers may use their activation within
+    # Activation("linear") only changes the precision; other layers may use their activation internally
     if isinstance(layer, keras.layers.Activation) or not type(layer).__module__.startswith("keras."):
         return None
     return getattr(getattr(layer, "activation", None), "__name__", None)
@@ -183,10 +182,11 @@ def activation_of(tensor: Any) -> str | None:
 
 
 def over_all_replicas(count: Any) -> Any:
-    """The labels of the whole batch where `tf.distribute` gives each device a part of it.
+    """Number of labels of the whole batch if `tf.distribute` gives each device a part of it.
 
-    Gradients are summed over the devices, so each divides by all labels: the mean of the devices' own means would
-    weigh a label by how few its device has. (On JAX a batch that is spread over devices is one array: nothing to do.)
+    Gradients are summed over the devices, so each device divides by the number of all labels: with a mean of the
+    devices' means, labels on a device with few labels would have more weight. (On JAX a batch that is spread over
+    devices is one array, and nothing needs to be done.)
     """
     if keras.backend.backend() != "tensorflow":
         return count
@@ -199,7 +199,7 @@ def over_all_replicas(count: Any) -> Any:
 
 
 def as_strings(array: Any) -> Any:
-    """Text as TensorFlow takes it, which Keras turns numbers alone into; all else as it is."""
+    """Converts text to TensorFlow strings, as Keras converts only numbers; returns anything else unchanged."""
     if keras.backend.backend() != "tensorflow" or not isinstance(array, np.ndarray) or array.dtype.kind not in "OSU":
         return array
     import tensorflow as tf
@@ -213,8 +213,8 @@ def as_strings(array: Any) -> Any:
 def flattened_layers(layer: keras.Layer) -> list[keras.Layer]:
     """A layer and all layers inside it, at any depth.
 
-    Keras has no public name for this: `keras.Model.layers` goes one level deep, and a layer that is not a model lists
-    none of its own.
+    Keras has no public function for this: `keras.Model.layers` goes one level deep, and layers that are not models do
+    not list theirs.
     """
     layers: list[keras.Layer] = list(layer._flatten_layers())
     return layers

@@ -1,4 +1,4 @@
-"""Functions and arguments that will be removed: until then they work, and a warning says what to use."""
+"""Deprecated functions and arguments, which still work and warn about their replacement."""
 
 import functools
 import warnings
@@ -19,7 +19,7 @@ def deprecated(
     """Marks a function that will be removed.
 
     Args:
-        instead: what to use, as it is written in code.
+        instead: the replacement, as written in code.
         since: version that deprecates it, such as "1.2".
         removed_in: version that removes it, two minor releases later.
 
@@ -52,7 +52,7 @@ def renamed_argument(
         old: the earlier name.
         new: the name in the signature.
         since: version that renames it.
-        removed_in: version that no longer takes the old name.
+        removed_in: version that no longer accepts the old name.
 
     Raises:
         ConfigError: a caller passes both names.

@@ -30,9 +30,9 @@ def __dir__() -> list[str]:
 SHOWN = 10
 LONGEST_VALUE = 80
 LONGEST_LINE = 1000
-MOST_NAMES = 2000  # with more, a near name is not looked for
+MOST_NAMES = 2000  # with more names, no similar one is searched
 MOST_LISTED = 50
-# An opening quote follows no letter, as an apostrophe does, and a closing one comes before none.
+# Unlike an apostrophe, an opening quote does not follow a letter, and a closing one does not precede one.
 _QUOTED = re.compile(r"""(?<!\w)(['"])(?!\s)((?:(?!\1)[^\n]){81,})\1(?!\w)""")
 _WORD = re.compile(r"\S{201,}")
 
@@ -65,10 +65,10 @@ _form: Callable[[str, object], str] = as_argument
 
 @contextlib.contextmanager
 def settings_as(form: Callable[[str, object], str]) -> Iterator[None]:
-    """Messages that are made meanwhile, in any thread, write settings in this form.
+    """Within this context, messages write settings in the given form, in all threads.
 
     Args:
-        form: writes a setting, of a name and a value as `Setting` has them.
+        form: function from name and value of a `Setting` to its text.
     """
     global _form
     earlier, _form = _form, form
@@ -79,16 +79,16 @@ def settings_as(form: Callable[[str, object], str]) -> Iterator[None]:
 
 
 class CrowdzooError(Exception):
-    """Parent of every error that crowdzoo raises on purpose. Long values in its message are shortened.
+    """Parent of all errors that crowdzoo raises on purpose. Long values in messages are shortened.
 
     Args:
-        message: what is wrong, and what to do.
-        setting: name of the setting that is refused, if the error is about one.
-        value: the value that is refused.
+        message: what is wrong, and how to fix it.
+        setting: name of the rejected setting, if the error is about one.
+        value: the rejected value.
         fix: a setting that the message advises.
 
     Attributes:
-        exit_code: what the command `crowdzoo` exits with when it meets the error.
+        exit_code: exit code of the command `crowdzoo` for this error.
     """
 
     exit_code = 1
@@ -103,12 +103,12 @@ class BadRow:
     """One bad value in a file, with the place and the fix.
 
     Attributes:
-        file: name of the file, or of the argument where there is no file.
-        row: line number in the file, 1 is the first line (the header counts); for arrays and
-            Parquet the row's position, from 0. None where the whole file is meant.
+        file: name of the file, or of the argument if there is no file.
+        row: line number in the file, from 1, including the header; for arrays and Parquet the row's position, from 0.
+            None for the whole file.
         column: name of the column, or None.
-        value: what is there.
-        reason: what is wrong and what to do, as the end of a sentence.
+        value: the value found there.
+        reason: what is wrong and how to fix it, as the end of a sentence.
     """
 
     file: str
@@ -132,7 +132,7 @@ class DataError(CrowdzooError, ValueError):
     Args:
         message: one sentence.
         rows: bad rows, first ones first; only the first ten are shown.
-        total: how many bad rows there are in all, where `rows` holds only the first.
+        total: number of all bad rows, if `rows` holds only the first ones.
         **about: `setting`, `value` and `fix`, see `CrowdzooError`.
     """
 
@@ -162,7 +162,7 @@ class NotedWarning(UserWarning):
 
 
 class DataWarning(NotedWarning):
-    """Data that can be used, with something that a user should look at: a guess, or what may be a mistake."""
+    """Data that can be used but should be checked: a guess was made, or there may be a mistake."""
 
 
 class ConfigError(CrowdzooError, ValueError):
@@ -172,18 +172,18 @@ class ConfigError(CrowdzooError, ValueError):
 
 
 def keep_one() -> str:
-    """The settings that keep one of several labels by an annotator."""
+    """The settings that keep one of several labels by the same annotator."""
     return f"{Setting('on_duplicate', 'first')} or {Setting('on_duplicate', 'last')}"
 
 
 def bad_setting(name: str, reason: str, value: object, where: str = "") -> ConfigError:
-    """The error on a value that a setting cannot have: "separator must be one character, got 'ab'.".
+    """The error about an invalid value of a setting: "separator must be one character, got 'ab'.".
 
     Args:
-        name: of the setting.
-        reason: what its values are, such as "must be one character".
-        value: as it was given.
-        where: class or function that has the setting, which the message then begins with.
+        name: name of the setting.
+        reason: valid values, such as "must be one character".
+        value: the given value.
+        where: class or function that has the setting, with which the message begins.
     """
     place = f"{where}: " if where else ""
     return ConfigError(f"{place}{Setting(name)} {reason}, got {short_repr(value)}.", setting=name, value=value)
@@ -196,7 +196,7 @@ class PipelineError(CrowdzooError, RuntimeError):
 
 
 class BusyError(PipelineError):
-    """Another run of the pipeline is at work in the same folder."""
+    """Another run of the pipeline uses the same folder."""
 
     exit_code = 10
 
@@ -208,7 +208,7 @@ class ServingError(CrowdzooError, RuntimeError):
 
 
 class ConditionError(CrowdzooError, RuntimeError):
-    """A condition of `--fail-if` holds: the data are not as good as the user asks for."""
+    """A condition of `--fail-if` holds: the data are worse than required."""
 
     exit_code = 7
 
@@ -216,16 +216,16 @@ class ConditionError(CrowdzooError, RuntimeError):
 def did_you_mean(
     name: object, known: Iterable[object], cutoff: float = 0.6, also: Mapping[str, object] | None = None
 ) -> str:
-    """The end of a message about a misspelt name.
+    """Suggestion for a misspelt name, as the end of a message.
 
     Args:
-        name: as it was given; upper and lower case do not count.
-        known: the right names.
-        cutoff: how near the nearest must be, from 0 to 1 (`difflib.get_close_matches`).
-        also: other words, in lower case -> the right names that they mean.
+        name: the given name; case is ignored.
+        known: the valid names.
+        cutoff: least similarity of the nearest name, from 0 to 1 (`difflib.get_close_matches`).
+        also: synonyms in lower case -> the valid names that they mean.
 
     Returns:
-        " Did you mean 'nearest'?", or nothing where no name is near, or there are more than 2,000.
+        " Did you mean 'nearest'?"; empty if no name is similar, or there are more than 2,000.
     """
     names = list(known)
     text = name if isinstance(name, str) else short_repr(name)
@@ -242,9 +242,9 @@ def unknown(what: str, name: object, known: Iterable[object], also: Mapping[str,
     """The message about an unknown name: "unknown method 'x': choose one of a, b, c. Did you mean 'b'?".
 
     Args:
-        what: what is named, such as "method".
-        name: as it was given.
-        known: the right names; long lists are cut.
+        what: sort of the name, such as "method".
+        name: the given name.
+        known: the valid names; long lists are cut.
         also: as for `did_you_mean`.
     """
     names = list(known)
@@ -257,7 +257,7 @@ def unknown(what: str, name: object, known: Iterable[object], also: Mapping[str,
 def option_text(option: str, value: str) -> str:
     """An option of the command line with its value, quoted for a shell: "--missing=-1", "--columns 'task=my id'"."""
     quoted = shlex.quote(value)
-    quoted = quoted if quoted != value or re.search(r"\w", value) else f"'{value}'"  # a mark alone is easily overlooked
+    quoted = quoted if quoted != value or re.search(r"\w", value) else f"'{value}'"  # a lone mark is easily overlooked
     return f"{option}{'=' if value.startswith('-') else ' '}{quoted}"
 
 
@@ -278,11 +278,11 @@ def short_repr(value: object) -> str:
         return shorten(repr(value[:LONGEST_VALUE]))
     try:
         return shorten(_REPR.repr(value))
-    except ValueError:  # Python writes no integer of more than 4,300 digits
+    except ValueError:  # Python does not convert integers of more than 4,300 digits
         return f"a {type(value).__name__} too long to show"
 
 
-_REPR = reprlib.Repr()  # follows no value further than a message shows it
+_REPR = reprlib.Repr()  # does not traverse values further than shown
 _REPR.maxlevel = 4
 for _limit in ("tuple", "list", "array", "dict", "set", "frozenset", "deque"):
     setattr(_REPR, f"max{_limit}", LONGEST_VALUE // 2)
@@ -291,7 +291,7 @@ for _limit in ("string", "long", "other"):
 
 
 def short_message(text: str) -> str:
-    """A message without the rest of long quoted values, long words and long lines."""
+    """Shortens long quoted values, long words and long lines of a message."""
     if len(text) <= LONGEST_VALUE:
         return text
     text = _QUOTED.sub(lambda found: f"{found[1]}{shorten(found[2])}{found[1]}", text)

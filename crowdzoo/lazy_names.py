@@ -17,10 +17,10 @@ def lazy_names(
 
     Args:
         package: the package's `__name__`.
-        names: module -> the names that it holds, with spaces between.
-        modules: modules of the package that are names of their own.
-        loaded: names that the package has already.
-        hidden: names, with spaces between, that can be imported but are neither listed nor imported by a star.
+        names: module -> its names, separated by spaces.
+        modules: modules of the package that are public names themselves.
+        loaded: names that the package already has.
+        hidden: names, separated by spaces, that can be imported but are neither listed nor imported by `*`.
 
     Example:
         `__all__, __getattr__, __dir__ = lazy_names(__name__, {"crowdzoo.serving.server": "Server serve"})`

@@ -1,7 +1,7 @@
-"""Losses for labels from many annotators: what nobody labelled costs nothing.
+"""Losses for labels from many annotators, which ignore missing labels.
 
 All of them divide by the number of **observed** labels of the batch. (The authors' code averages over all cells, so
-that its loss shrinks with every annotator who labelled nothing.)
+that its loss shrinks with every annotator without labels.)
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def __dir__() -> list[str]:
 
 
 class MaskedMean(keras.losses.Loss):
-    """Mean over the observed labels; 0 with gradient 0 where a batch has none.
+    """Mean over the observed labels; 0 with gradient 0 for a batch without labels.
 
     Example:
         >>> from keras import ops
@@ -45,8 +45,8 @@ class MaskedMean(keras.losses.Loss):
         super().__init__(name=name, reduction="sum_over_batch_size", dtype=dtype)
 
     def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> Any:
-        """The mean; see the class."""
-        # Keras' own reduction divides by the number of cells, hence this one. A mask on y_pred is not read.
+        """Computes the mean; see the class."""
+        # Keras' own reduction would divide by the number of cells. A mask on y_pred is ignored.
         with keras.name_scope(self.name):
             y_pred = ops.convert_to_tensor(y_pred)
             y_pred = ops.cast(y_pred, keras.backend.result_type(y_pred.dtype, self.dtype, "float32"))
@@ -60,7 +60,7 @@ class MaskedMean(keras.losses.Loss):
             return ops.sum(costs) / ops.maximum(count, 1)
 
     def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
-        """Cost of every cell, 0 where there is no label, and which cells have one (bool); same shapes."""
+        """Cost of every cell, 0 where the label is missing, and a mask of labelled cells (bool); same shapes."""
         raise NotImplementedError
 
     def get_config(self) -> Config:
@@ -72,8 +72,8 @@ class MaskedMean(keras.losses.Loss):
 class MaskedCrowdCrossentropy(MaskedMean):
     """Softmax cross-entropy of the annotators' labels, averaged over the observed ones.
 
-    Serves classification and sequences, and the dense and the sparse form: labels are an integer for every
-    distribution that the crowd layer gives. With S the observed (task, annotator) pairs,
+    For classification and sequences, in the dense and the sparse form: there is one integer label for each distribution
+    of the crowd layer. With S the observed (task, annotator) pairs,
     `loss = -1/|S| sum_(i,r in S) log softmax(a_ir)[y_ir]`.
 
     Args:
@@ -84,10 +84,10 @@ class MaskedCrowdCrossentropy(MaskedMean):
         y_true: labels 0..K-1, negative where missing: `[B, R]`, sequences
             `[B, T, R]`, in the sparse form `[B, M]` and `[B, T, M]`.
         y_pred: logits, `y_true`'s shape and K.
-        sample_weight: `[B]`, or any leading axes of `y_true`; weights the labels' costs, not their number.
+        sample_weight: `[B]`, or any leading axes of `y_true`; weights the labels' costs, but not the number of labels.
 
     Returns:
-        A scalar. A label of K or more makes it NaN on every backend (`CrowdModel.fit` refuses it beforehand).
+        A scalar. A label of K or more makes it NaN on every backend (`CrowdModel.fit` rejects it beforehand).
 
     Example:
         >>> import numpy as np
@@ -115,20 +115,20 @@ class MaskedCrowdCrossentropy(MaskedMean):
         # one_hot of -1 is a row of zeros: no cost and no gradient, without a division or a gather
         picked = ops.one_hot(ops.minimum(labels, classes - 1), classes, dtype=y_pred.dtype)
         costs = -ops.sum(picked * self.log_probabilities(y_pred), axis=-1)
-        # Backends differ on labels out of range (error, garbage, silence): make all of them loud
+        # backends differ for labels out of range (error, garbage, silence): NaN on all of them
         return ops.where(labels >= classes, float("nan"), costs), observed
 
     def log_probabilities(self, y_pred: Tensor) -> Tensor:
-        """Of the labels, from logits; same shape."""
+        """Log-probabilities of the labels from logits; same shape."""
         return ops.log_softmax(y_pred, axis=-1)
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class MaskedCrowdEvidence(MaskedCrowdCrossentropy):
-    """`MaskedCrowdCrossentropy` that also takes answers which are distributions over the classes.
+    """`MaskedCrowdCrossentropy` that also accepts answers as distributions over the classes.
 
     With s the answer of annotator r on task i, `loss = -1/|S| sum_(i,r in S) log sum_l s_ir(l) softmax(a_ir)[l]`: an
-    answer is evidence about the label that the annotator has in mind. A certain answer costs what its label costs.
+    answer is evidence about the label that the annotator has in mind. A certain answer costs the same as its label.
 
     Args:
         name: the loss' name.
@@ -136,7 +136,7 @@ class MaskedCrowdEvidence(MaskedCrowdCrossentropy):
 
     Call arguments:
         y_true: labels as in `MaskedCrowdCrossentropy`; or answers `[B, W, K]`, rows sum to one, or rows of zeros where
-            missing. W may exceed the M of `y_pred`; what is beyond it is left out.
+            missing. W may exceed the M of `y_pred`; the rest is ignored.
         y_pred: logits `[B, M, K]`.
         sample_weight: as in `MaskedCrowdCrossentropy`.
 
@@ -157,7 +157,7 @@ class MaskedCrowdEvidence(MaskedCrowdCrossentropy):
         if len(y_true.shape) < len(y_pred.shape):
             return super().costs(y_true, y_pred)
         soft_labels = ops.cast(y_true[:, : ops.shape(y_pred)[1]], y_pred.dtype)
-        # log-space; the maximum keeps the gradient of log finite where a class has no share
+        # in log-space; the maximum keeps the gradient of log finite where a share is 0
         shares = ops.where(soft_labels > 0, ops.log(ops.maximum(soft_labels, 1e-30)), -1e30)
         evidence = ops.logsumexp(shares + self.log_probabilities(y_pred), axis=-1)
         observed = ops.sum(soft_labels, axis=-1) > 0
@@ -173,9 +173,9 @@ class MaskedCrossentropy(MaskedMean):
         dtype: dtype of the computation, at least float32.
 
     Call arguments:
-        y_true: distributions `[B, T, K]` (or `[B, K]`), rows sum to one, or rows of zeros where nothing is known.
+        y_true: distributions `[B, T, K]` (or `[B, K]`), rows sum to one, or rows of zeros where unknown.
         y_pred: probabilities, same shape.
-        sample_weight: `[B]` or `[B, T]`; weights the tokens' costs, not their number.
+        sample_weight: `[B]` or `[B, T]`; weights the tokens' costs, but not the number of tokens.
 
     Returns:
         A scalar, nats.
@@ -208,7 +208,7 @@ class MaskedCrowdMeanSquaredError(MaskedMean):
     Call arguments:
         y_true: numbers `[B, R]` or `[B, M]`, NaN where missing.
         y_pred: the crowd layer's answers, same shape.
-        sample_weight: `[B]` or `[B, R]`; weights the labels' costs, not their number.
+        sample_weight: `[B]` or `[B, R]`; weights the labels' costs, but not the number of labels.
 
     Returns:
         A scalar, in the labels' unit squared.
@@ -240,8 +240,8 @@ class MaskedCrowdMeanSquaredError(MaskedMean):
 class RatingSquaredError(MaskedCrowdMeanSquaredError):
     """`MaskedCrowdMeanSquaredError` divided by the square of the ratings' unit.
 
-    So stars from 0 to 10 and shares from 0 to 1 train alike: gradients keep away from Adam's epsilon. The loss reads as
-    the share of the ratings' variance that is left unexplained.
+    Ratings from 0 to 10 and from 0 to 1 then train alike, with gradients well above Adam's epsilon. The loss is the
+    share of the ratings' variance that is not explained.
 
     Example:
         >>> import numpy as np
@@ -274,7 +274,7 @@ class RatingSquaredError(MaskedCrowdMeanSquaredError):
 
     def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
         """See `MaskedCrowdMeanSquaredError.costs`."""
-        # divided before it is squared: the square of a small unit may be no float32 number
+        # divided before squaring, as the square of a small unit may underflow in float32
         return super().costs(y_true / self.unit, y_pred / self.unit)
 
     def get_config(self) -> Config:
@@ -284,14 +284,14 @@ class RatingSquaredError(MaskedCrowdMeanSquaredError):
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class ExpectedLogLikelihood(keras.losses.Loss):
-    """What an M-step minimises: `-1/B sum_i sum_k q_i(k) log p(truth k, labels | x_i)`.
+    """Objective of an M-step: `-1/B sum_i sum_k q_i(k) log p(truth k, labels | x_i)`.
 
-    Validation and `evaluate` compare answers with labels instead: then it is `MaskedCrowdCrossentropy`, the mean of
-    `-log P(label | x)`, which is not comparable with the loss of the training.
+    In validation and `evaluate`, answers are compared with labels: then the loss is `MaskedCrowdCrossentropy`, the mean
+    of `-log P(label | x)`, which is not comparable with the training loss.
 
     Call arguments:
-        y_true: posteriors q `[B, K]` of the last E-step, rows sum to one (sequences `[B, T, K]`, rows of zeros where
-            nobody labelled); or labels int `[B, M]` (`[B, T, M]`), -1 where missing.
+        y_true: posteriors q `[B, K]` of the last E-step, rows sum to one (sequences `[B, T, K]`, rows of zeros for
+            tasks without labels); or labels int `[B, M]` (`[B, T, M]`), -1 where missing.
         y_pred: log-joints, shaped as the posteriors (`CrowdLayer.log_joint`); or log-probabilities of the labels,
             `[B, M, K]` (`[B, T, M, K]`).
 
@@ -309,7 +309,7 @@ class ExpectedLogLikelihood(keras.losses.Loss):
     """
 
     def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Any = None) -> Any:
-        """The mean; see the class."""
+        """Computes the mean; see the class."""
         if len(y_true.shape) < len(y_pred.shape):
             return MaskedCrowdCrossentropy()(y_true, y_pred, sample_weight)
         return super().__call__(y_true, y_pred, sample_weight)
@@ -328,6 +328,6 @@ def _check_same_shape(what: str, shape: Shape, other_shape: Shape) -> None:
 
 
 def same_shape(shape: Sequence[int | None], other_shape: Sequence[int | None]) -> bool:
-    """Whether two static shapes agree, None being any number. Without it, an axis of 1 would be repeated silently."""
+    """Whether two static shapes agree, None being any number; prevents silent broadcasting of axes of length 1."""
     pairs = zip(shape, other_shape, strict=False)
     return len(shape) == len(other_shape) and all(a is None or b is None or a == b for a, b in pairs)

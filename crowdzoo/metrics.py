@@ -1,4 +1,4 @@
-"""What the papers report: NumPy in, plain numbers out."""
+"""Metrics that the papers report: NumPy in, plain numbers out."""
 
 import numpy as np
 
@@ -24,10 +24,10 @@ def __dir__() -> list[str]:
 
 
 def accuracy(gold: np.ndarray, predicted: np.ndarray) -> float:
-    """Share of right answers among those with known truth.
+    """Share of correct predictions among tasks with known truth.
 
     Args:
-        gold: class codes, any shape; -1 where the truth is not known.
+        gold: class codes, any shape; -1 where the truth is unknown.
         predicted: class codes, same shape.
 
     Returns:
@@ -50,14 +50,14 @@ def accuracy(gold: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def lost_classes(predicted: np.ndarray, votes: np.ndarray, num_classes: int) -> np.ndarray:
-    """Classes that a model gives to no task, though a fair share of the votes is for them.
+    """Classes that a model never predicts, though a fair share of the votes is for them.
 
-    A fair share is one in twenty, or half of an equal share where classes are many; and at least five votes in as many
-    votes as there are predictions.
+    A fair share is one in twenty, or half of an equal share if there are many classes; and at least five votes in as
+    many votes as there are predictions.
 
     Args:
         predicted: class codes, int `[n]`.
-        votes: class codes, int, of any shape; negative ones do not count.
+        votes: class codes, int, of any shape; negative ones are ignored.
         num_classes: K.
 
     Returns:
@@ -79,12 +79,12 @@ def lost_classes(predicted: np.ndarray, votes: np.ndarray, num_classes: int) -> 
 
 
 def expected_calibration_error(gold: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
-    """How far confidence and accuracy lie apart, averaged over bins of equal width.
+    """Mean difference of confidence and accuracy over bins of equal width.
 
     The confidence is the largest probability; bin b holds confidences in (b/bins, (b+1)/bins].
 
     Args:
-        gold: class codes `[N]`, -1 where the truth is not known.
+        gold: class codes `[N]`, -1 where the truth is unknown.
         probabilities: `[N, K]`, rows sum to one.
         bins: number of bins, at least 1.
 
@@ -117,12 +117,12 @@ def expected_calibration_error(gold: np.ndarray, probabilities: np.ndarray, bins
         raise ValueError("expected_calibration_error: the truth of no task is known")
     right = probabilities[known].argmax(axis=1) == gold[known]
     counts, confidences, rights = calibration_bins(right, probabilities[known].max(axis=1), bins)
-    # (share of tasks) * |mean - mean| is |sum - sum| / N: empty bins need no care
+    # (share of tasks) * |mean - mean| is |sum - sum| / N: empty bins need no special case
     return float(np.abs(rights - confidences).sum() / counts.sum())
 
 
 def calibration_bins(right: np.ndarray, confidence: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a reliability diagram shows, summed over bins of equal width; bin b holds (b/bins, (b+1)/bins].
+    """Data of a reliability diagram, summed over bins of equal width; bin b holds (b/bins, (b+1)/bins].
 
     Args:
         right: whether each answer is right, [N].
@@ -130,7 +130,7 @@ def calibration_bins(right: np.ndarray, confidence: np.ndarray, bins: int) -> tu
         bins: number of bins B, at least 1; the first one also holds 0.
 
     Returns:
-        Answers a bin, int64 [B]; the sum of their confidences and the number of right ones, float64 [B] each.
+        Answers per bin, int64 [B]; the sum of their confidences and the number of right ones, float64 [B] each.
 
     Example:
         >>> import numpy as np
@@ -180,8 +180,8 @@ def r2_score(gold: np.ndarray, predicted: np.ndarray) -> float:
         predicted: numbers, same shape.
 
     Returns:
-        `1 - sum (gold - predicted)^2 / sum (gold - mean gold)^2`: 1 is perfect, 0 is as good as the mean. Where
-        the truth does not vary: 1 for a perfect prediction, else 0 (scikit-learn's convention).
+        `1 - sum (gold - predicted)^2 / sum (gold - mean gold)^2`: 1 is perfect, 0 is as good as the mean. If the truth
+        does not vary, 1 for a perfect prediction, else 0 (scikit-learn's convention).
 
     Raises:
         ValueError: shapes differ, or no truth is known.
@@ -201,17 +201,17 @@ def r2_score(gold: np.ndarray, predicted: np.ndarray) -> float:
 
 
 def pair_accuracy(preferences: Annotations, scores: np.ndarray) -> float:
-    """Share of preferences for left or right whose better task has the higher score; equal scores count as half.
+    """Share of preferences for left or right whose preferred task has the higher score; equal scores count as half.
 
     Args:
-        preferences: annotations of kind "preference"; those that say "equal" do not count.
-        scores: of the tasks, higher is better, [N].
+        preferences: annotations of kind "preference"; those with "equal" are ignored.
+        scores: scores of the tasks, higher is better, [N].
 
     Returns:
         A number from 0 to 1.
 
     Raises:
-        ValueError: annotations of another kind, another number of scores, or nowhere a side is better.
+        ValueError: annotations of another kind, another number of scores, or no preference for a side.
 
     Example:
         >>> import numpy as np
@@ -229,13 +229,13 @@ def pair_accuracy(preferences: Annotations, scores: np.ndarray) -> float:
 
 
 def pairs_in_order(preferences: Annotations, scores: np.ndarray) -> np.ndarray:
-    """Of each preference for left or right whether the better task has the higher score; 1/2 where scores are equal.
+    """For each preference for left or right, whether the preferred task has the higher score; 1/2 for equal scores.
 
     Arguments and errors are those of `pair_accuracy`.
     """
     if preferences.right_ids is None or np.shape(scores) != (preferences.num_tasks,):
         raise ValueError(
-            f"pair_accuracy: give preferences and one score a task, got kind {preferences.kind!r} of "
+            f"pair_accuracy: give preferences and one score per task, got kind {preferences.kind!r} of "
             f"{preferences.num_tasks} tasks and scores of shape {np.shape(scores)}"
         )
     decided = preferences.labels < 2
@@ -251,7 +251,7 @@ def spearman(gold: np.ndarray, predicted: np.ndarray) -> float:
         predicted: numbers, [N].
 
     Returns:
-        From -1 to 1; 0 where one side is constant.
+        A number from -1 to 1; 0 if one side is constant.
 
     Raises:
         ValueError: shapes differ, or no truth is known.

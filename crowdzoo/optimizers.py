@@ -1,4 +1,4 @@
-"""Adam for weights of which a batch uses a few rows: it reads and writes those rows only."""
+"""Adam for weights of which a batch uses few rows; it reads and writes only these rows."""
 
 from typing import Any
 
@@ -21,31 +21,31 @@ EPSILON = Number(0, 1, above=True)
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class LazyAdam(keras.optimizers.Adam):
-    """Adam whose step costs what the batch costs, however many annotators there are.
+    """Adam whose cost per step depends on the batch and not on the number of annotators.
 
-    Keras' Adam goes through all R rows of an annotators' weight at each step, and a batch has labels from a few of
-    them. This one updates the rows `r` that the batch used, t being the number of steps so far:
+    Keras' Adam updates all R rows of the annotators' weights in each step, though a batch has labels from few
+    annotators. `LazyAdam` updates the rows `r` that the batch used, with t the number of steps so far:
 
         m_r = beta_1 m_r + (1 - beta_1) g_r
         v_r = beta_2 v_r + (1 - beta_2) g_r^2
         w_r = w_r - learning_rate sqrt(1 - beta_2^t) / (1 - beta_1^t) m_r / (sqrt(v_r) + epsilon)
 
-    All other rows stay as they are, their moments too. Weights that are not gathered by row (the base's) get
-    Adam's own step, to the last bit.
+    All other rows and their moments are unchanged. Weights that are not gathered by row (the base's) get exactly Adam's
+    step.
 
-    How it differs from Adam: there, the momentum of a row goes on moving it for some ten steps after its last label,
-    and its moments fade between labels. Where every annotator is in every batch the two are the same; an annotator
-    who is seen once in a hundred steps or more moves by 10 to 30 learning rates a label with Adam, and by 2 to 6 here.
+    With Adam, momentum keeps moving a row for some ten steps after its last label, and its moments fade between labels.
+    If every annotator is in every batch, the two optimizers are the same. An annotator who occurs once in a hundred
+    steps or more moves by 10 to 30 learning rates per label with Adam, and by 2 to 6 with `LazyAdam`.
 
     | backend | cost of a step |
     |---|---|
-    | TensorFlow, PyTorch | follows the annotations, for weights gathered by `crowdzoo.backend.take_rows` |
+    | TensorFlow, PyTorch | the rows of the batch, for weights gathered by `crowdzoo.backend.take_rows` |
     | JAX | all R rows: its gradients are dense, and a dense gradient gets Adam's own step |
 
-    Works with `jit_compile`, `tf.distribute`, learning rate schedules, clipping (norms are of a row's whole gradient,
-    summed over its labels) and mixed precision. "mixed_bfloat16" is the better choice: "mixed_float16" needs
-    `keras.optimizers.LossScaleOptimizer`, which goes through all rows on TensorFlow and has no sparse gradients on
-    PyTorch.
+    It works with `jit_compile`, `tf.distribute`, learning rate schedules, clipping (by norms of a row's gradient,
+    summed over its labels) and mixed precision. Prefer "mixed_bfloat16": "mixed_float16" needs
+    `keras.optimizers.LossScaleOptimizer`, which processes all rows on TensorFlow and does not support sparse gradients
+    on PyTorch.
 
     Args:
         learning_rate: a float, or a `keras.optimizers.schedules.LearningRateSchedule`.
@@ -56,8 +56,8 @@ class LazyAdam(keras.optimizers.Adam):
         **kwargs: as for `keras.optimizers.Adam`: `clipnorm`, `clipvalue`, `global_clipnorm`.
 
     Raises:
-        ValueError: `amsgrad`, `gradient_accumulation_steps`, `loss_scale_factor`, `use_ema` or `weight_decay` is asked
-            for: each would go through every row at every step.
+        ValueError: `amsgrad`, `gradient_accumulation_steps`, `loss_scale_factor`, `use_ema` or `weight_decay` is set,
+            each of which would update every row in every step.
 
     Example:
         >>> from crowdzoo.layers import ConfusionMatrices
@@ -83,11 +83,11 @@ class LazyAdam(keras.optimizers.Adam):
         name: str = "lazy_adam",
         **kwargs: Any,
     ):
-        # Keras' own config holds these as well, at the values that switch them off
+        # Keras' own config has these as well, at values that switch them off
         for setting in ("amsgrad", "gradient_accumulation_steps", "loss_scale_factor", "use_ema", "weight_decay"):
             if kwargs.get(setting):
                 raise ValueError(
-                    f"LazyAdam: {setting}={kwargs[setting]!r} would go through the rows of all annotators at every "
+                    f"LazyAdam: {setting}={kwargs[setting]!r} would update the rows of all annotators in every "
                     "step; leave it out, or use keras.optimizers.Adam"
                 )
         schedules = (keras.optimizers.schedules.LearningRateSchedule, keras.Variable)
@@ -98,7 +98,7 @@ class LazyAdam(keras.optimizers.Adam):
         )
 
     def build(self, variables: list[keras.Variable]) -> None:
-        """Makes the moments.
+        """Creates the moments.
 
         Args:
             variables: the weights that will be trained.
@@ -111,7 +111,7 @@ class LazyAdam(keras.optimizers.Adam):
         """Updates one weight.
 
         Args:
-            gradient: of the weight: dense, or of single rows (`tf.IndexedSlices`, on PyTorch a sparse tensor).
+            gradient: gradient of the weight, dense or of single rows (`tf.IndexedSlices`, on PyTorch a sparse tensor).
             variable: the weight.
             learning_rate: learning rate of this step.
         """
@@ -133,7 +133,7 @@ class LazyAdam(keras.optimizers.Adam):
         put_rows(variable, rows, rate * m / (ops.sqrt(v) + self.epsilon), subtract=True)
 
     def _clip_gradients(self, grads: list[Tensor]) -> list[Any]:
-        """Clips what the rows change by, not label by label."""
+        """Clips gradients of whole rows, not of single labels."""
         if not (self.clipnorm or self.clipvalue or self.global_clipnorm):
             return grads
         parts = [by_row(gradient) for gradient in grads]

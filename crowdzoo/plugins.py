@@ -1,7 +1,7 @@
-"""What other packages and one's own scripts add by name: aggregators, layers, platforms, bases and data sets.
+"""Names that packages and scripts add: aggregators, layers, platforms, bases and data sets.
 
-A package names them in its entry points, in a group for each sort: `crowdzoo.aggregators`, `crowdzoo.layers` and so on.
-Nothing of it is imported before its name is asked for, or a list of all names.
+A package declares them as entry points, with a group for each sort: `crowdzoo.aggregators`, `crowdzoo.layers` and so
+on. It is imported when one of its names, or the list of all names, is used.
 """
 
 import re
@@ -19,19 +19,19 @@ from crowdzoo.errors import ConfigError, unknown
 
 __all__ = ["register"]
 
-RESERVED = ("all", "gold", "quick")  # which mean something in place of names of methods
+RESERVED = ("all", "gold", "quick")  # have a meaning in place of names of methods
 SORTS = ("aggregator", "layer", "platform", "base", "dataset")
 _Thing = TypeVar("_Thing")
 
 
 class _Added(NamedTuple):
-    """What a script or package adds under a name.
+    """An object that a script or package adds under a name.
 
     Attributes:
-        value: `module:name`, as entry points write it.
-        load: what imports it.
+        value: `module:name`, as in entry points.
+        load: function that imports it.
         package: `distribution==version`; empty for a script.
-        token: what represents the source of what is in no file.
+        token: stands for the source of objects that are in no file.
     """
 
     value: str
@@ -52,22 +52,22 @@ _registered: dict[tuple[str, str], _Added] = {}
 
 
 def register(sort: str, name: str) -> Callable[[_Thing], _Thing]:
-    """Makes a method of one's own known by a name, in this process: a decorator for a script or a notebook.
+    """Registers a custom method under a name in this process; a decorator for scripts and notebooks.
 
-    The name then works wherever crowdzoo's own do: `create`, `train`, `compare`, `method_cards`. The command line does
-    not see a script; a package with entry points works there, too (docs/own_method.md).
+    The name then works wherever crowdzoo's own names do: `create`, `train`, `compare`, `method_cards`. The command line
+    does not see scripts; a package with entry points works there as well (docs/own_method.md).
 
     Args:
         sort: "aggregator" (a class with `fit`, such as an `Aggregator`), "layer" (a `CrowdLayer`), "base" (a function
-            of a `BaseContext` that gives a Keras model), "dataset" (a function that gives a `CrowdDataset`) or
+            of a `BaseContext` that returns a Keras model), "dataset" (a function that returns a `CrowdDataset`) or
             "platform" (a `Platform`: `register("platform", "mine")(MINE)`).
-        name: a new one; a class or function that is defined again takes the place of the former.
+        name: a new name; a class or function that is defined again replaces the earlier one.
 
     Returns:
-        The decorator, which gives back what it decorates.
+        The decorator, which returns its argument unchanged.
 
     Raises:
-        ConfigError: another sort, a name that cannot be written among others, or that another class or function has.
+        ConfigError: an unknown sort, an invalid name, or a name that another class or function has.
 
     Example:
         >>> import numpy as np
@@ -81,17 +81,17 @@ def register(sort: str, name: str) -> Callable[[_Thing], _Thing]:
         ['dawid-skene', 'majority-vote', 'three-rounds']
     """
     if sort not in SORTS:
-        raise ConfigError(unknown("sort of what is registered", sort, SORTS))
+        raise ConfigError(unknown("sort to register", sort, SORTS))
     if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", name) or name in RESERVED:
         raise ConfigError(
-            f"{sort} {name!r}: a name has small letters, digits and - alone, and is not one of {', '.join(RESERVED)}."
+            f"{sort} {name!r}: a name consists of small letters, digits and -, and is not one of {', '.join(RESERVED)}."
         )
 
     def add(thing: _Thing) -> _Thing:
         value = f"{thing.__module__}:{getattr(thing, '__qualname__', name)}"
         before = _registered.get((sort, name))
         if before is not None and before.value != value:
-            raise ConfigError(f"{sort} {name!r}: {before} has that name already. Give {value} another.")
+            raise ConfigError(f"{sort} {name!r}: {before} already has that name. Give {value} another one.")
         _registered[sort, name] = _Added(value, lambda: thing, "", uuid.uuid4().hex)
         return thing
 
@@ -99,28 +99,27 @@ def register(sort: str, name: str) -> Callable[[_Thing], _Thing]:
 
 
 class Table(Mapping[str, Any]):
-    """What there is of a sort by name: crowdzoo's own, then what scripts and other packages add.
+    """All names of a sort: crowdzoo's own, then those of scripts and other packages.
 
-    Whether there is a name, and what it represents, imports that of no other package; a list of all imports all of
-    them, and warns of what cannot be used.
+    Looking up a name imports no other package; listing all names imports all packages, and warns about unusable ones.
 
     Args:
         sort: one of `SORTS`.
         own: crowdzoo's own.
-        made_of: from what a package names to what the table holds; None where that belongs into another table of the
-            sort. Raises ConfigError where it cannot be used.
+        made_of: function from a package's object to the table's value; None for objects of another table of the sort.
+            Raises ConfigError for unusable objects.
     """
 
     def __init__(self, sort: str, own: Mapping[str, Any], made_of: Callable[[Any], Any] = lambda thing: thing):
         self.sort, self.own, self._made_of = sort, own, made_of
 
     def __getitem__(self, name: str) -> Any:
-        if not isinstance(name, str):  # as a file of settings may have it
+        if not isinstance(name, str):  # possible in a file of settings
             raise KeyError(name)
         added = _added(self.sort, name)
         if name in self.own:
             for package in added:
-                what = f"{self.sort} {name!r} is crowdzoo's own, which is used, and {package} has that name, too"
+                what = f"{self.sort} {name!r} is crowdzoo's own, which is used, and {package} has the same name"
                 warnings.warn(f"{what}. Rename the other, or uninstall its package.", UserWarning, stacklevel=2)
             return self.own[name]
         if not added:
@@ -147,20 +146,20 @@ class Table(Mapping[str, Any]):
         return sum(1 for _ in self)
 
     def is_added(self, name: str) -> bool:
-        """Whether a script or package has a name that is not crowdzoo's own; nothing is imported."""
+        """Whether a script or package adds the name; nothing is imported."""
         return name not in self.own and bool(_added(self.sort, name))
 
     def files(self, name: str) -> list[Path]:
-        """The sources of what `is_added`: the script, or all modules of the package; nothing of a notebook."""
-        self[name]  # imported now, or refused
+        """Source files of an added name: the script, or all modules of the package; none for a notebook."""
+        self[name]  # imports it, or raises an error
         module = sys.modules[_added(self.sort, name)[0].top]
         modules = [file for folder in getattr(module, "__path__", ()) for file in Path(folder).rglob("*.py")]
         return sorted(modules) or list(map(Path, filter(None, [getattr(module, "__file__", None)])))
 
     def version(self, name: str) -> str:
-        """What results of an added name depend on: `distribution==version` or `module:name`, and a hash of `files`.
+        """Identity of an added name's code: `distribution==version` or `module:name`, and a hash of `files`.
 
-        Empty for crowdzoo's own names, and those of other tables.
+        Empty for crowdzoo's own names and those of other tables.
         """
         if name in self.own or name not in self:
             return ""
@@ -170,14 +169,14 @@ class Table(Mapping[str, Any]):
 
 
 def package_of(thing: object) -> str:
-    """`distribution==version` of the package that a class is in, if it adds to crowdzoo; else nothing."""
+    """`distribution==version` of a class' package, if it adds to crowdzoo; else empty."""
     top = thing.__module__.partition(".")[0]
     every = (plugin for sort in SORTS for same in _installed(sort).values() for plugin in same)
     return next((plugin.package for plugin in every if plugin.top == top), "")
 
 
 def registered_layers() -> dict[str, Callable[[], Any]]:
-    """The layers of packages by the names that Keras has to know them by in a saved model, and what imports each."""
+    """Layers of packages: name in Keras' saved models -> function that imports the layer."""
     every = [(name, plugin) for name, same in _installed("layer").items() for plugin in same]
     return {
         f"{plugin.top}>{plugin.value.rpartition(':')[2]}": partial(_called, f"layer {name!r} of {plugin}", plugin.load)
@@ -188,13 +187,13 @@ def registered_layers() -> dict[str, Callable[[], Any]]:
 def _called(what: str, function: Callable[[], Any]) -> Any:
     try:
         return function()
-    except (Exception, SystemExit) as error:  # whatever importing a package raises
+    except (Exception, SystemExit) as error:  # importing a package may raise anything
         reason = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
         raise ConfigError(f"{what} cannot be used: {reason.rstrip('.')}. Correct it, or uninstall it.") from error
 
 
 def _added(sort: str, name: str) -> list[_Added]:
-    """All that scripts and packages have under a name, each once."""
+    """All objects of scripts and packages under a name, each once."""
     plugins = [*filter(None, [_registered.get((sort, name))]), *_installed(sort).get(name, ())]
     return list({plugin.value: plugin for plugin in plugins}.values())
 
@@ -203,7 +202,7 @@ def _installed(sort: str) -> dict[str, list[_Added]]:
     return _installed_on(sort, tuple(sys.path))
 
 
-@cache  # reading what is installed takes some 20 ms
+@cache  # reading installed packages takes some 20 ms
 def _installed_on(sort: str, path: tuple[str, ...]) -> dict[str, list[_Added]]:
     installed: dict[str, list[_Added]] = {}
     for point in _entry_points(f"crowdzoo.{sort}s"):
@@ -213,10 +212,10 @@ def _installed_on(sort: str, path: tuple[str, ...]) -> dict[str, list[_Added]]:
 
 
 def _entry_points(group: str) -> Iterator[EntryPoint]:
-    """The entry points of installed packages; those of a package whose file is malformed are left out."""
+    """The entry points of installed packages; packages with a malformed file are skipped."""
     try:
         yield from entry_points(group=group)
-    except Exception:  # of any package, also of one that adds nothing to crowdzoo
+    except Exception:  # of any package, even one that adds nothing to crowdzoo
         for distribution in distributions():
             try:
                 yield from distribution.entry_points.select(group=group)

@@ -1,4 +1,4 @@
-"""What `crowdzoo` needs of its process: streams, warnings of one line, an end by SIGTERM, Keras' backend, memory."""
+"""Set-up of the process of `crowdzoo`: streams, one-line warnings, SIGTERM, Keras' backend, memory."""
 
 import contextlib
 import io
@@ -14,18 +14,18 @@ from typing import Any
 
 _reported: set[str] = set()  # warnings that this command has shown
 _noted: set[str] = set()  # their `notes`, see `crowdzoo.errors.NotedWarning`
-NO_LIMIT = 1 << 60  # what a control group of version 1 without a limit says, or more
+NO_LIMIT = 1 << 60  # limit of an unlimited control group of version 1, or more
 
 
 class Terminated(SystemExit):
-    """SIGTERM came. `finally` and `with` blocks run, so that no temporary file stays."""
+    """SIGTERM was received. `finally` and `with` blocks run, so that no temporary files remain."""
 
     def __init__(self) -> None:
         super().__init__(128 + signal.SIGTERM)
 
 
 def open_streams() -> bool:
-    """Opens /dev/null in place of closed standard streams, whose numbers other files would get.
+    """Opens /dev/null in place of closed standard streams, as other files would get their numbers.
 
     Returns:
         Whether standard output was open.
@@ -34,7 +34,7 @@ def open_streams() -> bool:
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
+            os.open(os.devnull, os.O_RDWR)  # this is the lowest free number
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
@@ -45,7 +45,7 @@ def open_streams() -> bool:
 
 @contextlib.contextmanager
 def escaped_output() -> Iterator[None]:
-    """What standard output cannot encode is printed as a backslash escape."""
+    """Prints characters that standard output cannot encode as backslash escapes."""
     output = sys.stdout
     if not isinstance(output, io.TextIOWrapper):
         yield
@@ -62,10 +62,10 @@ def escaped_output() -> Iterator[None]:
 
 @contextlib.contextmanager
 def command_process(debug: bool) -> Iterator[None]:
-    """Runs a command: warnings are one line each, SIGTERM raises.
+    """Context of a command: warnings are one line each, SIGTERM raises an exception.
 
     Args:
-        debug: show all warnings with their places.
+        debug: show all warnings with their places in the code.
     """
     owner = os.getpid()
 
@@ -99,7 +99,7 @@ def command_process(debug: bool) -> Iterator[None]:
 
 
 def is_reported(note: str) -> bool:
-    """Whether a warning of this command has said the same, perhaps with the file, the method and rows."""
+    """Whether this command has shown the same warning, possibly with the file, the method and rows."""
     return note in _noted
 
 
@@ -115,19 +115,19 @@ def use_tensorflow() -> None:
 
 
 def say(text: str) -> None:
-    """Prints a line on standard error; where that cannot be written to, nothing can be said."""
+    """Prints a line to standard error, if that can be written to."""
     with contextlib.suppress(OSError, ValueError):
         print(f"crowdzoo: {text}", file=sys.stderr, flush=True)
 
 
 def finish_output(after_failure: bool = False) -> str | None:
-    """Writes out what was printed.
+    """Flushes standard output.
 
     Args:
-        after_failure: an `OSError` came, perhaps of standard output: try it with an empty line.
+        after_failure: an `OSError` occurred, perhaps from standard output: test it with an empty line.
 
     Returns:
-        None, or why standard output cannot be written to; what it still holds is dropped then.
+        None, or why standard output cannot be written to; buffered output is then dropped.
     """
     try:
         if after_failure:
@@ -149,7 +149,7 @@ def _drop_output() -> None:
 
 
 def available_memory() -> int | None:
-    """Bytes that this process may still take: of the machine and of its control group; None where it is unknown."""
+    """Bytes available to this process from the machine and its control group; None if unknown."""
     limits = []
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()

@@ -1,8 +1,8 @@
-"""Saved models load in a process that has imported `keras` and `crowdzoo`, in either order.
+"""Makes saved models load in a process that has imported `keras` and `crowdzoo`, in either order.
 
 Keras finds a class by the name under which it was registered, which happens when its module is imported. So that
-`import crowdzoo` alone stays without Keras, a placeholder is registered for each class as soon as Keras is there; it
-imports the class's module when a file asks for it.
+`import crowdzoo` does not import Keras, a placeholder is registered for each class once Keras is imported; it imports
+the class's module when a file needs it.
 """
 
 import importlib.abc
@@ -28,8 +28,8 @@ def __dir__() -> list[str]:
 
 
 _UNKNOWN = re.compile(r"[Cc]ould not locate ((?:class|function) '[^']*')")
-_PACKAGE = re.compile(r"'package': '([^']+)'")  # of `CrowdLayer.get_config`
-# module -> its public layer that is registered for saving; `crowdzoo.layers` has them, too
+_PACKAGE = re.compile(r"'package': '([^']+)'")  # from `CrowdLayer.get_config`
+# module -> its public layer that is registered for saving; also the names of `crowdzoo.layers`
 LAYERS = {
     "crowdzoo.layers.conal": "CoNAL",
     "crowdzoo.layers.confusion_matrices": "ConfusionMatrices",
@@ -52,7 +52,7 @@ LAYERS = {
     "crowdzoo.layers.union_net": "UnionNet",
     "crowdzoo.layers.waum": "WAUM",
 }
-# module -> every class of it that is registered for saving, with spaces between
+# module -> its classes that are registered for saving, separated by spaces
 _CLASSES = {
     **LAYERS,
     "crowdzoo.layers.doctor_net": "DoctorNet VoteShareCrossentropy",
@@ -88,17 +88,17 @@ def load_model(
 
     Args:
         path: the `.keras` file, or the folder.
-        custom_objects: classes of your own that the model holds, by name; not needed for those that are registered by
+        custom_objects: custom classes in the model, by name; not needed for those registered by
             `keras.saving.register_keras_serializable`.
-        compile: whether to load optimizer and loss, so that training can go on.
+        compile: whether to load optimizer and loss, so that training can continue.
         safe_mode: False allows Python lambdas in the file, which run as code.
 
     Returns:
         The model: a `CrowdModel`, or whatever was saved.
 
     Raises:
-        DataError: the file does not exist, is damaged, would unpack to far more than its size, or is not a model that
-            can be loaded.
+        DataError: the file does not exist, is damaged, would unpack to far more than its size, or is not a loadable
+            model.
     """
     path = Path(path)
     if path.is_dir() and not (path / "config.json").is_file():
@@ -109,19 +109,19 @@ def load_model(
     if not path.is_dir():
         check_regular(path)
         if path.suffix != ".keras":
-            raise DataError(f"{path}: the name of a model's file ends in .keras.")
+            raise DataError(f"{path}: the name of a model file must end in .keras.")
     check_keras_file(path)
     import keras
 
     objects = None if custom_objects is None else dict(custom_objects)
     try:
         return keras.saving.load_model(path, custom_objects=objects, compile=compile, safe_mode=safe_mode)
-    except Exception as error:  # Keras raises whatever its parts do for a configuration that was changed
+    except Exception as error:  # Keras raises all kinds of errors for an edited configuration
         raise DataError(f"{path}: cannot be loaded as a Keras model: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:
-    """What Keras says, without the configurations that it repeats."""
+    """Keras' message, without the configurations that it repeats."""
     reason = str(error).rpartition("Exception encountered: ")[2].strip() or type(error).__name__
     if match := _UNKNOWN.search(reason):
         if package := _PACKAGE.search(str(error)):
@@ -155,14 +155,14 @@ def _register_placeholders() -> None:
 
 
 class _Placeholder:
-    """Stands for a class in Keras' registry; importing the class's module puts the class itself there."""
+    """Placeholder of a class in Keras' registry; importing the class's module replaces it."""
 
     def __init__(self, name: str, load: Callable[[], Any]):
         self._name = name
         self._load = load
 
     def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("__"):  # Python looks whether an object can be copied, called and so on
+        if attribute.startswith("__"):  # Python checks whether an object can be copied, called and so on
             raise AttributeError(attribute)
         return getattr(self._load(), attribute)
 
@@ -181,7 +181,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         self._function = function
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        """What the other finders find, with a loader that calls the function at the end."""
+        """Returns the result of the other finders, with a loader that calls the function at the end."""
         if fullname != self._name:
             return None
         finders = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
@@ -194,7 +194,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
         def execute_and_call(module: Any) -> None:
             execute(module)
-            del loader.exec_module  # the class's own again
+            del loader.exec_module  # restores the class's own method
             sys.meta_path.remove(self)
             self._function()
 

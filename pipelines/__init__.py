@@ -1,4 +1,4 @@
-"""The pipeline: one definition, and one file per orchestrator that runs or compiles it. Names load when first used."""
+"""The pipeline: its definition, and one file per orchestrator that runs or compiles it. Names load when first used."""
 
 from crowdzoo.lazy_names import lazy_names
 

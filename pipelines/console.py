@@ -1,4 +1,4 @@
-"""The terminal during a run: one line per component there, everything else in a log file."""
+"""The terminal during a run: one line per component, with everything else in a log file."""
 
 import logging
 import os
@@ -13,10 +13,10 @@ from typing import TextIO
 
 
 class Console:
-    """Prints `[3/8] CrowdAggregator … 2.1 s` to the terminal while a run's own output goes to a log file.
+    """Prints `[3/8] CrowdAggregator … 2.1 s` to the terminal while other output of a run goes to a log file.
 
-    A run writes thousands of lines, some of them from C++ past Python's streams. So file descriptors 1 and 2
-    themselves are pointed at the log, and a duplicate of the old 2 is kept for progress.
+    A run writes thousands of lines, some of them from C++ and not through Python's streams. So file descriptors 1 and 2
+    are redirected to the log, and a duplicate of the old 2 is used for progress.
 
     Args:
         log: path of the log file; it is created, with its folder.
@@ -30,7 +30,7 @@ class Console:
 
     @contextmanager
     def captured(self) -> Iterator["Console"]:
-        """Sends standard output and error to the log while the block runs; an error's traceback goes there as well."""
+        """Redirects standard output and error to the log within the block, including tracebacks."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         streams = sys.stdout, sys.stderr
         for stream in streams:
@@ -64,7 +64,7 @@ class Console:
 
     @contextmanager
     def step(self, number: int, total: int, name: str) -> Iterator["Step"]:
-        """Prints a component's line: its name when it starts, and what became of it when it ends."""
+        """Prints a component's line: its name when it starts, and its outcome when it ends."""
         self.say(f"[{number}/{total}] {name} … ", end="")
         step, started = Step(), time.monotonic()
         try:
@@ -77,7 +77,7 @@ class Console:
 
 
 def _hand_over(log: TextIO, stream: TextIO) -> None:
-    """Loggers that were set up while the log was standard error write to the terminal again: the log will be closed."""
+    """Redirects loggers that were set up while the log was standard error to the terminal; the log will be closed."""
     for logger in (logging.root, *logging.root.manager.loggerDict.values()):
         for handler in getattr(logger, "handlers", ()):
             if isinstance(handler, logging.StreamHandler) and handler.stream is log:

@@ -1,4 +1,4 @@
-"""The demos: the pipeline on a data set that crowdzoo ships, ways of training compared, and how to go on."""
+"""The demos: run the pipeline on a shipped data set, compare ways of training, and print next steps."""
 
 import dataclasses
 import logging
@@ -28,24 +28,24 @@ CONFIGS = Path(__file__).with_name("configs")
 
 
 OF_CLASSES = ("crowdsourced-layer scale=1.0", "dawid-skene", "crowdsourced-layer connection=VW", "gold")
-# Name -> configuration and data set, the number of trainings of each way, and the ways that are compared with the
-# baseline; the first is the pipeline's own
+# Name -> configuration and data set, number of trainings per way, and ways that are compared with the baseline; the
+# first is that of the pipeline
 DEMOS = {
     "labelme": ("labelme", 5, OF_CLASSES),
     "images": ("labelme-images", 1, OF_CLASSES),
     "ner": ("generated-ner", 2, ("bsc-seq", "crowdsourced-layer", "deep-em", "gold")),
     "ratings": ("generated-ratings", 3, ("crowdsourced-layer", "median", "rating-em", "gold")),
 }
-HELD_OUT = 0.25  # of sentences, which have no split
+HELD_OUT = 0.25  # for sentences, which have no split
 
 
 def run_demo(name: str, out: Path, seeds: Iterable[int] | None = None) -> None:
-    """Runs the pipeline, compares ways of training, draws plots and says where everything is.
+    """Runs the pipeline, compares ways of training, draws plots and prints where results are.
 
     Args:
         name: a name in `DEMOS`.
-        out: folder of everything that is written. What an earlier run has left complete there is used again.
-        seeds: of the trainings that are compared; None is the demo's own number of them.
+        out: folder of all results. Complete results of an earlier run are reused.
+        seeds: seeds of the compared trainings; None uses the demo's number of trainings.
 
     Raises:
         CrowdzooError: as `crowdzoo.pipelines.local.run`.
@@ -60,7 +60,7 @@ def run_demo(name: str, out: Path, seeds: Iterable[int] | None = None) -> None:
     print(f"\n{result.summary()}\n")
     settings = dataclasses.replace(config.settings, arguments={})
     chosen = tuple(range(num_seeds) if seeds is None else seeds)
-    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # each training is traced anew, of which it warns
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it warns about tracing each training
     report = out / "report"
     comparison = compare(
         **_crowd(dataset), settings=settings, seeds=chosen, methods=methods, folder=report, on_run=_say
@@ -71,7 +71,7 @@ def run_demo(name: str, out: Path, seeds: Iterable[int] | None = None) -> None:
 
 
 def _opening(dataset: CrowdDataset | CrowdSequences) -> str:
-    """What the data set has."""
+    """Describes the data set."""
     crowd = dataset.annotations
     if isinstance(dataset, CrowdSequences):
         copies = f"{int(crowd.redundancy.sum()):,} tagged copies by {crowd.num_annotators} simulated annotators"
@@ -80,7 +80,7 @@ def _opening(dataset: CrowdDataset | CrowdSequences) -> str:
 
 
 def _crowd(dataset: CrowdDataset | CrowdSequences) -> dict[str, Any]:
-    """What is compared on; held-out tasks take part in the score alone."""
+    """Arguments of the comparison; held-out tasks are only used for scores."""
     if isinstance(dataset, CrowdSequences):
         return {"annotations": dataset, "held_out": np.arange(len(dataset)) >= round(len(dataset) * (1 - HELD_OUT))}
     held_out = dataset.split == "eval"
@@ -94,7 +94,7 @@ def _say(done: int, total: int) -> None:
 
 
 def _print_ways_on(config: PipelineConfig, result: RunResult, plot: Path) -> None:
-    """Prints where everything is, and the lines that serve the model and ask it."""
+    """Prints where results are, and commands that serve the model and request a prediction."""
     print(f"Served models  {config.output.serving}")
     print(f"Metadata       {result.metadata}")
     print(f"Plot           {plot}")

@@ -1,4 +1,4 @@
-"""Compiles the pipeline for Kubeflow: one YAML file, that its API server takes. Or for Vertex AI: one JSON file."""
+"""Compiles the pipeline for Kubeflow (one YAML file for its API server) or Vertex AI (one JSON file)."""
 
 import json
 from pathlib import Path
@@ -14,21 +14,21 @@ from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.kubeflow_step import STEP_CODE
 from crowdzoo.pipelines.pipeline import create_pipeline
 
-# What a container runs: TFX's own entry point, with the artifacts where Kubeflow's launcher has put them
+# Command of a container: TFX's entry point, with the artifacts where Kubeflow's launcher puts them
 COMMAND = ["python", "-m", "crowdzoo.pipelines.kubeflow_step"]
-ON_SERVED = ("DriftValidator", "Evaluator", "Pusher")  # components whose results depend on what is served
+ON_SERVED = ("DriftValidator", "Evaluator", "Pusher")  # components whose results depend on the served model
 _TYPES = {int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE", str: "STRING"}
 
 
 def compile_pipeline(config: PipelineConfig, out: str | Path, *, vertex: bool = False) -> None:
-    """Writes the pipeline as Kubeflow's PipelineSpec (version 2.1), with the platform's part as a second document.
+    """Writes the pipeline as Kubeflow's PipelineSpec (version 2.1), with the platform spec as a second document.
 
-    For Vertex AI it is a PipelineJob, which has the spec in it.
+    For Vertex AI it writes a PipelineJob, which contains the spec.
 
     Args:
-        config: from `load_config(..., on="kubeflow")`, or "vertex".
+        config: result of `load_config` with `on="kubeflow"` or "vertex".
         out: path of the YAML file; for Vertex AI of the JSON file.
-        vertex: for Vertex AI.
+        vertex: whether to compile for Vertex AI.
 
     Raises:
         OSError: the file cannot be written.
@@ -41,7 +41,7 @@ def compile_pipeline(config: PipelineConfig, out: str | Path, *, vertex: bool = 
         node.with_platform_config(tfx.kubeflow_resources(cpu, memory, wanted.gpus or 0, kubeflow.gpu_type))
     job = tfx.kubeflow_job(pipeline, str(kubeflow.image), COMMAND)
     spec = job["pipelineSpec"]
-    # the launcher's API has this next to the spec, and takes it from the spec where a run does not say another
+    # the launcher's API has this next to the spec, and uses the spec's value if a run does not set another
     spec["defaultPipelineRoot"] = kubeflow.pipeline_root
     version = code_version(*STEP_CODE)
     for name, component in spec["components"].items():
@@ -70,7 +70,7 @@ def compile_pipeline(config: PipelineConfig, out: str | Path, *, vertex: bool = 
 
 
 def _local_paths(component: dict[str, Any]) -> list[str]:
-    """Arguments that say where the launcher puts the artifacts that it reads, and takes those that it writes from."""
+    """Arguments with the local paths at which the launcher puts input artifacts and expects output artifacts."""
     arguments = []
     for side in ("input", "output"):
         for key in component.get(f"{side}Definitions", {}).get("artifacts", {}):
@@ -79,7 +79,7 @@ def _local_paths(component: dict[str, Any]) -> list[str]:
 
 
 def _add_parameter(spec: dict[str, Any], key: str, value: Any) -> None:
-    """Makes a setting a parameter of the run, which the component's entry point puts into the component's settings."""
+    """Makes a setting a parameter of the run; the component's entry point puts it into the component's settings."""
     section, setting = key.split(".")
     component, place = {
         "data": ("AnnotationExampleGen", f"settings.{setting}"),
@@ -96,10 +96,10 @@ def _add_parameter(spec: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _platform(config: PipelineConfig, executors: dict[str, str]) -> list[dict[str, Any]]:
-    """The document for Kubernetes, in the form of `kfp.kubernetes`; none where nothing is asked of it.
+    """The document for Kubernetes, in the form of `kfp.kubernetes`; empty if it is not needed.
 
     Args:
-        config: of the pipeline.
+        config: configuration of the pipeline.
         executors: label of each component's executor.
     """
     kubeflow, found = config.kubeflow, {}
@@ -116,5 +116,5 @@ def _platform(config: PipelineConfig, executors: dict[str, str]) -> list[dict[st
             "tolerations": [toleration.model_dump(exclude_none=True) for toleration in wanted.tolerations or ()],
         }
         if parts := {key: part for key, part in parts.items() if part}:
-            found[label] = json.loads(json.dumps(parts))  # or YAML would write anchors
+            found[label] = json.loads(json.dumps(parts))  # else YAML would write anchors
     return [{"platforms": {"kubernetes": {"deploymentSpec": {"executors": found}}}}] if found else []

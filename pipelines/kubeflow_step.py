@@ -1,9 +1,9 @@
-"""What the container of a component runs on Kubeflow: `python -m crowdzoo.pipelines.kubeflow_step`.
+"""Entry point of a component's container on Kubeflow: `python -m crowdzoo.pipelines.kubeflow_step`.
 
-Kubeflow's launcher copies the artifacts that a component reads from the object store to its own disk, and what it wrote
-from there to the store. TFX's entry point does not know that: it gives components the URIs, which only some of TFX's
-parts can read, and it refuses artifacts without a type, which open-source Kubeflow leaves out. So this one gives TFX's
-the paths instead, fills in the types, and puts the URIs back into what TFX's has to say of the outputs.
+Kubeflow's launcher copies input artifacts from the object store to its disk, and outputs from its disk to the store.
+TFX's entry point does not know about this: it passes URIs to components, which only some parts of TFX can read, and
+rejects artifacts without a type, which open-source Kubeflow omits. This entry point passes paths to TFX's entry point
+instead, fills in the types, and restores the URIs in TFX's description of the outputs.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from crowdzoo.components.tfx_internals import run_kubeflow_executor
 from crowdzoo.errors import CrowdzooError, settings_as
 from crowdzoo.pipelines.config.sections import as_key
 
-# All that a container runs: what was compiled is compared with the image by its hash
+# All modules that a container runs: their hash is compared between compilation and image
 STEP_CODE = ("crowdzoo.pipelines.pipeline", "crowdzoo.pipelines.kubeflow_step")
 
 
@@ -29,9 +29,10 @@ def main(arguments: Sequence[str]) -> int:
     """Runs a component.
 
     Args:
-        arguments: those of TFX's entry point; for each artifact `--local_path inputs.NAME=PATH` (or `outputs.`); for
-            each parameter of the run `--setting NAME=PARAMETER.KEY`, which says where in the JSON of a parameter of
-            the component its value goes; and `--compiled_from`, hash of the code that the pipeline was compiled from.
+        arguments: arguments of TFX's entry point; for each artifact `--local_path inputs.NAME=PATH` (or `outputs.`);
+            for each parameter of the run `--setting NAME=PARAMETER.KEY`, the place of its value in the JSON of a
+            parameter of the component; and `--compiled_from`, the hash of the code from which the pipeline was
+            compiled.
 
     Returns:
         The process' exit code.
@@ -73,7 +74,7 @@ def _artifacts(call: Mapping[str, Any], side: str) -> Iterator[tuple[str, dict[s
 
 
 def _with_paths(call: dict[str, Any], inputs: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, str]:
-    """Puts paths in place of URIs, and types where they lack; returns the URIs of what is written by their paths."""
+    """Replaces URIs by paths, and adds missing types; returns the URIs of outputs by their paths."""
     for name, artifact in _artifacts(call, "inputs"):
         artifact.setdefault("type", inputs["artifacts"][name]["artifactType"])
         artifact["uri"] = paths.get(f"inputs.{name}", artifact["uri"])
@@ -97,12 +98,12 @@ def _with_settings(call: dict[str, Any], settings: Mapping[str, str]) -> None:
         inside = content
         for key in keys:
             inside = inside[key]
-        inside[last] = type(inside[last])(value)  # JSON's numbers are all floats here
+        inside[last] = type(inside[last])(value)  # all JSON numbers are floats here
         values[parameter] = json.dumps(content, sort_keys=True)
 
 
 def _put_back(file: str, uris: Mapping[str, str]) -> None:
-    """Puts URIs back into what TFX's entry point wrote, on this machine or, on Vertex AI, in its store."""
+    """Restores URIs in the output of TFX's entry point, on this machine or, on Vertex AI, in its store."""
     with tf.io.gfile.GFile(file) as written:
         output = json.loads(written.read())
     for listed in output.get("artifacts", {}).values():

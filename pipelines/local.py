@@ -1,4 +1,4 @@
-"""Runs the pipeline on this machine: SQLite metadata, one process, one component after the other."""
+"""Runs the pipeline on this machine: SQLite metadata, one process, one component at a time."""
 
 import contextlib
 import datetime
@@ -21,24 +21,24 @@ from crowdzoo.process import Terminated
 
 @settings_as(as_key)
 def run(config: PipelineConfig, quiet: bool = False, file: Path | None = None) -> RunResult:
-    """Runs the pipeline, using what earlier runs in the same folder have left complete.
+    """Runs the pipeline, reusing complete results of earlier runs in the same folder.
 
-    A run that was killed is started again: what was complete is used, the rest is computed again. Half-written
-    folders of components that were killed stay below `artifacts/` and are never read.
+    To continue an interrupted run, start it again: complete results are reused, the rest is computed again. Incomplete
+    folders of interrupted components remain below `artifacts/` and are never read.
 
     Args:
-        config: from `load_config`.
-        quiet: print no progress.
-        file: of the configuration. If it is in a Git checkout, the lineage of a model that is trained has the commit.
+        config: result of `load_config`.
+        quiet: whether to print no progress.
+        file: path of the configuration. If it is in a Git checkout, the lineage of the trained model has the commit.
 
     Returns:
-        What came of it.
+        The result of the run.
 
     Raises:
         ConfigError: the folders for results cannot be written.
         DataError: annotations or instances cannot be used.
-        BusyError: another run is at work in the same folder.
-        PipelineError: a component failed, or the metadata cannot be used; names the log.
+        BusyError: another run uses the same folder.
+        PipelineError: a component failed, or the metadata cannot be used; the message names the log.
     """
     started = time.monotonic()
     config.output.check()
@@ -48,11 +48,11 @@ def run(config: PipelineConfig, quiet: bool = False, file: Path | None = None) -
     console = Console(config.output.root / "logs" / f"{stamp}.log", quiet)
     with _lock(config.output.root), console.captured(), _commit(file), contextlib.ExitStack() as undo:
         undo.callback(setattr, sys, "argv", sys.argv)
-        sys.argv = sys.argv[:1]  # TFX hands it to Beam as options
+        sys.argv = sys.argv[:1]  # TFX passes it to Beam as options
         try:
             check_metadata(config.output.root, console.say)
             console.say("Loading TFX …")
-            # that takes seconds and writes dozens of lines: only here, where they go to the log
+            # this takes seconds and writes dozens of lines, which go to the log here
             from crowdzoo.pipelines.local_runner import LocalRunner
             from crowdzoo.pipelines.pipeline import create_pipeline
 
@@ -69,14 +69,14 @@ def run(config: PipelineConfig, quiet: bool = False, file: Path | None = None) -
         except SystemExit as error:
             if isinstance(error, Terminated):
                 raise
-            # Beam's parser of options ends the process; what it says is in the log
+            # Beam's parser of options ends the process; its message is in the log
             raise PipelineError(f"Beam does not accept an option of beam.options.\nLog: {console.log}") from error
 
 
 @contextlib.contextmanager
 def _lock(root: Path) -> Iterator[None]:
-    """Keeps a second run out of the folder. The system lets go of the lock when a process dies, however it dies."""
-    with open(root / ".lock", "a+") as file:  # "w" would empty what the other run wrote
+    """Locks the folder against a second run. The system releases the lock when the process ends, however it ends."""
+    with open(root / ".lock", "a+") as file:  # "w" would erase the other run's entry
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -94,7 +94,7 @@ def _lock(root: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _commit(file: Path | None) -> Iterator[None]:
-    """Tells the Trainer the commit by an environment variable: parameters would count in TFX's cache."""
+    """Passes the commit to the Trainer by an environment variable, as parameters would be part of TFX's cache key."""
     with contextlib.ExitStack() as undo:
         if file is not None and COMMIT not in os.environ and (commit := commit_of(file)):
             os.environ[COMMIT] = commit

@@ -1,4 +1,4 @@
-"""TFX's local runner, with progress and with the cache rules that TFX does not have."""
+"""TFX's local runner, with progress and additional cache rules."""
 
 import contextlib
 import json
@@ -24,21 +24,21 @@ from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.console import Console, error_message
 from crowdzoo.pipelines.run_result import RunResult
 
-mlmd: Any = metadata_store_pb2  # generated code, which type checkers cannot see into
+mlmd: Any = metadata_store_pb2  # generated code, opaque to type checkers
 
 
 class LocalRunner(tfx.LocalDagRunner):
-    """TFX's local runner, given one component after the other, with a line for each.
+    """Runs components by TFX's local runner one at a time, with a line of progress for each.
 
-    TFX's cache knows a component's inputs and parameters, but the Evaluator's verdict and the Pusher's result also
-    depend on what is in the serving folder. So the Evaluator is told which model is the baseline now, and the Pusher
-    of a veto on the model; without one it is not taken from the cache when the model it once pushed is no longer the
-    one served. CrowdReport is told where the page of the baseline is. All of that depends on what the components before
-    them wrote, and TFX's runner tells nobody when a component ends: hence one at a time.
+    TFX's cache key has a component's inputs and parameters, but the Evaluator's verdict and the Pusher's result also
+    depend on the serving folder. So the Evaluator gets the current baseline, and the Pusher a veto on the model as
+    parameter; without a veto, the Pusher does not use the cache if the model it once pushed is no longer served.
+    CrowdReport gets the place of the baseline's page. All of this depends on the outputs of earlier components, and
+    TFX's runner has no hook at the end of a component, so components run one at a time.
 
     Args:
-        config: the configuration that the pipeline was made from.
-        console: where progress goes.
+        config: the configuration of the pipeline.
+        console: console for progress.
     """
 
     def __init__(self, config: PipelineConfig, console: Console):
@@ -52,7 +52,7 @@ class LocalRunner(tfx.LocalDagRunner):
         self._undo = ""
 
     def run_with_ir(self, pipeline: Any, run_options: Any = None, **kwargs: Any) -> None:
-        """Runs every component of a compiled pipeline in order; the first error ends it."""
+        """Runs all components of a compiled pipeline in order, until the first error."""
         for number, (name, node, single) in enumerate(tfx.single_nodes(pipeline), start=1):
             with self._console.step(number, len(pipeline.nodes), name) as step, _named(name):
                 self._mind_the_serving_folder(name, node)
@@ -90,7 +90,7 @@ class LocalRunner(tfx.LocalDagRunner):
                 tfx.forbid_cache(node)
 
     def _numbers_of(self, model: str) -> str:
-        """Path of the newest page's numbers on a model, by its fingerprint; "" if missing."""
+        """Path of the numbers of the newest page about a model, by its fingerprint; "" if missing."""
         pages = self._store.get_artifacts_by_type(CrowdPage.TYPE_NAME) if model else []
         places = [
             Path(page.uri, NUMBERS_FILE)
@@ -100,10 +100,10 @@ class LocalRunner(tfx.LocalDagRunner):
         return next((str(place) for place in reversed(places) if place.exists()), "")
 
     def _start_from_the_served_model(self, node: Any) -> None:
-        """Tells the Trainer which training the served model comes from.
+        """Sets the training of the served model as the Trainer's start.
 
-        A training of the same data and settings that is there already begins where it began: what it pushed is the
-        served model now, and would be where the next run begins, and so no run would come from the cache.
+        An existing training of the same data and settings keeps its start. Otherwise the model that it pushed, which is
+        now served, would become the start of the next run, and no run would use the cache.
         """
         settings = json.loads(tfx.parameter(node, "custom_config"))
         examples = self._outputs["CrowdAggregator"]["aggregated_examples"].id
@@ -114,7 +114,7 @@ class LocalRunner(tfx.LocalDagRunner):
         tfx.set_parameter(node, "custom_config", json.dumps({**settings, "warm_start": start}))
 
     def _record_parent(self, node: Any, execution: int) -> None:
-        """Makes the training whose weights this one began with an input of it in ML Metadata."""
+        """Records the training from whose weights this one started as its input in ML Metadata."""
         start = json.loads(tfx.parameter(node, "custom_config")).get("warm_start")
         for artifact in self._store.get_artifacts_by_uri(start) if start else ():
             steps = [mlmd.Event.Path.Step(key="warm_start"), mlmd.Event.Path.Step(index=0)]
@@ -123,7 +123,7 @@ class LocalRunner(tfx.LocalDagRunner):
             self._store.put_events([event])
 
     def _start_of_the_same(self, settings: dict[str, Any], examples: int) -> str | None:
-        """Where a complete training of the same Examples and settings began; None if missing."""
+        """The start of a complete training of the same Examples and settings; None if missing."""
         for execution in reversed(self._store.get_executions()):
             properties = {**execution.properties, **execution.custom_properties}.get("custom_config")
             if properties is None or execution.last_known_state not in (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED):
@@ -140,12 +140,12 @@ class LocalRunner(tfx.LocalDagRunner):
         return None
 
     def _newest_execution(self) -> int:
-        """The highest number of an execution; 0 without any. No other run is at work in the same folder."""
+        """The highest number of an execution; 0 without any. No other run uses the folder."""
         options = metadata_store.ListOptions(limit=1, order_by=metadata_store.OrderByField.ID, is_asc=False)
         return max((execution.id for execution in self._store.get_executions(options)), default=0)
 
     def _keep_outputs(self, name: str, number: int) -> bool:
-        """Keeps the outputs of a component's execution; returns whether they came from the cache."""
+        """Stores the outputs of a component's execution; returns whether they came from the cache."""
         (execution,) = self._store.get_executions_by_id([number])
         if execution.last_known_state not in (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED):
             raise RuntimeError(f"{name} ended as {mlmd.Execution.State.Name(execution.last_known_state)}")
@@ -165,12 +165,12 @@ class LocalRunner(tfx.LocalDagRunner):
 
     @property
     def _verdict(self) -> Any:
-        """What the Pusher is told: custom properties of the last blessing."""
+        """Custom properties of the last blessing, which the Pusher gets."""
         last = "CrowdReport" if "CrowdReport" in self._outputs else "Evaluator"
         return self._outputs[last]["blessing"].custom_properties
 
     def result(self, total_seconds: float) -> RunResult:
-        """Gathers what the run came to; to be called after it."""
+        """Collects the result of the run, after its end."""
         evaluation = json.loads((self._folder("Evaluator", "evaluation") / "evaluation.json").read_text())
         properties = self._outputs["Pusher"]["pushed_model"].custom_properties
         pushed = Path(properties["pushed_destination"].string_value) if properties["pushed"].int_value else None
@@ -198,7 +198,7 @@ class LocalRunner(tfx.LocalDagRunner):
 
 
 def _training_of(versions: Sequence[Path], runs: Path) -> str:
-    """The `model_run` of the training that made a served version; "" where it is not among these runs."""
+    """The `model_run` of the training of a served version; "" if it is not among these runs."""
     for version in versions:
         wanted = fingerprint(version)
         for model in sorted((runs / "model").glob("*"), key=lambda path: path.name.zfill(20), reverse=True):
@@ -209,7 +209,7 @@ def _training_of(versions: Sequence[Path], runs: Path) -> str:
 
 @contextlib.contextmanager
 def _named(component: str) -> Iterator[None]:
-    """Puts a component's name before an error that is not the user's to fix."""
+    """Prefixes internal errors with a component's name."""
     try:
         yield
     except CrowdzooError:
@@ -219,7 +219,7 @@ def _named(component: str) -> Iterator[None]:
 
 
 def _reason(evaluation: Mapping[str, Any], condition: str, veto: str, undo: str) -> str:
-    """Why the model was pushed, or why not: the Evaluator's reason, the condition of the page that holds, or a veto."""
+    """Why the model was pushed or not: the Evaluator's reason, a condition of the page, or a veto."""
     if veto:
         return f"{veto}. A change of data or settings ends that, or {undo}"
     reasons = [evaluation["reason"]] if not (condition and evaluation["blessed"]) else []

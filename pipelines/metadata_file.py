@@ -1,4 +1,4 @@
-"""The file of ML Metadata, looked at before a run: locked, damaged, or without the runs whose results are there."""
+"""Checks of the file of ML Metadata before a run: locked, damaged, or without existing runs."""
 
 import os
 import sqlite3
@@ -13,17 +13,17 @@ GIVE_UP_AFTER = 60.0
 
 
 def check_metadata(root: Path, say: Callable[[str], None]) -> None:
-    """Checks that a run can use `metadata.sqlite`, and that it knows the results below `artifacts`.
+    """Checks that a run can use `metadata.sqlite`, and that it contains the runs of all results below `artifacts`.
 
-    Waits while another process has it locked: says so after three seconds, and gives up after a minute.
+    Waits while another process has locked it: prints a line after three seconds, and gives up after a minute.
 
     Args:
         root: folder of metadata and artifacts.
-        say: prints a line.
+        say: function that prints a line.
 
     Raises:
-        PipelineError: the file is locked, cannot be read or written, is damaged or of something else; or `artifacts`
-            has results of runs that the file does not know, whose folders TFX would use again. Says what to do.
+        PipelineError: the file is locked, cannot be read or written, is damaged or another kind of file; or `artifacts`
+            has results of runs that are not in the file, whose folders TFX would reuse. The message says what to do.
     """
     path = root / "metadata.sqlite"
     newest = 0
@@ -63,7 +63,7 @@ def _newest_execution(path: Path, say: Callable[[str], None]) -> int:
 
 
 def _wait(connection: sqlite3.Connection, path: Path, say: Callable[[str], None]) -> None:
-    """Returns once nobody else has the file locked."""
+    """Waits until no other process has locked the file."""
     started, was_told = time.monotonic(), False
     while True:
         try:
@@ -85,7 +85,7 @@ def _wait(connection: sqlite3.Connection, path: Path, say: Callable[[str], None]
 
 
 def _holders(path: Path) -> str:
-    """Who has locked a file, as far as Linux tells."""
+    """Processes that have locked a file, as far as Linux reports them."""
     try:
         inode = str(os.stat(path).st_ino)
         lines = (line.split() for line in Path("/proc/locks").read_text().splitlines())

@@ -1,4 +1,4 @@
-"""The pipeline's one definition. Every runner runs or compiles this."""
+"""The definition of the pipeline, which every runner runs or compiles."""
 
 import json
 from pathlib import Path
@@ -21,24 +21,24 @@ from crowdzoo.training.bases import is_own, source_hash
 
 # Settings of AnnotationExampleGen in addition to options of the kind's reader
 _READING = ("instance_columns", "outside_images", "eval_fraction")
-# Settings of Evaluator in addition to the minimum, which goes by kind
+# Settings of Evaluator in addition to the minimum, which depends on the kind
 _EVALUATION = {"tolerance", "undecided", "compare", "annotation_tolerance", "new_signatures"}
 
 
 def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pipeline:
-    """Wires the components as a configuration says.
+    """Creates the pipeline from a configuration.
 
-    What decides about a rerun are the parameters of each component: the content of the input files (not their
-    dates), the settings that the component uses, and a hash of the code that it runs. So a run with other epochs
-    begins at the Trainer, and a plain rerun does nothing. On Kubeflow every component runs each time: what the files
-    and the serving folder hold is not known when the pipeline is compiled, and Kubeflow's cache does not look at them.
+    The parameters of each component decide whether it runs again: the content of the input files (not their dates), the
+    settings that the component uses, and a hash of its code. So a run with other epochs starts at the Trainer, and an
+    unchanged rerun does nothing. On Kubeflow every component runs each time: the contents of files and of the serving
+    folder are unknown when the pipeline is compiled, and Kubeflow's cache ignores them.
 
     Args:
-        config: from `load_config`.
-        kubeflow: the pipeline is to be compiled for Kubeflow, from a configuration that was read for it.
+        config: result of `load_config`.
+        kubeflow: whether to compile for Kubeflow, from a configuration loaded for it.
 
     Returns:
-        The pipeline, with SQLite metadata below `config.output.root`; for Kubeflow without, and with no local path.
+        The pipeline, with SQLite metadata below `config.output.root`; for Kubeflow without metadata and local paths.
     """
     files = _places(config) if kubeflow else _input_files(config)
     hashes = "" if kubeflow else _json(**content_hashes(files, config.data.instance_layout, config.model.inputs))
@@ -92,7 +92,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
             **_versions(config.label_kind.training.methods(), config.method.name),
             "code_version": code_version("crowdzoo.components.trainer"),
             **({"checkpoint": checkpoint} if config.training.checkpoint else {}),
-            **({"warm_start": ""} if config.training.warm_start else {}),  # the runner knows what is served
+            **({"warm_start": ""} if config.training.warm_start else {}),  # set by the runner
         },
     )
     model = trainer.outputs["model"]
@@ -126,13 +126,14 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         metadata_connection_config=metadata,
         components=components,
         enable_cache=not kubeflow,
-        # with any Beam argument TFX builds a source distribution of itself for each component, unless an image is named
+        # with any Beam argument, TFX builds a source distribution of itself for each component, unless an image is
+        # named
         beam_pipeline_args=["--sdk_container_image=local"],
     )
 
 
 def _input_files(config: PipelineConfig) -> dict[str, Path | str | None]:
-    """Files by their keys in the section data; a shipped data set is written below the root first."""
+    """Files by their keys in the section data; a shipped data set is first written below the root."""
     keys = config.label_kind.options.inputs
     if config.data.dataset is not None:
         folder = config.output.root / "data" / config.data.dataset
@@ -147,7 +148,7 @@ def _places(config: PipelineConfig) -> dict[str, Path | str | None]:
 
 
 def _versions(table: Table, *names: str | None) -> dict[str, Any]:
-    """What TFX's cache has to know of methods that packages add; nothing of crowdzoo's own."""
+    """Versions of methods that packages add, for TFX's cache; empty for crowdzoo's own."""
     versions = [version for name in names if name and (version := table.version(name))]
     return {"packages": versions} if versions else {}
 

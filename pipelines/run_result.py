@@ -1,11 +1,11 @@
-"""What a run of the pipeline came to."""
+"""The result of a run of the pipeline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# By the metric that decides: a line, and what was counted
+# Deciding metric -> line of the summary, and unit of the count
 _SCORES = {
     "accuracy": ("Accuracy:    {accuracy:.4f}", "tasks"),
     "f1": ("F1:          {f1:.4f} (precision {precision:.4f}, recall {recall:.4f})", "tasks"),
@@ -17,21 +17,21 @@ _SCORES = {
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run of the pipeline came to, and where things are.
+    """The result of a run of the pipeline, and the places of its files.
 
     Attributes:
-        pushed: folder of the served version that holds this run's model; None where it was not pushed.
+        pushed: folder of the served version with this run's model; None if it was not pushed.
         reason: why it was pushed, or why not; one sentence.
-        blessed: whether the Evaluator found the model good enough, and no condition of the page's holds.
+        blessed: whether the Evaluator blessed the model, and no condition of the page holds.
         evaluation: the Evaluator's summary, as in `evaluation.json`.
-        seconds: wall time of each component, in the order of the run; also of those that were cached.
-        cached: names of the components whose earlier result was used.
+        seconds: wall time of each component, in the order of the run, including cached ones.
+        cached: names of the components whose result came from the cache.
         total_seconds: wall time of the whole run.
-        anomalies: what ExampleValidator and DriftValidator found, one sentence each.
+        anomalies: anomalies from ExampleValidator and DriftValidator, one sentence each.
         model: folder of the trained model's artifact: `Format-Serving/` is the SavedModel.
         model_run: folder of the training's own files: `model.keras`, `history.json`.
         report: folder of the annotator report.
-        page: the page on the crowd and the model, report.json next to it; None where none was made.
+        page: the page about the crowd and the model, with report.json next to it; None if none was written.
         annotations: folder of the annotations artifact.
         serving: folder of all pushed versions.
         metadata: SQLite file of ML Metadata.
@@ -61,7 +61,7 @@ class RunResult:
         return self.evaluation.get("outcome") == "undecided" and not self.evaluation["blessed"]
 
     def summary(self) -> str:
-        """A few lines for a terminal: the verdict, the accuracy and where things are."""
+        """A few lines for the terminal: the verdict, the accuracy and the places of files."""
         candidate = self.evaluation["candidate"]
         truth = {"gold": "gold labels", "aggregated": "aggregated labels"}[self.evaluation["truth"]]
         line, counted = _SCORES[self.evaluation["metric"]]
@@ -82,7 +82,7 @@ class RunResult:
 
 
 def _held_out(candidate: Mapping[str, Any], baseline: Mapping[str, Any] | None) -> list[str]:
-    """A line on the annotations of the held-out tasks; none where models were not compared by them."""
+    """A line about the annotations of the held-out tasks; empty if models were not compared by them."""
     if "annotation_log_likelihood" not in candidate:
         return []
     value, number = candidate["annotation_log_likelihood"], candidate["annotations"]

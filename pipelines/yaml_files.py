@@ -1,4 +1,4 @@
-"""YAML as the pipeline reads it: the core schema of YAML 1.2, no key twice, and nothing that grows beyond its file."""
+"""YAML for the pipeline: the core schema of YAML 1.2, no repeated keys, and no expansion beyond a limit."""
 
 import json
 import os
@@ -19,24 +19,25 @@ def read_yaml(path: str | os.PathLike[str]) -> Any:
     """Reads a YAML file.
 
     Plain scalars are those of YAML 1.2's core schema: `010` is ten and `yes`, `no`, `on`, `off` and `1:30` are text,
-    which PyYAML would read as eight, booleans and ninety.
+    while PyYAML would read eight, booleans and ninety.
 
     Args:
-        path: a regular file of UTF-8.
+        path: a regular file in UTF-8.
 
     Returns:
         Dictionaries with text as keys, lists, text, integers of 64 bits, floats, booleans and None.
 
     Raises:
         ConfigError: no regular file, not UTF-8, not YAML, a key that appears twice (names both lines) or is not text, a
-            tag beyond the core schema, nesting deeper than 50 levels, more than 256 KiB of text (aliases count as what
-            they represent), an integer beyond 64 bits, a NUL or half a surrogate pair in text; names file and place.
+            tag beyond the core schema, nesting deeper than 50 levels, more than 256 KiB of text (with aliases
+            expanded), an integer beyond 64 bits, or a NUL or half a surrogate pair in text; the message names file and
+            place.
     """
     return _parsed(configuration_text(path), os.fspath(path))
 
 
 def read_value(text: str, name: str) -> Any:
-    """Reads one value as it would be in a YAML file, for an option such as `--set training.epochs=20`.
+    """Reads one value as in a YAML file, for an option such as `--set training.epochs=20`.
 
     Args:
         text: the value.
@@ -69,12 +70,12 @@ def _parsed(text: str, name: str) -> Any:
         ) from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{name}: not valid YAML: {str(error).splitlines()[0]}.") from None
-    except (ValueError, OverflowError):  # PyYAML gives the number in \U to chr
+    except (ValueError, OverflowError):  # PyYAML passes the number in \U to chr
         raise ConfigError(f"{name}: not valid YAML: an escape such as \\U00110000 is not a character.") from None
 
 
 def yaml_text(value: object) -> str:
-    """A value as `read_value` reads it, in one line."""
+    """Writes a value in one line, as read by `read_value`."""
     text = yaml.dump(value, Dumper=_Dumper, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
     text = text.removesuffix("...\n").strip()
     return json.dumps(value, ensure_ascii=False) if "\n" in text else text
@@ -113,13 +114,13 @@ for _kind, _pattern, _first in (
 
 
 class _Dumper(yaml.SafeDumper):
-    """Puts quotes round what `_Loader` takes for something else than text."""
+    """Quotes text that `_Loader` would read as another type."""
 
     yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 
 
 class _Values:
-    """Makes values from a document's nodes; counts characters, so that aliases cannot multiply without end."""
+    """Makes values from a document's nodes, and counts characters to limit the expansion of aliases."""
 
     def __init__(self) -> None:
         self._left = MAX_CHARACTERS
@@ -179,7 +180,7 @@ def _scalar(node: yaml.ScalarNode) -> Any:
 
 def _integer(text: str) -> int:
     digits = text.lstrip("+-").removeprefix("0o").removeprefix("0x").lstrip("0")
-    if len(digits) > 30:  # Python refuses 4,300 digits with a ValueError of its own
+    if len(digits) > 30:  # Python raises its own ValueError for 4,300 digits
         return _INT64
     return int(text, 8) if text.startswith("0o") else int(text, 16) if text.startswith("0x") else int(text)
 

@@ -1,4 +1,4 @@
-"""A local server that speaks TF Serving's REST and gRPC APIs, and a client for both. Names load when first used."""
+"""A local server with TF Serving's REST and gRPC APIs, and a client for both. Names load when first used."""
 
 from crowdzoo.lazy_names import lazy_names
 

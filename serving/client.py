@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """Asks a model server for predictions: `crowdzoo serve`, or TensorFlow Serving itself.
+    """Requests predictions from a model server: `crowdzoo serve` or TensorFlow Serving.
 
     Args:
         url: `http://host:port` (REST; TensorFlow is not needed) or `grpc://host:port`; with TLS `https://` and `grpcs://`.
         model: the model's name on the server.
-        version: version to ask; None takes the newest.
+        version: version to use; None is the newest.
         timeout: seconds to wait for an answer.
-        ca_file: certificates of the authorities to trust with TLS, in PEM format; for a server whose certificate signs
-            itself that certificate. None for those that the machine trusts.
+        ca_file: certificates of trusted authorities for TLS, in PEM format, or a server's self-signed certificate. None
+            uses those that the machine trusts.
 
     Raises:
-        ServingError: the URL is neither. Every method raises it too, with the server's reason, where the server
-            refuses the request or does not answer.
+        ServingError: an invalid URL. All methods raise it as well, with the server's reason, if the server rejects the
+            request or does not answer.
 
     Example:
         >>> with Client("http://127.0.0.1:8501", model="labelme") as client:  # doctest: +SKIP
@@ -74,22 +74,22 @@ class Client:
         Args:
             instances: array `[n, ...]` for the input called `instances`, or all inputs as a mapping or a pandas
                 DataFrame: name -> array `[n, ...]`. Names of columns are those of the training data. In a mapping or a
-                DataFrame None, NaN and pandas' NA are missing values of a column, and columns task, gold and split are
-                passed over. For a model of images paths (`Path`) or the bytes of files.
+                    DataFrame, None, NaN and pandas' NA are missing values of a column, and columns task, gold and split
+                    are ignored. For a model of images, paths (`Path`) or the bytes of files.
             signature: `serving_default` or `annotators`.
-            batch_size: most instances in one request; None sends all in one.
+            batch_size: largest number of instances per request; None sends all in one.
             **inputs: further inputs, such as `annotator`, names `[n]`. A single text is used for all instances.
 
         Returns:
             An array `[n, ...]` for each output; text as `str`.
 
         Raises:
-            ServingError: what the server says, or a number that is not finite (not even sent; NaN only where it may
-                be missing), or inputs of different lengths.
+            ServingError: an error from the server, a number that is not finite (it is not sent; NaN is allowed where
+                values may be missing), or inputs of different lengths.
         """
         if isinstance(instances, Mapping) or hasattr(instances, "columns"):
             known = self._signature(signature)["inputs"]
-            # what a file of instances has next to them; a server names any other column that the model does not take
+            # other columns in files of instances; the server names further columns that the model does not have
             body = {
                 name if name in known else served_name(str(name)): instances[name]
                 for name in instances
@@ -109,17 +109,17 @@ class Client:
         return {name: stacked([part[name] for part in parts]) for name in parts[0]}
 
     def metadata(self) -> dict[str, Any]:
-        """What the model takes and gives.
+        """Returns the inputs and outputs of the model.
 
         Returns:
             `name`, `version`, `signatures`: name -> `inputs` and `outputs`: name -> `dtype` and `shape`, where -1 is
-            any size; and `features`, the names of the columns that the model was trained on, in its order (None where
-            they had no names, and from TensorFlow Serving, which does not tell).
+            any size; and `features`, the names of the columns that the model was trained on, in its order (None if they
+            had no names, and from TensorFlow Serving, which does not provide them).
         """
         return self._connection.metadata()
 
     def status(self) -> list[dict[str, Any]]:
-        """The versions the server knows, newest first: `version`, `state` (`AVAILABLE`, ...) and `error`."""
+        """Versions that the server knows, newest first, with `version`, `state` (`AVAILABLE`, ...) and `error`."""
         return self._connection.status()
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class Client:
 
 def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
     of_texts = spec is not None and spec["dtype"] == "str"
-    # one value an instance, as a column of a table has; texts and annotators are never missing
+    # one value per instance, like a column of a table; texts and annotators are never missing
     of_column = spec is not None and len(spec["shape"]) == 1 and name not in ("instances", "annotator")
     try:
         array = np.asarray(value, dtype=object if of_texts else None)  # str and bytes next to each other
@@ -165,7 +165,7 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
     if of_column and array.dtype == object:
         array = _without_missing(array, "" if of_texts else np.nan)
     if spec is None:
-        return array  # the server names the unknown input
+        return array  # the server's error names the unknown input
     if of_texts:
         for place, cell in np.ndenumerate(array):
             if not isinstance(cell, str | bytes | os.PathLike):
@@ -185,8 +185,8 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
 
 
 def _without_missing(array: np.ndarray, missing: Any) -> np.ndarray:
-    """A column of Python's objects with `missing` for None, NaN and pandas' NA; numbers where all are numbers."""
-    # pandas' NA is neither equal nor unequal to itself
+    """A column of Python objects with `missing` for None, NaN and pandas' NA; numbers if all values are numbers."""
+    # comparing pandas' NA with itself returns NA
     named = [missing if cell is None or type(cell).__name__ in ("NAType", "NaTType") else cell for cell in array.flat]
     cells = [missing if isinstance(cell, float | np.floating) and cell != cell else cell for cell in named]
     numbers = missing != "" and all(isinstance(cell, bool | int | float | np.number) for cell in cells)

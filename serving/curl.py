@@ -1,4 +1,4 @@
-"""A `curl` line that works as pasted."""
+"""Makes `curl` lines that can be pasted."""
 
 import json
 import shlex
@@ -21,13 +21,13 @@ def curl_example(
     signature: str = "serving_default",
     scheme: str = "http",
 ) -> str:
-    """A command line that asks a server of this model for a prediction, with a real instance.
+    """A command line that requests a prediction for a real instance from a server of this model.
 
-    The instance is the first of the model's warm-up requests. A long one is not written into the line: the line names
-    the file that `export_model` left next to the model, `assets.extra/request.json`.
+    The instance is the first of the model's warm-up requests. If it is long, the line names the file that
+    `export_model` wrote next to the model, `assets.extra/request.json`.
 
     Args:
-        model_dir: a served folder, whose highest version is taken, or one version.
+        model_dir: a served folder, whose highest version is used, or one version.
         name: the model's name on the server.
         host: the server's address.
         port: its REST port.

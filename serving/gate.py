@@ -1,4 +1,4 @@
-"""The queue: a bounded number of predictions at the same time, a bounded number that wait, none for whoever left."""
+"""The queue: limits simultaneous and waiting predictions, and drops those whose client has left."""
 
 import threading
 import time
@@ -8,21 +8,21 @@ from contextlib import contextmanager
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.request_error import RequestError
 
-# A longer request, in bytes with all its values written out, has its turn alone, next to the short ones: what it
-# becomes may fill `request_memory`
+# Requests above this size, in bytes with all values expanded, run one at a time, in parallel to short ones, because
+# their values may fill `request_memory`
 LONG = 1 << 19
 
 
 class Gate:
-    """Places and turns of both protocols.
+    """Places in the queue and turns, for both protocols.
 
     Args:
-        limits: `threads` turns at the same time, `queue` requests that wait for one, `memory` of all their bodies.
+        limits: `threads` simultaneous turns, `queue` requests that wait for one, `memory` of all their bodies.
 
     Attributes:
-        limits: as given.
-        inside: whole requests that are not answered.
-        running: threads that have a turn.
+        limits: the given limits.
+        inside: number of received requests that are not answered yet.
+        running: number of threads that have a turn.
     """
 
     def __init__(self, limits: Limits):
@@ -40,10 +40,10 @@ class Gate:
 
     @contextmanager
     def place(self, size: int) -> Iterator[None]:
-        """Holds the place of a request of `size` bytes, which is here to its end.
+        """Holds a place for a received request of `size` bytes.
 
         Raises:
-            RequestError: UNAVAILABLE, no place is left.
+            RequestError: UNAVAILABLE, all places are taken.
         """
         with self._lock:
             if self.is_full or (self._bytes and self._bytes + size > self.limits.memory):
@@ -63,18 +63,18 @@ class Gate:
     ) -> Iterator[Callable[[int], None]]:
         """Waits for a turn and holds it.
 
-        Gives a function to call before the values of the request are expanded, with their bytes. Where they make the
-        request a long one, it gives the turn back, and waits for that of a long request.
+        Yields a function to call with the bytes of the request's values before they are expanded. If they make the
+        request a long one, it returns the turn and waits for the turn of a long request.
 
         Args:
             size: bytes of the request.
-            is_gone: whether nobody waits for the answer any more.
-            seconds: time until the client's deadline, None for none.
+            is_gone: function that tells whether the client has left.
+            seconds: time until the client's deadline, or None.
 
         Raises:
-            RequestError: DEADLINE_EXCEEDED, the client is gone or its deadline is over.
+            RequestError: DEADLINE_EXCEEDED, the client has left or its deadline has passed.
         """
-        # gRPC gives calls without a deadline one in thousands of years, for which no lock can wait
+        # gRPC gives calls without a deadline one in thousands of years, too long for waiting on a lock
         end = time.monotonic() + min(self.limits.body_seconds, 1e9 if seconds is None else seconds)
         held: list[threading.Semaphore] = []
 
@@ -103,5 +103,5 @@ class Gate:
 
 
 def full() -> RequestError:
-    """The error where too many requests wait already."""
+    """The error for too many waiting requests."""
     return RequestError("too many requests wait already; try again later", "UNAVAILABLE")

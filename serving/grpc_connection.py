@@ -21,7 +21,7 @@ from crowdzoo.errors import ServingError, Setting
 from crowdzoo.files.served_model import as_text
 from crowdzoo.serving.rest_connection import LOOPBACK, described, no_answer
 
-# What gRPC itself says where nobody answers; a server that is busy has the same statuses
+# Details of gRPC's own errors if there is no answer; a busy server has the same statuses
 _NO_SERVER = re.compile("connect|socket|transport|resol|handshake|deadline exceeded", re.IGNORECASE)
 
 
@@ -33,7 +33,7 @@ def _content(ca_file: str | os.PathLike[str]) -> bytes:
 
 
 class GrpcConnection:
-    """Speaks TF Serving's gRPC API; the arguments are those of `Client`."""
+    """Client of TF Serving's gRPC API; the arguments are those of `Client`."""
 
     def __init__(self, url: str, model: str, version: int | None, timeout: float, ca_file: Any = None):
         self._url = url
@@ -53,7 +53,7 @@ class GrpcConnection:
     def predict(
         self, signature: str, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, str]
     ) -> dict[str, np.ndarray]:
-        """One request; `outputs` is not needed: tensors carry their dtypes."""
+        """Sends one request; `outputs` is not needed, as tensors carry their dtypes."""
         request = PredictRequest(model_spec={**self._spec, "signature_name": signature})
         for name, array in inputs.items():
             request.inputs[name].CopyFrom(tf.make_tensor_proto(array))
@@ -68,7 +68,7 @@ class GrpcConnection:
         answer.metadata["signature_def"].Unpack(definitions)
         as_json = json_format.MessageToDict(definitions, preserving_proto_field_name=True).get("signature_def", {})
         columns = ListValue()
-        answer.metadata["features"].Unpack(columns)  # none of TensorFlow Serving, which does not tell
+        answer.metadata["features"].Unpack(columns)  # empty from TensorFlow Serving, which does not provide it
         spec = {"name": answer.model_spec.name, "version": answer.model_spec.version.value}
         return described(spec, as_json, columns or None)
 

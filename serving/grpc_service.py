@@ -26,30 +26,29 @@ from crowdzoo.serving.request_log import RequestLog
 
 log = logging.getLogger("crowdzoo.serving")
 
-# The answer to a message; fills the record. With a turn it takes `Gate.turn`'s function, too
+# Answers a message and fills the record. With a turn it also gets the function of `Gate.turn`
 _Work = Callable[..., Any]
-# So many messages may take their time to come; where there are more, those that take longer than this are given up
+# This many messages may arrive slowly; with more, those that take longer than this are aborted
 _RECEIVED = 16
 SLOW_SECONDS = 1.0
 
 
 class GrpcService(grpc.GenericRpcHandler):
-    """Both services. Messages come as bytes: what is not protobuf is refused.
+    """Both services. Messages arrive as bytes; those that are not protobuf are rejected.
 
-    A call takes a place when its message is whole. Where all places are taken, the others are refused as soon as they
-    come.
+    A call takes a place once its message is received. If all places are taken, further calls are rejected immediately.
 
     Args:
         stores: name -> the model's versions.
         gate: the queue of both protocols.
-        metrics: count each request.
-        request_log: keeps instances; None for none.
+        metrics: counts requests.
+        request_log: logs instances, or None.
     """
 
     def __init__(self, stores: Stores, gate: Gate, metrics: Metrics, request_log: RequestLog | None):
         self._stores, self._gate, self._metrics, self._request_log = stores, gate, metrics, request_log
         self._limits = limits = gate.limits
-        self._slow: dict[grpc.ServicerContext, float] = {}  # calls whose message is on its way: since when
+        self._slow: dict[grpc.ServicerContext, float] = {}  # calls whose message is arriving -> start time
         self._most = limits.threads + limits.queue
         self.executor = ThreadPoolExecutor(self._most + limits.connections, thread_name_prefix="crowdzoo-grpc")
         self._stopping = threading.Event()
@@ -67,10 +66,10 @@ class GrpcService(grpc.GenericRpcHandler):
 
     @property
     def options(self) -> list[tuple[str, Any]]:
-        """Options of a `grpc.Server` for the limits that its core keeps."""
+        """Options of a `grpc.Server` for limits that its core enforces."""
         limits = self._limits
         return [
-            ("grpc.so_reuseport", 0),  # a port that is taken must be an error
+            ("grpc.so_reuseport", 0),  # a port in use must be an error
             ("grpc.max_receive_message_length", limits.request_bytes),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_concurrent_streams", self._most),
@@ -84,12 +83,12 @@ class GrpcService(grpc.GenericRpcHandler):
         return self._methods.get(handler_call_details.method)
 
     def stop(self) -> None:
-        """Stops the threads that are idle."""
+        """Stops idle threads."""
         self._stopping.set()
         self.executor.shutdown(wait=False, cancel_futures=True)
 
     def _handler(self, api: str, work: _Work | None, refusal: str = "") -> grpc.RpcMethodHandler:
-        """The handler of a method; without work its calls are refused before their message is read."""
+        """The handler of a method; without `work`, calls are rejected before their message is read."""
 
         def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> Any:
             record = RequestRecord("GRPC", api)
@@ -118,7 +117,7 @@ class GrpcService(grpc.GenericRpcHandler):
                 self._metrics.finished(record)
             context.abort(getattr(grpc.StatusCode, record.status), reason)
 
-        # a unary call is a stream of one message, which is received when it is asked for
+        # a unary call is a stream of one message, which is received when requested
         return grpc.stream_unary_rpc_method_handler(
             answer, response_serializer=lambda response: response.SerializeToString()
         )
@@ -129,7 +128,7 @@ class GrpcService(grpc.GenericRpcHandler):
             return next(messages)
         except StopIteration:
             raise RequestError("the call has no message") from None
-        except Exception as error:  # gRPC raises a bare Exception where the client is gone
+        except Exception as error:  # gRPC raises a bare Exception if the client is gone
             raise ConnectionResetError from error
         finally:
             del self._slow[context]
@@ -143,7 +142,7 @@ class GrpcService(grpc.GenericRpcHandler):
                     context.cancel()
 
     def _asked(self, spec: ModelSpec, record: RequestRecord, response: Any) -> LoadedModel:
-        """The model that is asked; writes into the response that it answers."""
+        """Returns the requested model, and writes it into the response."""
         store = store_of(self._stores, spec.name)
         record.model = store.name
         model = store.get(**_version(spec))
@@ -177,7 +176,7 @@ class GrpcService(grpc.GenericRpcHandler):
             raise RequestError(f"metadata_field must be ['signature_def'], got {short_repr(wanted)}")
         model = self._asked(request.model_spec, record, response)
         response.metadata["signature_def"].Pack(model.signature_defs)
-        if model.features is not None:  # TF Serving's answer has no such key
+        if model.features is not None:  # TF Serving's answer lacks this key
             columns = ListValue()
             columns.extend(model.features)
             response.metadata["features"].Pack(columns)
@@ -192,7 +191,7 @@ class GrpcService(grpc.GenericRpcHandler):
 
 
 def _version(spec: ModelSpec) -> dict[str, Any]:
-    """`version` or `label` that a request asks for."""
+    """The requested `version` or `label`."""
     choice = spec.WhichOneof("version_choice")
     if choice == "version":
         return {"version": spec.version.value}

@@ -1,4 +1,4 @@
-"""JSON to arrays and back, in TF Serving's row and column forms."""
+"""Converts JSON to arrays and back, in TF Serving's row and column forms."""
 
 import base64
 import functools
@@ -16,19 +16,19 @@ from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import InputSpec, Signature
 
 _Read = tuple[Signature, dict[str, np.ndarray], bool]
-# Bytes of Python's and NumPy's objects: a value, a list, an object, a key of it, each with its place in what holds it
+# Bytes of Python and NumPy objects: a value, a list, an object, and a key of it, each with a reference to it
 _VALUE, _LIST, _OBJECT, _KEY = 52, 72, 240, 150
 
 
 def check_memory(body: bytes, most: int) -> None:
-    """Refuses a body whose values would take more than `most` bytes once they are read, before they are.
+    """Rejects a body whose values would take more than `most` bytes in memory, without reading them.
 
     Raises:
         RequestError: TOO_LARGE.
     """
-    # two texts of the body next to the objects; what is in strings is counted as well
+    # two copies of the body in addition to the objects; brackets in strings are counted as well
     becomes = 2 * len(body)
-    if becomes + _OBJECT * len(body) <= most:  # whatever is in it
+    if becomes + _OBJECT * len(body) <= most:  # whatever its contents
         return
     bytes_of = np.frombuffer(body, dtype=np.uint8)
     for mark, size in ((b",", _VALUE), (b"[", _LIST), (b"{", _OBJECT), (b":", _KEY)):
@@ -45,15 +45,15 @@ def read_request(body: bytes, signature_of: Callable[[str], Signature]) -> _Read
     """Reads the body of a request for :predict.
 
     Args:
-        body: as it came.
-        signature_of: gives the signature with the name in the request, "" where it has none.
+        body: body of the request.
+        signature_of: returns the signature with the name in the request, "" if it has none.
 
     Returns:
         The signature, an array for each of its inputs, and whether the request is in row form.
 
     Raises:
-        RequestError: as `parse_object`, without exactly one of `instances` and `inputs`, or with values that do not fit
-            the signature: names the input, and where in it the wrong value is. And whatever `signature_of` raises.
+        RequestError: as `parse_object`; not exactly one of `instances` and `inputs`; or values that do not fit the
+            signature, with the input and the position of the wrong value. Also errors of `signature_of`.
     """
     if (numbers := _read_numbers(body, signature_of)) is not None:
         return numbers
@@ -69,20 +69,20 @@ def read_request(body: bytes, signature_of: Callable[[str], Signature]) -> _Read
 
 
 def read_columns(columns: Mapping[str, object], signature: Signature) -> dict[str, np.ndarray]:
-    """An array for each input of a signature, out of its values as JSON has them.
+    """Converts JSON values to an array for each input of a signature.
 
     Raises:
-        RequestError: names or values that do not fit the signature; names the input, and where the wrong value is.
+        RequestError: names or values that do not fit the signature; the message has the input and the position.
     """
     signature.check_names(columns)
     return {name: _array(name, columns[name], spec) for name, spec in signature.inputs.items()}
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """Reads a request's body.
+    """Parses a request's body.
 
-    What orjson refuses is read again by Python, several times slower: NaN and Infinity, which TF Serving accepts and a
-    later check refuses with their place, and whatever is no JSON, for a message that says where.
+    What orjson rejects is parsed again by Python, several times slower: NaN and Infinity, which TF Serving accepts and
+    a later check rejects with their position, and invalid JSON, for a message with its position.
 
     Returns:
         The JSON object.
@@ -102,7 +102,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
         raise RequestError(what) from error
     except RecursionError as error:
         raise RequestError("the body is not usable: lists are nested too deep") from error
-    except ValueError as error:  # an integer of thousands of digits
+    except ValueError as error:  # an integer with thousands of digits
         raise RequestError(f"the body is not usable: {error}") from error
     if not isinstance(request, dict):
         raise RequestError(f'the body must be a JSON object such as {{"instances": [...]}}, not {kind_of(request)}')
@@ -112,10 +112,10 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
 
 def _read_numbers(body: bytes, signature_of: Callable[[str], Signature]) -> _Read | None:
-    """As `read_request`, several times faster: numbers come to the array without a Python object for each.
+    """As `read_request`, but several times faster: numbers are read into arrays without Python objects.
 
     Returns:
-        None for what is to be read in the other way: named rows, and whatever is refused, whose reason is found there.
+        None for bodies that must be read the other way: named rows, and invalid bodies, whose fault is found there.
     """
     if body.startswith(b"\xef\xbb\xbf"):  # simdjson skips it
         return None
@@ -134,13 +134,13 @@ def _read_numbers(body: bytes, signature_of: Callable[[str], Signature]) -> _Rea
         array = _column(values, spec)
     except (RequestError, ValueError, TypeError, AttributeError, RuntimeError):
         return None
-    # a deeper list would be read as if it were flat; what is in strings is counted as well
+    # a deeper list would be read as if it were flat; brackets in strings are counted as well
     lists = sum(math.prod(array.shape[:depth]) for depth in range(array.ndim))
     return (signature, {name: array}, key == "instances") if body.count(b"[") == lists else None
 
 
 def _column(values: Any, spec: InputSpec) -> np.ndarray:
-    """An array of numbers; ValueError, TypeError or AttributeError where the other way has to look."""
+    """An array of numbers; ValueError, TypeError or AttributeError if the slower reader is needed."""
     dtype = np.dtype(spec.dtype)
     if dtype.kind not in "fiu" or dtype.itemsize < 4 - 3 * (dtype.kind != "f") or not spec.shape:
         raise TypeError
@@ -192,7 +192,7 @@ def _array(name: str, value: Any, spec: InputSpec) -> np.ndarray:
         return _strings(name, cells)
     dtype = np.dtype(spec.dtype)
     allowed: set[Any] = {int} if dtype.kind in "iu" else {bool} if dtype.kind == "b" else {int, float}
-    # one pass at C speed; only a request that is refused anyway is searched cell by cell
+    # one pass at C speed; only invalid requests are searched cell by cell
     if not set(map(type, cells.flat)) <= allowed:
         expected = "true or false" if bool in allowed else "a number" if float in allowed else "an integer"
         place = next(i for i, cell in np.ndenumerate(cells) if type(cell) not in allowed)
@@ -227,7 +227,7 @@ def _strings(name: str, cells: np.ndarray) -> np.ndarray:
             raise _wrong_type(name, cells, place, f"a string{hint}")
         try:
             array[place] = cell.encode() if isinstance(cell, str) else base64.b64decode(cell["b64"], validate=True)
-        except UnicodeEncodeError as error:  # "\ud800" is JSON, but half a character
+        except UnicodeEncodeError as error:  # "\ud800" is valid JSON, but half a character
             raise RequestError(f"input {name!r}: the text at {list(place)} is not valid Unicode") from error
         except ValueError as error:
             raise RequestError(f"input {name!r}: 'b64' at {list(place)} is not base64") from error
@@ -239,7 +239,7 @@ def _wrong_type(name: str, cells: np.ndarray, place: tuple[int, ...], expected: 
     if not isinstance(cell, list):
         where = f" at {list(place)}" if place else ""
         return RequestError(f"input {name!r}: {_short(cell)}{where} is {kind_of(cell)}, not {expected}")
-    # numpy stops at the level where the lists begin to differ
+    # numpy stops at the level at which list lengths differ
     for other, value in np.ndenumerate(cells):
         if not isinstance(value, list) or len(value) != len(cell):
             what = f"has {len(value)} values" if isinstance(value, list) else f"is {kind_of(value)}"
@@ -253,26 +253,26 @@ def is_base64(value: object) -> bool:
 
 
 def kind_of(value: object) -> str:
-    """What a value of JSON is, for messages."""
+    """The type of a JSON value, for messages."""
     kinds = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return kinds.get(type(value), "a number")
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, int) and abs(value) >= 10**40:  # Python refuses to write thousands of digits
+    if isinstance(value, int) and abs(value) >= 10**40:  # Python does not convert integers with thousands of digits
         return f"{'-' if value < 0 else ''}an integer of more than 40 digits"
     return shorten(json.dumps(value[:80] if isinstance(value, str) else value, ensure_ascii=False))
 
 
 def to_json(outputs: Mapping[str, np.ndarray], *, rows: bool) -> bytes:
-    """The answer: `predictions`, a value or object a row, or `outputs`, a value or object of columns.
+    """The answer: `predictions`, with a value or object per row, or `outputs`, a value or object of columns.
 
     Args:
-        outputs: name -> array; the name is left out where there is only one.
+        outputs: name -> array; a single name is omitted.
         rows: whether the request was in row form.
 
     Raises:
-        RequestError: row form, but the outputs do not have one row an instance.
+        RequestError: row form, but the outputs do not have one row per instance.
     """
     finite = all(array.dtype.kind != "f" or np.isfinite(array).all() for array in outputs.values())
     values = {name: _plain(name, array, as_array=finite) for name, array in outputs.items()}
@@ -288,21 +288,21 @@ def to_json(outputs: Mapping[str, np.ndarray], *, rows: bool) -> bytes:
     if len(values) > 1:
         cells = (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True))
     text = bytearray(b'{\n    "predictions": [')
-    for place, cell in enumerate(cells):  # one after the other: orjson takes kilobytes for each text that is kept
+    for place, cell in enumerate(cells):  # one at a time: orjson uses kilobytes per stored text
         text += b",\n        " if place else b"\n        "
         text += write(cell)
     return bytes(text + b"\n    ]\n}\n")
 
 
 def _plain(name: str, array: np.ndarray, *, as_array: bool) -> Any:
-    """Lists and values; an array of float32 stays one where it may, which orjson writes in one go."""
+    """Converts an array to lists and values; arrays of float32 stay arrays if possible, which orjson writes faster."""
     if array.dtype == object:
-        coded = name.endswith("_bytes")  # TF Serving's way to tell bytes from text
+        coded = name.endswith("_bytes")  # TF Serving's convention for bytes
         nested = np.empty(array.shape, dtype=object)
         for place, cell in np.ndenumerate(array):
             nested[place] = {"b64": base64.b64encode(cell).decode()} if coded else cell.decode("utf-8", "replace")
         return nested.tolist()
     if array.dtype == np.float32:
-        # the shortest digits that read back as the same float32, as TF Serving writes them
+        # the shortest digits that give the same float32, as in TF Serving
         return np.ascontiguousarray(array) if as_array and array.ndim else array.astype(str).astype(np.float64).tolist()
     return array.astype(np.float32).tolist() if array.dtype.kind not in "biuf" else array.tolist()

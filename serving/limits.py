@@ -1,4 +1,4 @@
-"""What one client, and all clients together, may take of the server."""
+"""Limits of a server, per client and for all clients together."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ MIB = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Limits of a server, each a number more than 0. `crowdzoo serve --limit NAME=VALUE` sets one.
+    """Limits of a server, each a number above 0. `crowdzoo serve --limit NAME=VALUE` sets one.
 
     Attributes:
-        request_bytes: longest request, as it is sent and with all its values written out: a tensor's last value is
-            repeated for all that are missing.
-        request_memory: bytes that the values of one request take once they are read, and those of its answer.
-            Estimated before they are made.
-        memory: bytes of the bodies of all requests under way together; for those on their way, half of it.
-        cells: rows x longest text in one call of a graph of texts, in bytes, of a tagger in words and signs. A larger
-            batch is cut, a longer text is refused.
-        threads: predictions at the same time; two for every processor, eight at most.
-        queue: requests that wait for a thread.
-        connections: connections at the same time, for each protocol.
-        header_seconds: time for the head of a request.
-        body_seconds: time for the body of a request.
+        request_bytes: size of the longest request, as sent and with all values expanded: a tensor's last value is
+            repeated for missing ones.
+        request_memory: memory of the values of one request, and of those of its answer, in bytes; estimated before they
+            are created.
+        memory: bytes of the bodies of all current requests together; half of it for bodies that are still arriving.
+        cells: rows x longest text in one call of a graph of texts, in bytes, for a tagger in words and signs. Larger
+            batches are split, longer texts rejected.
+        threads: number of simultaneous predictions; two per processor, at most eight.
+        queue: number of requests that wait for a thread.
+        connections: number of simultaneous connections per protocol.
+        header_seconds: time to receive the head of a request.
+        body_seconds: time to receive the body of a request.
         idle_seconds: time a connection may stay open without a request.
         write_seconds: time a client may take to read an answer.
-        drain_seconds: time to finish the requests under way when the server stops.
+        drain_seconds: time to finish current requests when the server stops.
     """
 
     request_bytes: int = 64 * MIB
@@ -57,10 +57,10 @@ class Limits:
                 raise ServingError(f"{field.name}: must be {due}, got {value!r}")
 
     def changed(self, settings: Sequence[str]) -> Limits:
-        """These limits with some of them replaced.
+        """Returns these limits with some of them replaced.
 
         Args:
-            settings: `NAME=VALUE` each.
+            settings: texts `NAME=VALUE`.
 
         Raises:
             ServingError: an unknown name, or a value that is not a number in its range.

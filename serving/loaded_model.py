@@ -26,8 +26,8 @@ class LoadedModel:
 
     Args:
         folder: the SavedModel's folder.
-        version: its number.
-        limits: of its warm-up requests; None for the defaults.
+        version: its version number.
+        limits: limits of its warm-up requests; None for the defaults.
 
     Raises:
         ValueError, OSError, tf.errors.OpError: the model cannot be loaded.
@@ -35,25 +35,25 @@ class LoadedModel:
 
     Attributes:
         signature_defs: `SignatureDefMap` as TF Serving's metadata shows it.
-        card: what crowdzoo says of the model that it exported; empty for a model of others.
-        features: names of the columns that the model was trained on, by its card; None where it has none.
+        card: the card of a model that crowdzoo exported; empty for other models.
+        features: names of the columns that the model was trained on, from its card; None without a card.
         num_warmup_requests: number of warm-up requests that were replayed.
         written: time of its files, seconds since 1970.
-        num_drift_anomalies: how many its run found in its data next to those of the version before; None where no run
-            of crowdzoo pushed it.
+        num_drift_anomalies: number of anomalies of its training data relative to the previous version; None if it was
+            not pushed by a run of crowdzoo.
     """
 
     def __init__(self, folder: Path, version: int, limits: Limits | None = None):
         self.version, self.written = version, folder.stat().st_mtime
         self.num_drift_anomalies = count_anomalies(folder / DRIFT_FOLDER / "anomalies.json")
         self.signature_defs = read_signature_defs(folder)
-        # kept: the variables live only as long as this object
+        # stored because the variables live only as long as this object
         self._loaded: Any = load_saved_model(folder)
         functions = dict(self._loaded.signatures)
         card: dict[str, Any] = {}
-        with contextlib.suppress(DataError):  # another exporter's model has none
+        with contextlib.suppress(DataError):  # models of other exporters have none
             card = read_model_card(folder / MODEL_CARD_FILE)
-        # crowdzoo exported this model: then each row is answered by itself, with finite numbers
+        # models exported by crowdzoo answer each row independently, with finite numbers
         software, described = (card.get(key) or {} for key in ("software", "signatures"))
         by_rows = "crowdzoo" in software and DEFAULT_SIGNATURE in described
         self.card = card if by_rows else {}
@@ -86,7 +86,7 @@ class LoadedModel:
         count = 0
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
             log = PredictionLog.FromString(record)
-            if log.WhichOneof("log_type") != "predict_log":  # those of methods that are not answered here
+            if log.WhichOneof("log_type") != "predict_log":  # others are requests for unsupported methods
                 continue
             request = log.predict_log.request
             signature = self.signature(request.model_spec.signature_name)
@@ -96,7 +96,7 @@ class LoadedModel:
 
 
 def count_anomalies(file: Path) -> int | None:
-    """How many anomalies a file of DriftValidator or of `crowdzoo skew` has; None where it cannot be read."""
+    """Number of anomalies in a file of DriftValidator or `crowdzoo skew`; None if it cannot be read."""
     try:
         return len(json.loads(file.read_text("utf-8"))["anomalies"])
     except (OSError, ValueError, LookupError, TypeError):
@@ -108,7 +108,7 @@ def read_signature_defs(folder: Path) -> SignatureDefMap:
 
     Raises:
         OSError: `saved_model.pb` cannot be read.
-        DecodeError: it is no SavedModel.
+        DecodeError: it is not a SavedModel.
         ValueError: it has no graph with the tag `serve`.
     """
     saved_model = SavedModel.FromString((folder / "saved_model.pb").read_bytes())

@@ -21,14 +21,14 @@ _MICROSECONDS = [10 * 1.8**power for power in range(33)]
 
 @dataclass
 class RequestRecord:
-    """One request, filled while it is answered.
+    """Record of one request, filled in while it is answered.
 
     Attributes:
         entrypoint: `REST` or `GRPC`.
-        api: what is asked, such as `predict` or `status`; "" where that is unknown.
-        model: name of the served model that is asked, "" if missing.
+        api: requested API, such as `predict` or `status`; "" if unknown.
+        model: name of the requested model, "" if missing.
         status: gRPC's name of the status, `OK` or an error.
-        started: on the monotonic clock.
+        started: start time on the monotonic clock.
     """
 
     entrypoint: str
@@ -39,10 +39,10 @@ class RequestRecord:
 
 
 class Metrics:
-    """Counts requests that ask a served model for an answer.
+    """Counts requests to served models.
 
     - `request_count` by model and status,
-    - `request_latency` in microseconds, of answered requests, by model, API and entrypoint.
+    - `request_latency` in microseconds, for answered requests, by model, API and entrypoint.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Metrics:
             if record.status == "OK":
                 key = f'{model},API="{record.api}",entrypoint="{record.entrypoint}"'
                 counts, total = self._histograms.setdefault(key, ([0] * (len(_MICROSECONDS) + 1), [0.0]))
-                counts[bisect.bisect_right(_MICROSECONDS, microseconds)] += 1  # a bucket does not hold its upper end
+                counts[bisect.bisect_right(_MICROSECONDS, microseconds)] += 1  # a bucket excludes its upper end
                 total[0] += microseconds
 
     def page(self) -> str:
@@ -79,15 +79,15 @@ class Metrics:
 
 
 def gauges(stores: Stores, folder: Path | None) -> str:
-    """What TF Serving does not tell of the version that answers, in Prometheus' text format.
+    """Metrics of the served version that TF Serving does not have, in Prometheus' text format.
 
     - `crowdzoo_model_written_timestamp_seconds`: time of its files,
-    - `crowdzoo_drift_anomalies`: how many were found in its training data (`data="training"`), and by the last
-      `crowdzoo skew` in requests (`data="requests"`).
+    - `crowdzoo_drift_anomalies`: number of anomalies in its training data (`data="training"`), and in requests
+      according to the last `crowdzoo skew` (`data="requests"`).
 
     Args:
         stores: name -> the model's versions.
-        folder: where requests are logged; None for nowhere.
+        folder: folder in which requests are logged, or None.
     """
     written, anomalies = [], []
     for store in stores.values():

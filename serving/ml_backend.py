@@ -1,6 +1,6 @@
-"""MlBackend: Label Studio's protocol of ML backends, by which it asks a served model for predictions of its tasks.
+"""MlBackend: Label Studio's protocol of ML backends, for predictions of its tasks by a served model.
 
-What it sends: `label_studio/ml/api_connector.py` in https://github.com/HumanSignal/label-studio.
+Requests are made in `label_studio/ml/api_connector.py` of https://github.com/HumanSignal/label-studio.
 """
 
 import base64
@@ -24,12 +24,12 @@ _PATH = re.compile(r"(?:/v1/models/(?P<model>[^/:]+))?/(?P<call>health|setup|pre
 
 
 class MlBackend:
-    """Answers Label Studio for the models of a server. It opens no connection, and keeps nothing of a request.
+    """Answers Label Studio for the models of a server, without opening connections or storing requests.
 
     Args:
         stores: name -> the model's versions.
-        limits: of requests.
-        secret: password that requests need, of the user "crowdzoo"; None for none.
+        limits: limits of requests.
+        secret: password of the user "crowdzoo" that requests need; None for no password.
 
     Attributes:
         has_secret: whether requests need one.
@@ -46,12 +46,12 @@ class MlBackend:
         self._authorization = b"Basic " + base64.b64encode(f"crowdzoo:{secret}".encode())
 
     def call(self, method: str, path: str, authorization: bytes) -> tuple[ModelStore, str] | None:
-        """What a request asks: a model, and "health", "setup", "predict" or "webhook"; None for another path.
+        """Parses a request into a model, and "health", "setup", "predict" or "webhook"; None for other paths.
 
-        Webhooks need no secret, because Label Studio sends none with them; nothing of them is read.
+        Webhooks need no secret, because Label Studio does not send it; their body is not read.
 
         Raises:
-            RequestError: another secret, an unknown model, none of several models, or another method.
+            RequestError: a wrong secret, an unknown model, no model name although there are several, or another method.
         """
         parts = _PATH.fullmatch(path)
         if parts is None:
@@ -67,7 +67,7 @@ class MlBackend:
         return store_of(self._stores, parts["model"] or next(iter(self._stores))), name
 
     def acknowledge(self, store: ModelStore, name: str) -> bytes | None:
-        """Body of the answer to "health" and "webhook", which need nothing of the request; None for other calls.
+        """Body of the answer to "health" and "webhook", which do not depend on the body of the request; else None.
 
         Raises:
             RequestError: no version is served.
@@ -81,13 +81,13 @@ class MlBackend:
 
         Args:
             store: versions of the model.
-            name: of the call.
-            body: of the request.
+            name: name of the call.
+            body: body of the request.
             wait: see `Gate.turn`.
 
         Raises:
             RequestError: no version is served, the body is not valid, the model does not fit the labelling
-                configuration, or all tasks are refused. It is logged, because Label Studio shows the status alone.
+                configuration, or all tasks are rejected. It is logged, because Label Studio only shows the status.
         """
         model = store.get()
         version = f"crowdzoo/{store.name}/{model.version}"
@@ -98,7 +98,7 @@ class MlBackend:
             predictions = TaskPredictions(model, config, self._limits)
             if name == "setup":
                 return orjson.dumps({"model_version": version})
-            wait(4 * len(body))  # a number of two characters becomes eight bytes
+            wait(4 * len(body))  # a number of two characters takes eight bytes
             results = predictions.results(request.get("tasks"), version)
         except RequestError as error:
             log.warning("crowdzoo serve: %s, /%s of Label Studio: %s", version, name, error.reason)

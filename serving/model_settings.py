@@ -1,4 +1,4 @@
-"""Which models are served, out of TF Serving's `models.config`."""
+"""Reads which models to serve from TF Serving's `models.config`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crowdzoo.files.version_folders import MAX_VERSION
 log = logging.getLogger("crowdzoo.serving")
 
 _NAME = re.compile(r"[^/:\s]+")
-# The line of the file that protobuf quotes in some of its messages
+# The line of the file that protobuf quotes in some messages
 _LINE = re.compile(r"^'.*': (?=[A-Z])", re.DOTALL)
 
 
@@ -31,7 +31,7 @@ class VersionPolicy:
     """TF Serving's `model_version_policy`.
 
     Attributes:
-        latest: how many of the versions are served, highest numbers first; None for all of them.
+        latest: number of versions to serve, highest numbers first; None for all.
         only: the versions that may be served; None for any.
     """
 
@@ -45,12 +45,12 @@ class ModelSettings:
 
     Attributes:
         name: its name in requests.
-        folder: holds one subfolder a version.
+        folder: folder with one subfolder per version.
         labels: label -> version, for `/labels/<label>`; these versions are served in addition to those of the policy.
         policy: which versions are served.
 
     Raises:
-        ConfigError: a name or label that cannot be in a URL, or an invalid version.
+        ConfigError: a name or label that is not valid in a URL, or an invalid version.
     """
 
     name: str
@@ -68,14 +68,14 @@ class ModelSettings:
 
 
 def read_model_settings(path: str | os.PathLike[str]) -> list[ModelSettings]:
-    """The models of a file such as TF Serving's `--model_config_file`.
+    """Reads the models from a file such as TF Serving's `--model_config_file`.
 
     Args:
         path: a `ModelServerConfig` in protobuf's text format. A `base_path` in it may be relative to the file.
 
     Raises:
-        ConfigError: no such file, not such a message, no model, a name twice, or a field that this server cannot
-            follow; names the file, and the model or the line.
+        ConfigError: no such file, not such a message, no model, a repeated name, or an unsupported field; the message
+            names the file, and the model or the line.
     """
     file = os.fspath(path)
     listed = parse_models(path).model_config_list.config
@@ -95,13 +95,13 @@ def read_model_settings(path: str | os.PathLike[str]) -> list[ModelSettings]:
 
 
 class ModelsFile:
-    """The models of a file, which is read again when it changes.
+    """The models of a file, which is reloaded when it changes.
 
     Args:
-        path: see `read_model_settings`, which also says what it raises.
+        path: see `read_model_settings`, also for errors.
 
     Attributes:
-        models: settings of each model by its name, as the file had them when it was last read without an error.
+        models: settings of each model by name, from the last time that the file was read without errors.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -110,7 +110,7 @@ class ModelsFile:
         self.models = {model.name: model for model in read_model_settings(path)}
 
     def settings(self, name: str) -> ModelSettings:
-        """Settings of a model now; a file that cannot be read, or no longer has the model, changes nothing."""
+        """Current settings of a model; unchanged if the file cannot be read or no longer has the model."""
         with self._lock:
             if (stamp := self._stamp()) != self._seen:
                 self._seen = stamp
@@ -133,10 +133,10 @@ class ModelsFile:
 
 
 def parse_models(path: str | os.PathLike[str]) -> Any:
-    """The `ModelServerConfig` of a file.
+    """Parses the `ModelServerConfig` of a file.
 
     Raises:
-        ConfigError: no such file, or not such a message; names file, line and column.
+        ConfigError: no such file, or not such a message; the error names file, line and column.
     """
     try:
         return text_format.Parse(configuration_text(path), ModelServerConfig())
@@ -166,4 +166,4 @@ def _policy(policy: Any) -> VersionPolicy:
         if not policy.specific.versions:
             raise ConfigError("model_version_policy: 'specific' names no versions")
         return VersionPolicy(None, frozenset(policy.specific.versions))
-    return VersionPolicy(policy.latest.num_versions or 1)  # TF Serving takes 0 as 1
+    return VersionPolicy(policy.latest.num_versions or 1)  # TF Serving treats 0 as 1

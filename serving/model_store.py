@@ -1,4 +1,4 @@
-"""Follows a folder of versions: loads the newest, keeps the old one until the new one answers."""
+"""Watches a folder of versions: loads the newest, and serves the old one until the new one is ready."""
 
 import gc
 import logging
@@ -21,11 +21,11 @@ from crowdzoo.serving.request_error import RequestError
 
 log = logging.getLogger("crowdzoo.serving")
 
-# (path in the folder, size, time of last change of the contents, of the file's state such as its permissions)
+# (path in the folder, size, time of last change of the contents, and of the file's metadata such as permissions)
 Contents = tuple[tuple[str, int, int, int], ...]
-# A folder whose files did not change for so long is taken as written to the end.
+# A folder whose files did not change for this long is considered complete.
 SETTLE_SECONDS = 1.0
-# A version that did not load is tried again after so long, or as soon as its files or their permissions change.
+# A version that did not load is tried again after this long, or when its files or their permissions change.
 RETRY_SECONDS = 300.0
 _INDEX = "variables/variables.index"
 _WAITS = "waits for {}, which is not there yet"
@@ -36,7 +36,7 @@ _GONE = "its folder is gone; it is answered from memory"
 class VersionStatus:
     """State of a version in TF Serving's words: `START`, `LOADING`, `AVAILABLE`, `END`.
 
-    `error` says why it is not served, or, of one that is, that its folder is gone or cannot be read.
+    `error` is the reason why it is not served; or, for a served version, that its folder is gone or cannot be read.
     """
 
     version: int
@@ -44,7 +44,7 @@ class VersionStatus:
     error: str = ""
 
     def described(self) -> dict[str, Any]:
-        """A `ModelVersionStatus`, as JSON but for the number."""
+        """A `ModelVersionStatus` for JSON, without the number."""
         status = {"error_code": "UNKNOWN" if self.error else "OK", "error_message": self.error}
         return {"version": self.version, "state": self.state, "status": status}
 
@@ -52,17 +52,18 @@ class VersionStatus:
 class ModelStore:
     """The versions of one model, in a folder.
 
-    A version is a subfolder named by an integer, with `saved_model.pb` and all shards of its variables, whose files
-    have come to rest. The highest such version that loads and answers its warm-up requests is served. A version
-    that cannot be loaded is logged, and tried again when its files or their permissions change, or after five minutes;
-    what is served stays. Whoever holds a `LoadedModel` may finish with it after the switch.
+    A version is a subfolder named by an integer, with `saved_model.pb` and all shards of its variables, whose files no
+    longer change. The highest version that loads and answers its warm-up requests is served. A version that cannot be
+    loaded is logged, and tried again when its files or their permissions change, or after five minutes; meanwhile the
+    served version stays. Holders of a `LoadedModel` may finish with it after the switch.
 
     Args:
         settings: the model's name, folder, labels and policy. The highest version of the policy answers requests
             without a version.
-        poll_seconds: time between looks at the folder.
-        limits: of warm-up requests; None for the defaults.
-        current: returns the labels and the policy that hold now, asked at each look; None: those of `settings`.
+        poll_seconds: time between checks of the folder.
+        limits: limits of warm-up requests; None for the defaults.
+        current: function that returns the current labels and policy, called at each check; None uses those of
+            `settings`.
     """
 
     def __init__(
@@ -84,25 +85,25 @@ class ModelStore:
         self._statuses: dict[int, VersionStatus] = {}
         self._failures: dict[int, tuple[Contents, str, float]] = {}  # files, reason, when
         self._seen: dict[int, tuple[Contents, float]] = {}
-        self._problems: dict[int, str] = {}  # of folders that are there and cannot be read
-        self._said: dict[str, str] = {}  # what was complained of -> the last complaint
+        self._problems: dict[int, str] = {}  # folders that exist but cannot be read
+        self._said: dict[str, str] = {}  # subject -> last warning about it
         self._moving = False  # is a version being written?
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self, *, wait: bool = False) -> None:
-        """Loads the newest version, then follows the folder in a thread of its own.
+        """Loads the newest version, then watches the folder in its own thread.
 
         Args:
-            wait: go on without a version, and serve the first that appears.
+            wait: continue without a version, and serve the first one that appears.
 
         Raises:
             ServingError: no folder, no version, or none that loads.
         """
-        # a version that is being written right now gets the time to come to rest
+        # a version that is being written gets time to be completed
         deadline, is_late = time.monotonic() + 2 * self._settle_seconds, False
         while (not self.refresh() or self._moving) and self._seen and not is_late:
-            is_late = time.monotonic() >= deadline  # loading takes time: the last look begins after the deadline
+            is_late = time.monotonic() >= deadline  # loading takes time: the last check starts after the deadline
             time.sleep(self._settle_seconds / 4)
         if self._latest is None and not wait:
             raise ServingError(f"{self.folder}: {self._why_none()}")
@@ -113,13 +114,13 @@ class ModelStore:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops following. Loaded versions stay usable."""
+        """Stops watching. Loaded versions stay usable."""
         self._stopping.set()
         if self._thread is not None:
-            self._thread.join(2.0)  # no longer for a disk that does not answer
+            self._thread.join(2.0)  # a disk may not respond
 
     def get(self, version: int | None = None, label: str | None = None) -> LoadedModel:
-        """The latest version, or the one asked for.
+        """Returns the latest version, or the requested one.
 
         Raises:
             RequestError: not served.
@@ -139,10 +140,10 @@ class ModelStore:
             return self._models[version]
 
     def statuses(self, version: int | None = None, label: str | None = None) -> list[VersionStatus]:
-        """State of all versions known, newest first, or of the one asked for.
+        """Returns the state of all known versions, newest first, or of the requested one.
 
         Raises:
-            RequestError: a version or label never seen.
+            RequestError: an unknown version or label.
         """
         if label is not None:
             version = self.get(label=label).version
@@ -154,11 +155,11 @@ class ModelStore:
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is a version that answers."""
+        """Whether a version is ready to answer."""
         return self._latest is not None
 
     def refresh(self) -> bool:
-        """Looks at the folder once and loads what is new.
+        """Checks the folder once and loads new versions.
 
         Returns:
             Whether there is a version to serve.
@@ -175,11 +176,11 @@ class ModelStore:
                 break
             if settings.policy.only is None or version in settings.policy.only:
                 kept += [version] * self._load(version, *complete[version])
-        # where nothing in the folder is usable, what is served stays
+        # served versions stay if nothing in the folder is usable
         newest, kept = (kept[0], kept) if kept else (self._latest, list(self._models))
         self._switch(newest, kept)
         with self._lock:
-            # those whose folder is gone leave the status, or, where they are still served, say so in it
+            # versions whose folder is gone are removed from the status, or marked in it if they are still served
             gone = set() if problem else self._statuses.keys() - folders.keys()
             for version in self._models:
                 error = _GONE if version in gone else problem or self._problems.get(version, "")
@@ -192,7 +193,7 @@ class ModelStore:
         return newest is not None
 
     def _move_labels(self, labels: Mapping[str, int]) -> None:
-        """Follows changed labels; one whose new version does not answer yet stays where it is."""
+        """Updates labels; a label whose new version is not ready yet keeps its version."""
         with self._lock:
             waiting = {
                 label: self._labels[label]
@@ -208,7 +209,7 @@ class ModelStore:
         while not self._stopping.wait(self._poll_seconds):
             try:
                 self.refresh()
-            except Exception:  # whatever the file system does, serving goes on
+            except Exception:  # serving continues whatever the file system does
                 log.exception("crowdzoo serve: looking for new versions in %s failed", self.folder)
 
     def _switch(self, newest: int | None, kept: Iterable[int]) -> None:
@@ -216,7 +217,7 @@ class ModelStore:
             before, self._latest = self._latest, newest
             retired = self._models.keys() - {newest, *kept, *self._labels.values()}
             for version in retired:
-                # requests under way hold the model itself and finish on it
+                # current requests hold the model and finish with it
                 del self._models[version]
                 self._statuses[version] = VersionStatus(version, "END")
         if newest != before:
@@ -225,7 +226,7 @@ class ModelStore:
             gc.collect()  # a loaded graph is full of reference cycles
 
     def _load(self, version: int, files: Contents, folder: Path) -> bool:
-        """Whether the version is in memory, after trying to load it."""
+        """Tries to load the version; returns whether it is in memory."""
         if version in self._models:
             return True
         started = time.monotonic()
@@ -235,14 +236,14 @@ class ModelStore:
         self._set_status(version, "LOADING")
         try:
             for name, *_ in files:
-                if not stat.S_ISREG((folder / name).stat().st_mode):  # a pipe would not answer whoever loads it
+                if not stat.S_ISREG((folder / name).stat().st_mode):  # loading a pipe would block
                     raise OSError(f"{name} is not a regular file")
             model = LoadedModel(folder, version, self._limits)
-        except Exception as error:  # TensorFlow raises many kinds for a broken model
+        except Exception as error:  # TensorFlow raises many kinds of errors for a broken model
             lines = [error.reason] if isinstance(error, RequestError) else str(error).strip().splitlines()
             reason = f"{type(error).__name__}: {lines[-1] if lines else ''}"
             self._failures[version] = (files, reason, started)
-            if _INDEX not in {file[0] for file in files}:  # only a model without variables has none
+            if _INDEX not in {file[0] for file in files}:  # only models without variables have no index
                 self._set_status(version, "START", _WAITS.format(_INDEX))
                 return False
             self._set_status(version, "END", without_paths(reason, folder))
@@ -268,7 +269,7 @@ class ModelStore:
             log.warning("crowdzoo serve: %s: %s", what, complaint)
 
     def _folders(self) -> tuple[dict[int, Path], str]:
-        """Version folders by number, and why the folder itself cannot be read, or ""."""
+        """Version folders by number, and the reason why the folder itself cannot be read, or ""."""
         try:
             folders, refused = version_folders(self.folder)
         except OSError as error:
@@ -283,7 +284,7 @@ class ModelStore:
         return folders, ""
 
     def _complete_versions(self, folders: Mapping[int, Path]) -> dict[int, tuple[Contents, Path]]:
-        """Versions whose files are all there and at rest."""
+        """Versions whose files are complete and no longer change."""
         now = time.monotonic()
         seen: dict[int, tuple[Contents, float]] = {}
         complete: dict[int, tuple[Contents, Path]] = {}
@@ -296,7 +297,7 @@ class ModelStore:
             except OSError as error:
                 reason = self._problems[version] = f"its folder cannot be read ({error.strerror or error})"
                 self._say_once(named, reason)
-                if loaded:  # what is in memory is served on
+                if loaded:  # loaded versions are still served
                     complete[version] = ((), folder)
                 else:
                     self._set_status(version, "END", reason)
@@ -305,7 +306,7 @@ class ModelStore:
             before = self._seen.get(version)
             since = before[1] if before is not None and before[0] == files else now
             seen[version] = (files, since)
-            # the file system's time of change cannot be set back by a copy, unlike the time of modification
+            # unlike the modification time, the time of metadata change cannot be set by copying
             at_rest = max(now - since, time.time() - last_change) >= self._settle_seconds
             missing = what_is_missing(files)
             self._moving |= not at_rest and not loaded
@@ -341,7 +342,7 @@ def store_of(stores: Stores, name: str) -> ModelStore:
     """The model of that name.
 
     Raises:
-        RequestError: it does not exist; names those that do.
+        RequestError: it does not exist; the message names existing ones.
     """
     if name not in stores:
         names = [repr(one) for one in stores]
@@ -356,7 +357,7 @@ def store_of(stores: Stores, name: str) -> ModelStore:
 
 
 def contents(folder: Path) -> tuple[Contents, float]:
-    """The files of a version, and when the last of them changed (seconds of the wall clock).
+    """The files of a version, and the time of the last change (wall clock, in seconds).
 
     Raises:
         OSError: the folder, or one below it, cannot be read.
@@ -372,7 +373,7 @@ def contents(folder: Path) -> tuple[Contents, float]:
             path = Path(parent, name)
             try:
                 state = path.stat()
-            except FileNotFoundError:  # gone since it was listed
+            except FileNotFoundError:  # deleted since it was listed
                 continue
             last = max(last, state.st_ctime)
             if not stat.S_ISDIR(state.st_mode):
@@ -381,7 +382,7 @@ def contents(folder: Path) -> tuple[Contents, float]:
 
 
 def what_is_missing(contents: Contents) -> str:
-    """The first file that a SavedModel needs and that is not there; "" where it is complete."""
+    """The first missing file of a SavedModel; "" if it is complete."""
     names = {file[0] for file in contents}
     if "saved_model.pb" not in names:
         return "saved_model.pb"
@@ -395,7 +396,7 @@ def what_is_missing(contents: Contents) -> str:
 
 
 def without_paths(text: str, folder: Path) -> str:
-    """`text` for whoever asks over the network: without the places of files on this machine."""
+    """Removes paths of this machine from `text`, for answers over the network."""
     for path in sorted({str(folder), str(folder.absolute()), os.path.realpath(folder)}, key=len, reverse=True):
         text = text.replace(path + "/", "").replace(path, folder.name)
     return re.sub(r"(?<![\w.:/])(?:/[^\s/'\":;,()\[\]]+)+/([^\s/'\":;,()\[\]]+)", r"\1", text)

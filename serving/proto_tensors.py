@@ -1,4 +1,4 @@
-"""TensorProtos from the wire to arrays, with every way they can lie refused by name."""
+"""Converts TensorProtos of requests to arrays, and rejects inconsistent ones."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,19 +12,19 @@ from crowdzoo.errors import short_repr
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.request_error import RequestError
 
-# `DataType` of strings, and of all numbers that a TensorProto holds as such
+# `DataType` of strings, and of all numbers in a TensorProto
 _STRING, _NUMBERS = 7, (1, 2, 3, 4, 5, 6, 9, 10, 14, 17, 19, 22, 23)
-# Bytes of one text in memory next to its own: a Python object, a reference to it, and TensorFlow's own object
+# Overhead of one text in memory, in bytes: a Python object, a reference to it, and TensorFlow's object
 _STRING_BYTES = 33 + 8 + 24
-# Fewest bytes of one text in a message next to its own
+# Least overhead of one text in a message, in bytes
 _WRITTEN = 2
 
 
 def parsed(kind: Any, message: bytes) -> Any:
-    """A message of this class out of its bytes.
+    """Parses a message of this class.
 
     Raises:
-        RequestError: it is not one.
+        RequestError: the bytes are not such a message.
     """
     try:
         return kind.FromString(message)
@@ -33,13 +33,13 @@ def parsed(kind: Any, message: bytes) -> Any:
 
 
 def _check_size(what: str, values: int, texts: int, limits: Limits) -> None:
-    """Refuses values that are too large once they are expanded, before they are.
+    """Rejects values that would be too large when expanded, without expanding them.
 
     Args:
-        what: what has them, as the beginning of a message.
+        what: their owner, as the beginning of a message.
         values: bytes of all values.
         texts: number of texts among them.
-        limits: `request_bytes` holds for the values as if each had been sent, `request_memory` for the texts.
+        limits: `request_bytes` applies to the values as if all had been sent, `request_memory` to the texts.
     """
     for size, most in (
         (values + texts * _WRITTEN, limits.request_bytes),
@@ -57,9 +57,9 @@ def arrays_from_protos(
 
     Args:
         protos: name -> TensorProto.
-        limits: hold for the arrays together; None for the defaults. A proto of a few bytes can claim any shape: its
-            last value is repeated for all that are missing.
-        wait: called with the bytes of the arrays before one of them is made.
+        limits: limits for all arrays together; None for the defaults. A proto of a few bytes can have any shape: its
+            last value is repeated for missing ones.
+        wait: function called with the bytes of the arrays before any is created.
 
     Raises:
         RequestError: names the input.
@@ -68,7 +68,7 @@ def arrays_from_protos(
     for name, proto in protos.items():
         what = f"input {short_repr(name)}"
         sizes = _shape(what, proto)
-        count = math.prod(max(size, 1) for size in sizes)  # also of an array without values, as [0, 2**62]
+        count = math.prod(max(size, 1) for size in sizes)  # also for an array without values, such as [0, 2**62]
         if proto.dtype == _STRING:
             missing = max(0, count - len(proto.string_val))
             values += sum(map(len, proto.string_val)) + missing * len((*proto.string_val[-1:], b"")[0])
@@ -85,7 +85,7 @@ def _shape(what: str, proto: Any) -> list[int]:
     if proto.dtype != _STRING and proto.dtype not in _NUMBERS:
         raise RequestError(f"{what}: dtype {proto.dtype} is unknown")
     sizes = [dim.size for dim in proto.tensor_shape.dim]
-    if len(sizes) > 254:  # TensorFlow's own limit
+    if len(sizes) > 254:  # TensorFlow's limit
         raise RequestError(f"{what}: has {len(sizes)} axes, more than 254")
     if proto.tensor_shape.unknown_rank or any(size < 0 for size in sizes):
         raise RequestError(f"{what}: shape {short_repr(sizes)} of a value must be known")

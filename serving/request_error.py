@@ -1,6 +1,6 @@
-"""A request that cannot be answered, with its status in both protocols."""
+"""Errors about requests, with their status in both protocols."""
 
-# our name -> HTTP status and gRPC's canonical name, as TF Serving maps them; two exist in HTTP only
+# name -> HTTP status and gRPC's canonical name, as in TF Serving; two exist in HTTP only
 STATUS = {
     "INVALID_ARGUMENT": (400, "INVALID_ARGUMENT"),
     "UNAUTHENTICATED": (401, "UNAUTHENTICATED"),
@@ -12,23 +12,23 @@ STATUS = {
     "METHOD_NOT_ALLOWED": (405, "UNIMPLEMENTED"),
     "TOO_LARGE": (413, "RESOURCE_EXHAUSTED"),
 }
-# Answer to methods whose signatures take tf.Examples
+# Answer to methods whose signatures use tf.Examples
 NO_EXAMPLES = "this server does not answer Classify, Regress and MultiInference; use :predict or Predict"
 NO_RELOAD = "this server takes no models by request; change the file given to --config, whose labels it follows"
-# gRPC sends the reason as a header, three bytes for each that is not ASCII, and clients take 8 KiB of headers
+# gRPC sends the reason as a header, with three bytes per non-ASCII byte, and clients accept 8 KiB of headers
 _LONGEST = 1500
 
 
 class RequestError(Exception):
-    """What is wrong with a request.
+    """A request that cannot be answered.
 
     Args:
-        reason: one sentence for whoever sent it; names the input. Shortened to 1,500 bytes.
+        reason: one sentence for the client that names the input; shortened to 1,500 bytes.
         code: a key of `STATUS`.
     """
 
     def __init__(self, reason: str, code: str = "INVALID_ARGUMENT"):
-        reason = reason.encode("utf-8", "backslashreplace").decode()  # half a character is JSON, but no text
+        reason = reason.encode("utf-8", "backslashreplace").decode()  # half a character is valid JSON, but not text
         if len(reason.encode()) > _LONGEST:
             reason = reason.encode()[: _LONGEST - 3].decode(errors="ignore") + "..."
         super().__init__(reason)
@@ -37,7 +37,7 @@ class RequestError(Exception):
 
     @property
     def http_status(self) -> int:
-        """Status of the HTTP answer."""
+        """Status code of the HTTP answer."""
         return STATUS[self.code][0]
 
     @property
@@ -47,6 +47,6 @@ class RequestError(Exception):
 
 
 def check_method(method: str, path: str, allowed: tuple[str, ...]) -> None:
-    """Refuses a request by another method than these."""
+    """Rejects a request with a method that is not allowed."""
     if method not in allowed:
         raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")

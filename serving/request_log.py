@@ -1,4 +1,4 @@
-"""RequestLog: instances of a share of the requests, kept for `crowdzoo skew`."""
+"""RequestLog: logs instances of a share of the requests for `crowdzoo skew`."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from crowdzoo.serving.loaded_model import LoadedModel
 log = logging.getLogger("crowdzoo.serving")
 
 _FILE_BYTES = 32 * MIB
-# What one request may add, and how many requests may wait for the disk: at most 64 MiB of memory
+# Size that one request may add, and number of requests that may wait for the disk: at most 64 MiB of memory
 _ROWS, _BYTES, _WAITING = 64, MIB, 64
 
 
 class RequestLog:
     """Writes sampled instances to `FOLDER/MODEL.jsonl`, one JSON object of inputs per line.
 
-    A file of 32 MiB becomes `MODEL.1.jsonl`, which replaces the one before: a model takes 64 MiB at most. Only the
-    files' owner may read them. A thread of its own writes; what the disk does not keep up with, or has no room for, is
-    dropped.
+    A file of 32 MiB is renamed to `MODEL.1.jsonl`, replacing an earlier one, so that a model takes at most 64 MiB. Only
+    the owner may read the files. A separate thread writes; instances are dropped if the disk is too slow or full.
 
     Args:
-        folder: is made if it does not exist.
+        folder: folder of the log, created if it does not exist.
         share: probability that an instance is logged, from 0 to 1.
-        seed: of the sample.
+        seed: seed of the sample.
 
     Raises:
         ServingError: the folder cannot be written, or the share is not a number from 0 to 1.
@@ -56,13 +55,13 @@ class RequestLog:
         self._thread.start()
 
     def add(self, name: str, model: LoadedModel, inputs: Mapping[str, np.ndarray]) -> None:
-        """Samples the instances of a request that was answered; returns at once, and raises nothing.
+        """Samples the instances of an answered request; returns immediately, and never raises.
 
-        Logged are the inputs of `serving_default`: not the annotator that a request names, and nothing else of it.
+        Only the inputs of `serving_default` are logged, not the annotator or anything else of a request.
 
         Args:
-            name: of the model in requests.
-            model: which answered.
+            name: name of the model in requests.
+            model: model that answered.
             inputs: arrays [B, ...] by name; strings as bytes.
         """
         try:
@@ -76,11 +75,11 @@ class RequestLog:
                     self._queue.put_nowait((name, picked))
         except queue.Full:
             pass
-        except Exception as error:  # a request is answered whatever becomes of the log
+        except Exception as error:  # requests are answered even if logging fails
             self._complain(str(error))
 
     def stop(self) -> None:
-        """Writes what waits, for two seconds at most."""
+        """Writes waiting instances, for at most two seconds."""
         with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=1.0)
             self._thread.join(1.0)
@@ -100,7 +99,7 @@ class RequestLog:
         with open(file, "ab", buffering=0, opener=partial(os.open, mode=0o600)) as end:
             before = end.tell()
             if (end.write(content) or 0) < len(content):
-                end.truncate(before)  # no half line
+                end.truncate(before)  # no incomplete line
                 raise OSError(f"{file}: no space left")
 
     def _complain(self, reason: str) -> None:
@@ -116,7 +115,7 @@ def _size(array: np.ndarray) -> int:
 
 
 def _lines(columns: Mapping[str, np.ndarray]) -> Iterator[bytes]:
-    """A line per row; without rows that are not text, such as images."""
+    """One line per row; rows that are not text, such as images, are skipped."""
     for row in zip(*columns.values(), strict=True):
         with contextlib.suppress(orjson.JSONEncodeError):
             line = dict(zip(columns, row, strict=True))

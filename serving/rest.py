@@ -26,7 +26,7 @@ _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>[^/:]+)|/labels/(?P<label>[^/:]+))?"
     r"(?::(?P<verb>[^/:]+)|/(?P<metadata>metadata))?"
 )
-# Paths for whoever starts and watches servers, answered as plain text
+# Health checks, answered as plain text
 _ALIVE, _READY, _METRICS = "/healthz", "/readyz", "/monitoring/prometheus/metrics"
 # Headers of an answer
 _JSON, _TEXT = (b"content-type", b"application/json"), (b"content-type", b"text/plain; charset=utf-8")
@@ -39,9 +39,9 @@ class RestService:
     Args:
         stores: name -> the model's versions.
         gate: the queue of both protocols.
-        metrics: count each request.
-        request_log: keeps instances; None for none.
-        ml_backend: answers Label Studio; None where that was not asked for.
+        metrics: counts requests.
+        request_log: logs instances, or None.
+        ml_backend: answers Label Studio, or None.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class RestService:
     ):
         self._stores, self._limits, self._gate, self._metrics = stores, gate.limits, gate, metrics
         self._ml_backend, self._request_log, limits = ml_backend, request_log, gate.limits
-        # a thread for each that predicts or waits for its turn
+        # one thread for each request that predicts or waits for its turn
         self._executor = ThreadPoolExecutor(limits.threads + limits.queue, thread_name_prefix="crowdzoo-rest")
-        self._arriving = 0  # bytes of bodies on their way; they leave half of the memory to requests that are whole
+        self._arriving = 0  # bytes of arriving bodies; half of the memory is for received requests
         self.draining = False
 
     def stop(self) -> None:
-        """Stops the threads that are idle."""
+        """Stops idle threads."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -75,7 +75,7 @@ class RestService:
                 record.status, status = error.grpc_status, error.http_status
                 content = json.dumps({"error": error.reason}, ensure_ascii=False).encode() + b"\n"
                 headers = [_JSON, *_OF_STATUS.get(status, [])]
-            # the rest of a body that is too long is not waited for
+            # the rest of a body that is too long is not read
             headers += [(b"connection", b"close")] * (self.draining or status == 413)
             headers.append((b"content-length", str(len(content)).encode()))
             await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -97,7 +97,7 @@ class RestService:
         elif method != "POST":
             return self._looked_up(method, path, record)
         if self._gate.is_full:
-            raise full()  # before anything of the body is read
+            raise full()  # before the body is read
         body = await self._body(receive, int(sent.get(b"content-length", 0)))
         encoding = sent.get(b"content-encoding", b"").decode("latin-1")
         with self._gate.place(len(body)):
@@ -152,7 +152,7 @@ class RestService:
         return match, store, version if match["version"] else None
 
     def _looked_up(self, method: str, path: str, record: RequestRecord) -> bytes:
-        """What is answered without the model."""
+        """Answers requests that do not need the model."""
         if path in (_ALIVE, _READY, _METRICS):
             check_method(method, path, ("GET", "HEAD"))
             if path == _METRICS:
@@ -173,7 +173,7 @@ class RestService:
     def answer(
         self, path: str, encoding: str, body: bytes, record: RequestRecord, is_gone: Any, call: Any = None
     ) -> bytes:
-        """Body of the answer to a POST; runs in a thread of the executor. `call` is what `MlBackend` is asked.
+        """Body of the answer to a POST; runs in a thread of the executor. `call` is a call of `MlBackend`.
 
         Raises:
             RequestError: the request is not valid; the message says why.
@@ -199,11 +199,11 @@ class RestService:
 
 def _metadata(store: ModelStore, version: int | None, label: str | None) -> bytes:
     model = store.get(version, label)
-    # protobuf 5 renamed the option
+    # renamed in protobuf 5
     known = json_format.MessageToDict.__code__.co_varnames
     names = ("always_print_fields_with_no_presence", "including_default_value_fields", "preserving_proto_field_name")
     signatures = json_format.MessageToDict(model.signature_defs, **{name: True for name in names if name in known})
     spec = {"name": store.name, "signature_name": "", "version": str(model.version)}
-    columns = {} if model.features is None else {"features": model.features}  # TF Serving's answer has no such key
+    columns = {} if model.features is None else {"features": model.features}  # TF Serving's answer lacks this key
     answer = {"model_spec": spec, "metadata": {"signature_def": signatures, **columns}}
     return json.dumps(answer, indent=1, ensure_ascii=False).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""A client's connection over REST, and what both protocols need."""
+"""A client's connection over REST, and functions for both protocols."""
 
 import base64
 import json
@@ -13,30 +13,30 @@ import numpy as np
 
 from crowdzoo.errors import ServingError, Setting
 
-# a proxy that is set for the network must not get what is meant for this machine
+# a network proxy must not get requests to this machine
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-# TensorFlow's types whose names in NumPy are not those on the wire, "DT_INT64" for int64
+# TensorFlow types whose names in NumPy differ from those in messages, such as "DT_INT64" for int64
 _DTYPES = {"DT_FLOAT": "float32", "DT_DOUBLE": "float64", "DT_HALF": "float16", "DT_STRING": "str"}
 
 
 class RestConnection:
-    """Speaks TF Serving's REST API; the arguments are those of `Client`."""
+    """Client of TF Serving's REST API; the arguments are those of `Client`."""
 
     def __init__(self, url: str, model: str, version: int | None, timeout: float, ca_file: Any = None):
         self._url = url
         self._path = f"/v1/models/{model}" + (f"/versions/{version}" if version is not None else "")
         here = urlsplit(url).hostname in LOOPBACK
         trusted = True if ca_file is None else _trusting(ca_file)
-        headers = {"accept-encoding": "identity"} if here else None  # to compress takes longer than to send
+        headers = {"accept-encoding": "identity"} if here else None  # compressing takes longer than sending
         self._http = httpx.Client(base_url=url, timeout=timeout, trust_env=not here, verify=trusted, headers=headers)
 
     def predict(
         self, signature: str, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, str]
     ) -> dict[str, np.ndarray]:
-        """One request; `outputs` gives the NumPy dtype of each output."""
+        """Sends one request; `outputs` has the NumPy dtype of each output."""
         request = {"signature_name": signature, "inputs": {name: _jsonable(array) for name, array in inputs.items()}}
-        columns = self._ask("POST", ":predict", json.dumps(request).encode())["outputs"]  # TF Serving reads NaN, too
-        if len(outputs) == 1:  # TF Serving leaves the name out
+        columns = self._ask("POST", ":predict", json.dumps(request).encode())["outputs"]  # TF Serving reads NaN as well
+        if len(outputs) == 1:  # TF Serving omits the name
             columns = {next(iter(outputs)): columns}
         return {name: _array(column, outputs[name]) for name, column in columns.items()}
 
@@ -85,7 +85,7 @@ def _array(column: Any, dtype: str) -> np.ndarray:
     if dtype != "str":
         return np.array(column, dtype=dtype)
     array = np.array(column)
-    return array if array.size else array.astype(str)  # of rows without any text NumPy makes numbers
+    return array if array.size else array.astype(str)  # NumPy makes numbers of rows without any text
 
 
 def _jsonable(array: np.ndarray) -> Any:
@@ -96,7 +96,7 @@ def _jsonable(array: np.ndarray) -> Any:
 
 
 def described(spec: Mapping[str, Any], definitions: Mapping[str, Any], features: Any) -> dict[str, Any]:
-    """What `Client.metadata` returns, of a `ModelSpec` and of name -> `SignatureDef` as JSON."""
+    """Makes the result of `Client.metadata` from a `ModelSpec` and from name -> `SignatureDef` as JSON."""
     signatures = {
         name: {
             side: {key: _described(info) for key, info in definition.get(side, {}).items()}

@@ -1,4 +1,4 @@
-"""HTTP connections with limits: uvicorn's protocol, and what it leaves open."""
+"""HTTP connections with limits, on top of uvicorn's protocol."""
 
 import json
 import time
@@ -10,13 +10,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from crowdzoo.serving.limits import Limits
 
-# Most bytes that may come without the end of a head or a part of a body
+# Largest number of bytes without the end of a head or a part of a body
 _MOST_QUIET = 1 << 16
-# Most requests that a client may send before the answer to the first
+# Largest number of requests that a client may send before the answer to the first
 _MOST_AHEAD = 16
-# Key of the ASGI scope: tells whether the client is gone
+# Key of the ASGI scope for a function that tells whether the client is gone
 GONE = "crowdzoo.gone"
-# A connection that has been sending one request for so long may be closed where another one needs its place
+# A connection that has been sending one request for this long may be closed if another one needs its place
 SLOW_SECONDS = 0.2
 
 
@@ -33,14 +33,14 @@ class RestServer(uvicorn.Server):
     def __init__(self, app: Any, limits: Limits, certificate: Any = None, key: Any = None):
         off: Any = {"log_config": None, "access_log": False, "lifespan": "off", "ws": "none", "proxy_headers": False}
         end = max(1, int(limits.drain_seconds) - 1)
-        idle = int(limits.idle_seconds) + 2  # ours comes first
+        idle = int(limits.idle_seconds) + 2  # our own limit applies first
         times: Any = {"timeout_keep_alive": idle, "timeout_graceful_shutdown": end}
         tls: Any = {"ssl_certfile": certificate, "ssl_keyfile": key}
         super().__init__(uvicorn.Config(app, http=_Protocol, loop="uvloop", **off, **times, **tls))
         self.server_state.limits = limits  # type: ignore[attr-defined]
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second; once a second closes connections that take too long."""
+        """Runs ten times per second; once per second, closes connections that take too long."""
         if counter % 10 == 0:
             for connection in list(self.server_state.connections):
                 connection.check_time(time.monotonic())  # type: ignore[union-attr]
@@ -54,12 +54,12 @@ class _Protocol(HttpToolsProtocol):
         self._phase: tuple[str, int] = ("", 0)
         self._since = time.monotonic()
         self._in_head = False
-        self._quiet = 0  # bytes since the last head or part of a body
+        self._quiet = 0  # number of bytes since the last head or part of a body
         if len(self.connections) > self._limits.connections and not self._make_room():
             self._refuse(503, "too many connections; try again later")
 
     def _make_room(self) -> bool:
-        """Closes the connection that has been idle for longest, else the one that sends its request most slowly."""
+        """Closes the connection that has been idle longest, else the one that has been sending its request longest."""
         others: list[Any] = [one for one in self.connections if one is not self]
         slow = time.monotonic() - SLOW_SECONDS
         found = [one for one in others if one.now() == "idle"]
@@ -73,7 +73,7 @@ class _Protocol(HttpToolsProtocol):
         self._quiet += len(data)
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:  # who asks for HTTP/2 or websockets gets HTTP/1.1
+        except httptools.HttpParserUpgrade as upgrade:  # requests for HTTP/2 or websockets get HTTP/1.1
             head = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
             head += [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
             self.parser = httptools.HttpRequestParser(self)
@@ -90,7 +90,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         if len(self.pipeline) >= _MOST_AHEAD:
-            raise ValueError("too many requests ahead")  # an error of the parser
+            raise ValueError("too many requests ahead")  # becomes an error of the parser
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
                 raise ValueError("not a proxy")
@@ -107,8 +107,8 @@ class _Protocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def now(self) -> str:
-        """What the connection waits for."""
-        # with TLS a connection is closed only when the client agrees, or is aborted
+        """The current phase of the connection."""
+        # with TLS, closing needs the client's cooperation, else the connection is aborted
         if self.flow.write_paused or self.transport.is_closing():
             return "write"
         if self.cycle is not None and not self.cycle.response_complete:
@@ -124,12 +124,12 @@ class _Protocol(HttpToolsProtocol):
         if seconds is None or now - self._since <= seconds:
             return
         if phase[0] == "write":
-            self.transport.abort()  # a client that does not read gets no last words either
+            self.transport.abort()  # a client that does not read cannot get an error either
         else:
             self._refuse(408, f"the {phase[0]} of the request took longer than {seconds:g} s")
 
     def _refuse(self, status: int, reason: str) -> None:
-        """Answers without the application, unless nothing was asked, and closes."""
+        """Sends an error without the application, if there was a request, and closes the connection."""
         if not self.transport.is_closing() and (self.now() != "idle" or status != 408):
             text = json.dumps({"error": reason}).encode() + b"\n"
             phrase = {400: "Bad Request", 408: "Request Timeout", 503: "Service Unavailable"}[status]

@@ -1,4 +1,4 @@
-"""A local model server: TF Serving's REST and gRPC APIs for folders of versions."""
+"""A local model server with TF Serving's REST and gRPC APIs for folders of versions."""
 
 import contextlib
 import ipaddress
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-# TensorFlow reads this when it is first imported: no start-up lines of its C++ part
+# TensorFlow reads this when first imported: suppresses start-up messages of its C++ code
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import grpc
@@ -36,33 +36,34 @@ from crowdzoo.serving.rest_protocol import RestServer
 
 log = logging.getLogger("crowdzoo.serving")
 
-# Python's threads take turns so often (seconds; 0.005 unless set): the one that moves bytes waits for all others
+# Switch interval of Python threads in seconds (default 0.005): the thread that moves bytes waits for all others
 _SWITCH_SECONDS = 0.0005
 
 
 class Server:
     """Answers requests from `start()` to `stop()`; also a context manager.
 
-    Predictions run in threads: the event loop only moves bytes, so a slow request holds up no other.
+    Predictions run in threads. The event loop only moves bytes, so slow requests do not block others.
 
     Args:
-        model_dir: folder with one subfolder a version, as TFX's Pusher writes: `MODEL_DIR/<number>/saved_model.pb`.
-        config: instead of `model_dir`, `name` and `labels`: a file that names several models, TF Serving's
-            `ModelServerConfig` in protobuf's text format. Changes of labels and policies are followed.
+        model_dir: folder with one subfolder per version, as written by TFX's Pusher:
+            `MODEL_DIR/<number>/saved_model.pb`.
+        config: in place of `model_dir`, `name` and `labels`, a file that names several models: TF Serving's
+            `ModelServerConfig` in protobuf's text format. Changes of labels and policies are applied.
         name: the model's name in requests.
         host: address to listen on.
-        rest_port: 0 takes a free one.
-        grpc_port: 0 takes a free one.
-        poll_seconds: time between looks for new versions.
+        rest_port: port to listen on; 0 chooses a free one.
+        grpc_port: port to listen on; 0 chooses a free one.
+        poll_seconds: time between checks for new versions.
         labels: label -> version, for `/labels/<label>`; these versions are served in addition to the newest.
         wait: start without a version and serve the first that appears.
         tls_certificate: certificate (chain) in PEM format; with it both protocols use TLS only.
         tls_key: its private key.
         limits: limits of requests; None for the defaults.
-        label_studio: answer Label Studio's protocol of ML backends, too, below `/v1/models/<name>`.
-        label_studio_secret: password that Label Studio needs for it, with the user crowdzoo; None only where no other
-            machine can reach `host`.
-        log_requests: folder that receives instances of a share of the requests, see `RequestLog`; None logs none.
+        label_studio: whether to also answer Label Studio's protocol of ML backends, below `/v1/models/<name>`.
+        label_studio_secret: password of the user crowdzoo for Label Studio; may be None only if other machines cannot
+            reach `host`.
+        log_requests: folder in which instances of a share of the requests are logged, see `RequestLog`; None logs none.
         log_share: that share, from 0 to 1.
 
     Attributes:
@@ -70,7 +71,7 @@ class Server:
         grpc_port: the bound port.
 
     Raises:
-        ServingError: a setting that cannot be, or a port that is taken.
+        ServingError: an invalid setting, or a port in use.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class Server:
 
     @property
     def models(self) -> dict[str, list[int]]:
-        """Name of each model -> its versions that are served now, newest first."""
+        """Name of each model -> its currently served versions, newest first."""
         return {
             name: [status.version for status in store.statuses() if status.state == "AVAILABLE"]
             for name, store in self._stores.items()
@@ -131,8 +132,8 @@ class Server:
         """Loads the newest version, then opens both ports.
 
         Raises:
-            ServingError: no usable version, a port is taken, or other machines can reach what is for Label Studio, and
-                there is no secret.
+            ServingError: no usable version, a port in use, or other machines can reach Label Studio's backend without a
+                secret.
         """
         listener = _bind(self.host, self.rest_port)
         try:
@@ -156,9 +157,9 @@ class Server:
             self._rest_thread.join(0.01)
 
     def stop(self) -> None:
-        """Takes no new requests, finishes those under way (`drain_seconds` at most), and closes both ports."""
+        """Stops accepting requests, finishes current ones (for at most `drain_seconds`), and closes both ports."""
         end = time.monotonic() + self.limits.drain_seconds
-        grace = max(0.1, self.limits.drain_seconds - 1.0)  # what is left is for closing
+        grace = max(0.1, self.limits.drain_seconds - 1.0)  # the rest is for closing
         self._rest_service.draining = True
         finished = self._grpc.stop(grace) if self._grpc is not None else None
         if self._rest is not None:
@@ -179,7 +180,7 @@ class Server:
         self.stop()
 
     def _check_reachable(self) -> None:
-        """What other machines can reach: a warning, or an error where it needs a secret."""
+        """Warns if other machines can reach the server; raises an error if a secret is needed for that."""
         if self._ml_backend is not None and not self._ml_backend.has_secret:
             raise ServingError(
                 f"host: other machines can reach {self.host}, where Label Studio's backend needs a secret. Set the "
@@ -209,7 +210,7 @@ class Server:
 
 
 def _checked_tls(certificate: str | Path | None, key: str | Path | None) -> tuple[Path, ...]:
-    """Both files, which belong together, or none."""
+    """Checks certificate and key, which are given both or not at all."""
     if certificate is None and key is None:
         return ()
     if certificate is None or key is None:
@@ -217,7 +218,7 @@ def _checked_tls(certificate: str | Path | None, key: str | Path | None) -> tupl
     try:
         for path in (certificate, key):
             check_regular(path)
-        # a key with a password would be asked for on the terminal
+        # the password of a key would be requested on the terminal
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_no_password)
     except (OSError, ValueError, DataError) as error:
         reason = getattr(error, "reason", None) or error
@@ -237,13 +238,13 @@ def _bind(host: str, port: int) -> socket.socket:
         what = f"{host!r} with port {port} is not an address of this machine"
         raise ServingError(f"{Setting('host')}: {what}: {error}") from error
     family, kind, protocol, _, address = addresses[0]
-    # asyncio sends without delay only where the listening socket names its protocol: not `socket.create_server`, whose
-    # connections cost 40 ms a request
+    # asyncio disables Nagle's delay only if the listening socket names its protocol, unlike `socket.create_server`,
+    # whose connections cost 40 ms per request
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        # From here on a second server on the port fails. A client that comes before the model is loaded waits.
+        # From here on, a second server on the port fails. Clients that connect before the model is loaded wait.
         listener.listen(128)
     except OSError as error:
         listener.close()
@@ -259,10 +260,10 @@ def _taken(what: str, port: int, host: str) -> ServingError:
 def serve(
     model_dir: str | Path | None = None, *, on_ready: Callable[[Server], None] | None = None, **settings: Any
 ) -> None:
-    """Serves until SIGINT or SIGTERM, then finishes the requests under way and returns.
+    """Serves until SIGINT or SIGTERM, then finishes current requests and returns.
 
-    Prints where it listens, and a `curl` line that asks the model for a prediction. What it loads and what it
-    leaves out goes to the standard error. Must be called in the main thread.
+    Prints its addresses, and a `curl` line that requests a prediction. Loaded and skipped versions are logged to
+    standard error. Must be called in the main thread.
 
     Args:
         model_dir: see `Server`.
@@ -270,12 +271,12 @@ def serve(
         **settings: the other arguments of `Server`.
 
     Raises:
-        ServingError: no folder, no usable version, or a port that is taken.
+        ServingError: no folder, no usable version, or a port in use.
     """
     asked_to_stop = threading.Event()
 
     def ask(signum: int, frame: object) -> None:
-        if asked_to_stop.is_set():  # the second time: at once
+        if asked_to_stop.is_set():  # the second signal stops at once
             os._exit(128 + signum)
         asked_to_stop.set()
 
@@ -299,7 +300,7 @@ def serve(
             while not asked_to_stop.wait(1.0):
                 pass
         print("stopped", flush=True)
-        if server._gate.running:  # Python would wait for the threads of predictions that were given up
+        if server._gate.running:  # Python would wait for threads of abandoned predictions
             sys.stderr.flush()
             os._exit(0)
 
@@ -317,7 +318,7 @@ def _announce(server: Server) -> None:
             print(f"no version yet; waiting for one in {store.folder}")
             continue
         print(f"version {', '.join(map(str, versions))}")
-        with contextlib.suppress(ServingError):  # a model that crowdzoo did not write has no request to show
+        with contextlib.suppress(ServingError):  # models not written by crowdzoo have no example request
             facts = {"name": name, "host": server.host, "port": server.rest_port, "scheme": scheme}
             print("try   " + curl_example(store.folder / str(versions[0]), **facts))
     print("Ctrl-C stops", flush=True)

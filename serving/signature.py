@@ -1,4 +1,4 @@
-"""One signature of a loaded model: checks inputs by name, and runs the graph, on parts of a large batch."""
+"""One signature of a loaded model: checks inputs by name, and runs the graph on parts of a large batch."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,14 +13,14 @@ from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.request_error import RequestError
 
 _GRAPH_TRACE = re.compile(r"\n\t \[\[.*", re.DOTALL)
-# What TensorFlow writes around the message of an operation in a function: where it is, and what was called
+# Text that TensorFlow puts around the message of an operation in a function: its place, and the call
 _AROUND = re.compile(r"\A(\{\{function_node [^}]*\}\} )+| \[Op:StatefulPartitionedCall\].*\Z", re.DOTALL)
 _ASSERTION = re.compile(r"assertion failed: (.*)", re.DOTALL)
-# What may be between two tokens: a byte of ASCII that is not a letter or digit, or the first byte of another character
+# Possible separators of tokens: an ASCII byte that is not a letter or digit, or the first byte of another character
 _LETTERS = bytes(byte for byte in range(0xC0) if chr(byte).isalnum() or byte >= 0x80)
-# Most rows in one call of the graph, of images, of other texts and of numbers, and most bytes of numbers
+# Largest number of rows in one call of the graph for images, other texts and numbers, and of bytes of numbers
 _IMAGES, _TEXTS, _ROWS, _BYTES = 32, 256, 4096, 1 << 22
-# Memory of one value of an answer: the value, the text that is written of it and its copy
+# Memory of one value of an answer: the value, its text and a copy of the text
 _VALUE_BYTES = 64
 
 
@@ -40,12 +40,12 @@ class InputSpec(NamedTuple):
 
     @property
     def is_batched(self) -> bool:
-        """Whether the first axis is open."""
+        """Whether the first axis may have any size."""
         return bool(self.shape) and self.shape is not None and self.shape[0] is None
 
     @property
     def is_column(self) -> bool:
-        """Whether it is one value an instance, as a column of a table is: NaN is then a missing number."""
+        """Whether it has one value per instance, like a column of a table; NaN is then a missing number."""
         return self.shape is not None and len(self.shape) == 1
 
 
@@ -55,9 +55,9 @@ class Signature:
     Args:
         name: its key, such as `serving_default`.
         function: the loaded concrete function.
-        by_rows: whether each row's answer depends on that row alone, as in every model that crowdzoo exports. Only
-            then a batch may be cut, and an answer that is not a finite number is refused.
-        texts: "images", "tokens" (of texts, which the graph pads to the longest) or "": what its strings are.
+        by_rows: whether each row's answer depends on that row only, as in every model that crowdzoo exports. Only then
+            batches may be split, and answers that are not finite are rejected.
+        texts: contents of its strings: "images", "tokens" (texts that the graph pads to the longest) or "".
 
     Attributes:
         inputs: name -> `InputSpec`, sorted by name.
@@ -81,14 +81,14 @@ class Signature:
 
         Args:
             inputs: an array for each input, of its dtype (bytes objects for strings).
-            limits: of texts and of the answer; None for the defaults.
+            limits: limits of texts and of the answer; None for the defaults.
 
         Returns:
             An array for each output, sorted by name.
 
         Raises:
             RequestError: names, shapes or numbers that do not fit, texts or an answer that are too long, an answer that
-                is not finite, or the graph refuses the inputs.
+                is not finite, or the graph rejects the inputs.
         """
         limits = limits or Limits()
         self.check_names(inputs)
@@ -110,11 +110,11 @@ class Signature:
         return outputs
 
     def check_names(self, names: Collection[str], place: str = "") -> None:
-        """Refuses a missing and an unknown input.
+        """Rejects missing and unknown inputs.
 
         Args:
             names: names in the request.
-            place: where they are, as a prefix of the message.
+            place: their place, as a prefix of the message.
 
         Raises:
             RequestError: names the input.
@@ -128,10 +128,10 @@ class Signature:
                 raise RequestError(f"{place}missing input {name!r}. {self._takes()}")
 
     def chosen_outputs(self, names: Sequence[str]) -> Sequence[str]:
-        """Names of the outputs that a request asks for, each once; without any, of all outputs.
+        """Names of the requested outputs, each once; all outputs if `names` is empty.
 
         Raises:
-            RequestError: an unknown name, or one that is there twice, as TensorFlow Serving refuses it.
+            RequestError: an unknown name, or a repeated one, as in TensorFlow Serving.
         """
         for place, name in enumerate(names):
             if name not in self.outputs:
@@ -151,11 +151,11 @@ class Signature:
             raise RequestError(_graph_reason(error)) from error
         except tf.errors.ResourceExhaustedError as error:
             raise RequestError("not enough memory for this request; send fewer instances", "UNAVAILABLE") from error
-        except UnicodeDecodeError as error:  # TensorFlow fails to quote a text in its message
+        except UnicodeDecodeError as error:  # raised when TensorFlow cannot quote a text in its message
             raise RequestError(_not_utf8(inputs) or "a text of the inputs is refused") from error
 
     def _parts(self, inputs: Mapping[str, np.ndarray], rows: int, limits: Limits) -> Iterator[np.ndarray]:
-        """Rows of each call of the graph: few enough, and of texts as long as each other."""
+        """Rows of each call of the graph: few enough, with texts of similar length."""
         strings = [array for array in inputs.values() if array.dtype == object]
         row_bytes = sum(array.nbytes for array in inputs.values()) // rows or 1
         most = min(_ROWS, max(1, _BYTES // row_bytes))
@@ -180,7 +180,7 @@ class Signature:
                 start = stop
 
     def _run_parts(self, inputs: Any, parts: Sequence[np.ndarray], rows: int, limits: Limits) -> dict[str, np.ndarray]:
-        """Calls the graph once for each part and puts the rows back in their order."""
+        """Calls the graph once per part and restores the order of the rows."""
         answers: list[dict[str, np.ndarray]] = []
         widest: dict[str, np.ndarray] = {}
         for part in parts:
@@ -197,10 +197,10 @@ class Signature:
 
 
 class _Function:
-    """A loaded concrete function, called with less work in Python.
+    """A loaded concrete function, called with little overhead in Python.
 
-    Calling the function itself sorts arguments, looks for gradients and goes to another thread, which takes longer than
-    a small graph. TensorFlow's own operation that calls a function does none of this.
+    Calling the function itself sorts arguments, looks for gradients and switches threads, which takes longer than
+    running a small graph. TensorFlow's operation that calls a function does none of this.
 
     Args:
         function: the loaded concrete function.
@@ -208,7 +208,7 @@ class _Function:
     """
 
     def __init__(self, function: Any, inputs: Sequence[str]):
-        self._function = function  # kept: the operation only has its name
+        self._function = function  # stored because the operation only has its name
         self._name = function.name
         captured = function.captured_inputs
         input_names = [
@@ -220,7 +220,7 @@ class _Function:
         self._dtypes = [function.structured_outputs[name].dtype for name in self._outputs]
 
     def __call__(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        if self._inputs is None:  # an argument's name that is not a name of a tensor
+        if self._inputs is None:  # an argument's name may not be the name of a tensor
             named = self._function(**{name: tf.constant(value) for name, value in inputs.items()})
             return {name: named[name].numpy() for name in self._outputs}
         arguments = [*(tf.constant(inputs[name]) for name in self._inputs), *self._captured]
@@ -233,7 +233,7 @@ def _in_batch(reason: str, rows: Mapping[int, int]) -> str:
 
 
 def _lengths(texts: np.ndarray, of_tokens: bool) -> np.ndarray:
-    """Bytes of each text, or the most tokens it can have: twice what may be between two of them, and one."""
+    """Bytes of each text, or the largest number of tokens it can have: twice the number of separators, plus one."""
     if not of_tokens:
         return np.fromiter(map(len, texts.flat), int, texts.size)
     return np.fromiter((2 * len(text.translate(None, _LETTERS)) + 1 for text in texts.flat), int, texts.size)
@@ -249,7 +249,7 @@ def _check_size(values: int, limits: Limits) -> None:
 
 
 def _not_utf8(inputs: Mapping[str, np.ndarray]) -> str:
-    """Which text of the inputs is not UTF-8, or ""."""
+    """Message that names a text of the inputs that is not UTF-8, or ""."""
     for name, array in inputs.items():
         for place, cell in np.ndenumerate(array) if array.dtype == object else ():
             try:
@@ -285,7 +285,7 @@ def _check_array(name: str, array: np.ndarray, spec: InputSpec) -> None:
 
 
 def _graph_reason(error: tf.errors.InvalidArgumentError) -> str:
-    """The sentence in a graph's error, without the trace of nodes around it."""
+    """The message of a graph's error, without the trace of nodes around it."""
     message = _AROUND.sub("", _GRAPH_TRACE.sub("", error.message))
     assertion = _ASSERTION.search(message)
     if assertion:  # "[what is wrong:] [value] [value]"

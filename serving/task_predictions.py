@@ -1,6 +1,6 @@
-"""TaskPredictions: what a model says of tasks of Label Studio, in the form of the project's labelling configuration.
+"""TaskPredictions: a model's predictions for Label Studio tasks, in the form of the labelling configuration.
 
-The form: https://labelstud.io/guide/predictions, and what a tag has in `value`: https://labelstud.io/tags.
+The format is described at https://labelstud.io/guide/predictions, and the `value` of tags at https://labelstud.io/tags.
 """
 
 import base64
@@ -21,7 +21,7 @@ from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.loaded_model import LoadedModel
 from crowdzoo.serving.request_error import RequestError
 
-# Output by which a model is known -> kind of the control that it answers, and the control's tags
+# Output that identifies a model -> kind of the control that it answers, and the control's tags
 _ANSWERS = {
     "tags": ("sequence", ("Labels",)),
     "classes": ("region", ("BrushLabels",)),
@@ -29,12 +29,12 @@ _ANSWERS = {
     "value": ("regression", ("Rating", "Number")),
 }
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://\S+")
-_MOST_REFUSED = 100  # tasks that the model refuses, each of which costs several calls of it
-_RLE_BYTES = 5  # of a number of a mask and its text
+_MOST_REFUSED = 100  # tasks that the model rejects, each of which costs several calls
+_RLE_BYTES = 5  # bytes of a number of a mask and of its text
 
 
 class _Task(NamedTuple):
-    """A task: its place in the request, its id, the model's inputs, and its text, or width and height of its image."""
+    """A task: position in the request, id, the model's inputs, and its text, or width and height of its image."""
 
     place: int
     number: str
@@ -44,18 +44,19 @@ class _Task(NamedTuple):
 
 
 class TaskPredictions:
-    """Predictions of the tasks of one request, from their data alone: nothing is fetched.
+    """Predictions for the tasks of one request, from their data only: nothing is fetched.
 
     Args:
-        model: asked for the predictions.
-        label_config: of the project. Its first control that fits the model, and has all its classes, is answered.
-        limits: of requests.
+        model: model that predicts.
+        label_config: labelling configuration of the project. Predictions are for its first control that fits the model
+            and has all its classes.
+        limits: limits of requests.
 
     Raises:
-        RequestError: no control fits, or the model is of another kind.
+        RequestError: no control fits, or the kind of model is not supported.
 
     Attributes:
-        refused: why tasks have no predictions, a sentence for each.
+        refused: reasons why tasks have no predictions, one sentence each.
     """
 
     def __init__(self, model: LoadedModel, label_config: Any, limits: Limits):
@@ -71,10 +72,10 @@ class TaskPredictions:
         self._control = self._choose_control(label_config)
 
     def results(self, tasks: object, version: str) -> list[Any]:
-        """A prediction per task, as Label Studio stores it; an empty list for a task without one.
+        """Returns one prediction per task, as Label Studio stores it; an empty list for tasks without one.
 
         Args:
-            tasks: `{"id", "data"}` each.
+            tasks: list of `{"id", "data"}`.
             version: `model_version` of the predictions.
 
         Raises:
@@ -107,7 +108,7 @@ class TaskPredictions:
             raise RequestError(str(error)) from None
         for control in controls:
             is_kind = control.kind == kind and control.tag.lower() in map(str.lower, tags)
-            is_text = {name.lower() for name in control.objects} == {"text"}  # others count characters in other ways
+            is_text = {name.lower() for name in control.objects} == {"text"}  # others count characters differently
             has_classes = not control.classes or {*classes} <= {*control.classes}
             if is_kind and has_classes and control.data_keys and (is_text or self._answer != "tags"):
                 return control
@@ -116,11 +117,11 @@ class TaskPredictions:
         raise RequestError(f"labelling configuration: has no {what}{named}, which the model answers")
 
     def _task(self, place: int, number: str, data: Any) -> _Task:
-        """Takes inputs by their names in the data; a single one that is not there as the control's object shows it."""
+        """Reads inputs by their names in the data; a single missing one from the data of the control's object."""
         if not isinstance(data, dict):
             raise RequestError("has no object 'data'")
         specs, key = self._signature.inputs, self._control.data_keys[0]
-        if len(specs) > 1:  # columns of a table, whose missing values are empty
+        if len(specs) > 1:  # columns of a table, in which missing values are empty
             cells = {served_name(name): value for name, value in data.items() if value not in (None, "")}
             missing = {name: "" if spec.dtype == "string" else np.nan for name, spec in specs.items()}
             return _Task(place, number, {name: cells.get(name, missing[name]) for name in specs})
@@ -141,7 +142,7 @@ class TaskPredictions:
         return _Task(place, number, {name: {"b64": base64.b64encode(image.content).decode()}}, b"", image.size)
 
     def _predictions(self, tasks: Sequence[_Task]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Place and prediction of each task; where the model refuses some, halves are asked, down to these."""
+        """Position and prediction of each task; if the model rejects some, batches are halved until these are found."""
         if not tasks:
             return
         try:
@@ -165,7 +166,7 @@ class TaskPredictions:
             yield task.place, {"result": result, **({} if score is None else {"score": float(score)})}
 
     def _values(self, outputs: Mapping[str, Any], task: _Task) -> tuple[list[dict[str, Any]], Any]:
-        """What is special to each result, and the score of the prediction."""
+        """The `value` of each result, and the score of the prediction."""
         tag = self._control.tag.lower()
         if self._answer == "tags":
             return _spans(outputs, task.text)
@@ -185,9 +186,9 @@ class TaskPredictions:
 
 
 def _spans(outputs: Mapping[str, Any], text: bytes) -> tuple[list[dict[str, Any]], Any]:
-    """Spans in characters, with the mean score of their tokens, and the lowest score of a token."""
+    """Spans in characters, with the mean score of their tokens, and the lowest score of all tokens."""
     tags, scores = (outputs[name][: outputs["lengths"]].tolist() for name in ("tags", "scores"))
-    # characters before each byte of UTF-8; bytes that continue a character begin with the bits 10
+    # number of characters before each byte of UTF-8; continuation bytes begin with the bits 10
     characters = np.cumsum(np.append(0, np.frombuffer(text, np.uint8) & 0xC0 != 0x80))
     results = []
     for label, first, end in spans_of([tag.decode() for tag in tags], "IOBES"):
@@ -199,7 +200,7 @@ def _spans(outputs: Mapping[str, Any], text: bytes) -> tuple[list[dict[str, Any]
 
 
 def _masks(outputs: Mapping[str, Any], size: tuple[int, int]) -> list[dict[str, Any]]:
-    """A mask of each class but the background, in the size of the image."""
+    """A mask for each class but the background, in the size of the image."""
     codes, sides = outputs["label"], size[::-1]
     places = [((np.arange(new) + 0.5) * old / new).astype(int) for new, old in zip(sides, codes.shape, strict=True)]
     about = {"original_width": size[0], "original_height": size[1], "image_rotation": 0}

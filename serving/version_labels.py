@@ -17,7 +17,7 @@ NEWEST = "newest"
 
 
 def read_labels(config: str | os.PathLike[str], folder: str | os.PathLike[str]) -> dict[str, int]:
-    """Label -> version of the model that a configuration serves from a folder.
+    """Labels and versions of the model that a configuration serves from a folder.
 
     Raises:
         ConfigError: no such file, not a `ModelServerConfig`, or no model of it has this folder.
@@ -28,21 +28,21 @@ def read_labels(config: str | os.PathLike[str], folder: str | os.PathLike[str]) 
 def set_labels(
     config: str | os.PathLike[str], folder: str | os.PathLike[str], assignments: Sequence[str]
 ) -> dict[str, int]:
-    """Gives versions labels; the labelled versions are then those that TF Serving loads.
+    """Labels versions; TF Serving then loads the labelled versions.
 
-    A request without a label is answered by the highest of them. Comments in the file are lost.
+    The highest of them answers requests without a label. Comments in the file are lost.
 
     Args:
-        config: TF Serving's `models.config`; it is made if it does not exist, and else replaced at once.
+        config: TF Serving's `models.config`; it is created if it does not exist, else replaced atomically.
         folder: the serving folder, which the file names as `base_path`.
-        assignments: `label=version`, where the version is a number, `newest`, or a label that the file has already;
-            without a version the label is removed.
+        assignments: `label=version`, where the version is a number, `newest`, or a label in the file; without a version
+            the label is removed.
 
     Returns:
         All labels of the model and their versions.
 
     Raises:
-        ConfigError: as `read_labels`; or an assignment names no complete version.
+        ConfigError: as `read_labels`; or an assignment does not name a complete version.
     """
     models = parse_models(config) if Path(config).exists() else _new(folder)
     model = _model(models, config, folder)
@@ -66,7 +66,7 @@ def set_labels(
 
 
 def move_labels(config: str | os.PathLike[str], folder: str | os.PathLike[str], version: int) -> dict[str, int]:
-    """Moves the labels of all versions above one to that one; returns those that were moved, and the version."""
+    """Moves the labels of all versions above a version to it; returns the moved labels and the version."""
     models = parse_models(config)
     model = _model(models, config, folder)
     moved = {label: version for label, number in sorted(model.version_labels.items()) if number > version}
@@ -95,7 +95,7 @@ def _model(models: Any, config: str | os.PathLike[str], folder: str | os.PathLik
 def _write(
     models: Any, model: Any, labels: Mapping[str, int], config: str | os.PathLike[str], folder: str | os.PathLike[str]
 ) -> None:
-    ModelSettings(model.name, Path(folder), labels)  # raises on a label that cannot be in a URL
+    ModelSettings(model.name, Path(folder), labels)  # raises for a label that is not valid in a URL
     model.version_labels.clear()
     model.version_labels.update(labels)
     model.model_version_policy.specific.versions[:] = sorted(set(labels.values()))

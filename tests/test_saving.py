@@ -161,7 +161,7 @@ def test_classes_load_in_a_fresh_process_with_keras_and_crowdzoo_imported_in_eit
     [
         ("missing.keras", "missing.keras does not exist"),
         (".", "is a folder. A model that was exported for serving cannot be trained on"),
-        ("weights.h5", "the name of a model's file ends in .keras"),
+        ("weights.h5", "the name of a model file must end in .keras"),
         ("broken.keras", "broken.keras: is not a valid model file"),
     ],
 )

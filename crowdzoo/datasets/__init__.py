@@ -1,4 +1,4 @@
-"""Loaders of real crowd sets, and generated ones."""
+"""Loaders of real and generated crowd data sets."""
 
 from functools import cache
 from typing import Any
@@ -37,16 +37,16 @@ def __dir__() -> list[str]:
 
 @cache
 def _describe_added(load: Any) -> Any:
-    """What `_SETS` has of a set of a package or script, which is loaded for it."""
+    """The entry of `_SETS` for a data set of a package or script, which is loaded for it."""
     dataset = load()
     if isinstance(dataset, CrowdSequences):
         return "sequence", SENTENCES, load
     if not isinstance(dataset, CrowdDataset):
-        raise ConfigError(f"a data set is a function that gives a CrowdDataset or CrowdSequences, not {type(dataset)}")
+        raise ConfigError(f"a data set function must return a CrowdDataset or CrowdSequences, not {type(dataset)}")
     return dataset.annotations.kind, IMAGES if dataset.instances.dtype == object else VECTORS, load
 
 
-# name -> kind of the labels, kind of the instances, and what loads it
+# name -> kind of the labels, kind of the instances, and function that loads it
 _OWN = {
     "labelme": ("classification", VECTORS, load_labelme),
     "labelme-images": ("classification", IMAGES, load_labelme_images),
@@ -57,16 +57,16 @@ _SETS = Table("dataset", _OWN, _describe_added)
 
 
 def names(kind: str = "classification") -> tuple[str, ...]:
-    """Names of the data sets that ship with crowdzoo, and of those that packages and scripts add.
+    """Names of the data sets that ship with crowdzoo or that packages and scripts add.
 
     Args:
-        kind: of their labels.
+        kind: kind of their labels.
     """
     return tuple(name for name, (of, _, _) in _SETS.items() if of == kind)
 
 
 def has(name: str, kind: str = "classification") -> bool:
-    """Whether `names` of a kind has a name; unlike a list of them, loads no other set."""
+    """Whether a data set of a kind has the name; unlike `names`, this loads no other set."""
     return name in _SETS and _SETS[name][0] == kind
 
 
@@ -85,7 +85,7 @@ def load(name: str) -> Any:
         `CrowdDataset`, or `CrowdSequences` for kind "sequence".
 
     Raises:
-        DataError: there is no data set of that name.
+        DataError: an unknown data set.
     """
     if name not in _SETS:
         advice = f"data set {name!r} is not here: get its files by `crowdzoo datasets {name} --fetch`."

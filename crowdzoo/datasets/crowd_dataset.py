@@ -1,4 +1,4 @@
-"""A real crowd set as one value."""
+"""CrowdDataset: annotations, instances and truth of a data set."""
 
 import os
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from crowdzoo.data.annotations import Annotations
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrowdDataset:
-    """Annotations, the instances that were annotated, and the truth. Row i of every array is task code i.
+    """Annotations, the annotated instances, and the truth. Row i of every array is task code i.
 
     Attributes:
-        name: as in `crowdzoo.datasets.load`.
+        name: name for `crowdzoo.datasets.load`.
         annotations: annotations of all N tasks.
         instances: features, float32 [N, D]; for images the bytes of their files, objects [N].
         gold: true class codes, int64 [N]; for ratings true ratings, float64 [N].
         split: "train" or "eval", str [N].
         licence: licence of the data.
         citation: the work to cite.
-        description: a paragraph.
+        description: a paragraph about the data.
     """
 
     name: str
@@ -35,7 +35,7 @@ class CrowdDataset:
     description: str
 
     def majority_accuracy(self) -> float:
-        """Share of the tasks that a majority vote of their annotations gets right, expected over random ties.
+        """Accuracy of the majority vote, in expectation over random ties.
 
         Raises:
             DataError: ratings, which have no majority.
@@ -51,7 +51,7 @@ def data_folder() -> Path:
     """Folder of the raw data sets that do not ship with crowdzoo; only tests and benchmarks read it.
 
     Returns:
-        The folder that the environment variable CROWDZOO_DATA names, else `crowdzoo-data` in the working folder. It may
+        The folder named by the environment variable CROWDZOO_DATA, else `crowdzoo-data` in the working folder. It need
         not exist.
     """
     return Path(os.environ.get("CROWDZOO_DATA") or "crowdzoo-data")

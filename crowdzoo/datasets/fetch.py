@@ -1,4 +1,4 @@
-"""Public crowd sets that may be downloaded: where each file is, its licence and its SHA-256. Nothing of them ships."""
+"""Downloads public crowd data sets, from a table of addresses, licences and SHA-256. They do not ship with crowdzoo."""
 
 import csv
 import gzip
@@ -13,13 +13,13 @@ from crowdzoo.datasets.crowd_dataset import data_folder
 from crowdzoo.errors import DataError, unknown
 from crowdzoo.files.writing import atomic_file
 
-TIMEOUT = 60  # seconds without an answer
+TIMEOUT = 60  # seconds to wait for an answer
 
 
 def public_files() -> dict[str, list[dict[str, str]]]:
-    """Name of a set -> its files: licence, url, file (below `data_folder`) and sha256 (of what the url has) of each.
+    """Files of each data set by name, with licence, url, file (below `data_folder`) and sha256 (of the url's content).
 
-    A file whose name ends in .gz, and its url does not, is compressed by `fetch`.
+    If the file's name ends in .gz but its url does not, `fetch` compresses it.
     """
     files_by_set: dict[str, list[dict[str, str]]] = {}
     table = resources.files("crowdzoo.datasets").joinpath("public.csv").read_text("utf-8")
@@ -29,17 +29,17 @@ def public_files() -> dict[str, list[dict[str, str]]]:
 
 
 def fetch(name: str, folder: str | Path | None = None) -> list[Path]:
-    """Downloads a public crowd set; files that are there already, and whole, are kept.
+    """Downloads a public crowd data set; complete existing files are kept.
 
     Args:
-        name: of the set, a key of `public_files()`.
-        folder: where the sets lie; None: `data_folder()`.
+        name: name of the data set, a key of `public_files()`.
+        folder: folder of the data sets; None uses `data_folder()`.
 
     Returns:
         Paths of its files.
 
     Raises:
-        DataError: no set of that name, no connection, or a file with another content than the set had.
+        DataError: an unknown name, no connection, or a file whose content has changed.
     """
     files = public_files()
     if name not in files:
@@ -70,7 +70,7 @@ def fetch(name: str, folder: str | Path | None = None) -> list[Path]:
 
 
 def _sum(path: Path, packed: bool) -> str:
-    """SHA-256 of a file that is there, before it was compressed; empty where it is damaged."""
+    """SHA-256 of an existing file before compression; empty if it is damaged."""
     try:
         return sha256(gzip.decompress(path.read_bytes()) if packed else path.read_bytes()).hexdigest()
     except (EOFError, OSError, zlib.error):

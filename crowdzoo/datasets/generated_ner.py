@@ -1,4 +1,4 @@
-"""Invitations, reports and notes made up from templates, with named entities and annotators who err."""
+"""Generated invitations, reports and notes with named entities, and annotators who make errors."""
 
 import json
 import re
@@ -17,8 +17,8 @@ from crowdzoo.data.tokens import split_tokens
 
 TYPES = ("DATE", "LOC", "ORG", "PER")
 
-# What sentences are made of: lists of words; slots, with equally likely words or forms, or upper
-# ends of a draw from 0 to 1 -> such words, or the name of a list; the type of a slot; and sentences with slots
+# Parts of sentences: lists of words; slots, with equally likely words or forms, or upper ends of a draw from 0 to 1 ->
+# such words, or the name of a list; the type of a slot; and sentences with slots
 _PARTS = json.loads(resources.files("crowdzoo.datasets").joinpath("generated_ner.json").read_text("utf-8"))
 WORDS: dict[str, list[str]] = _PARTS["words"]
 
@@ -61,20 +61,20 @@ def _sentence(rng: np.random.Generator) -> tuple[str, list[tuple[str, int, int]]
     return text[:-1] if text.endswith("..") else text, spans
 
 
-# === Those who mark them ===
+# === Annotators ===
 
 
 @dataclass(frozen=True, eq=False)
 class _Annotator:
-    """How somebody errs.
+    """Error rates of an annotator.
 
     Attributes:
-        miss: chance of passing over an entity of each type, [4].
-        wrong_type: chance of a type that is not the true one.
-        instead: which one that is, for each type, int [4].
-        wrong_edge: chance of one token too few or too many at one end.
-        invents: chance that a sentence gets an entity that does not exist.
-        spams: marks whatever comes, without reading.
+        miss: probability of missing an entity of each type, [4].
+        wrong_type: probability of a wrong type.
+        instead: the wrong type for each type, int [4].
+        wrong_edge: probability of one token too few or too many at one end.
+        invents: probability that a sentence gets a false entity.
+        spams: whether the annotator marks tokens at random.
     """
 
     miss: NDArray[np.float64]
@@ -87,7 +87,7 @@ class _Annotator:
     def marks(
         self, spans: list[tuple[int, int, int]], length: int, rng: np.random.Generator
     ) -> list[tuple[int, int, int]]:
-        """The spans (type, start, end) that the annotator marks in a sentence of so many tokens."""
+        """The spans (type, start, end) that the annotator marks in a sentence of `length` tokens."""
         if self.spams:
             return _random_spans(int(rng.integers(0, 3)), [], length, rng)
         marks: list[tuple[int, int, int]] = []
@@ -113,7 +113,7 @@ class _Annotator:
 def _random_spans(
     count: int, occupied: list[tuple[int, int, int]], length: int, rng: np.random.Generator
 ) -> list[tuple[int, int, int]]:
-    """Up to `count` spans of one or two tokens that overlap nothing."""
+    """Draws up to `count` spans of one or two tokens that do not overlap others."""
     spans: list[tuple[int, int, int]] = []
     for _ in range(count):
         start = int(rng.integers(length))
@@ -131,7 +131,7 @@ _CROWD = ("average", "careful", "hasty", "average", "hasty", "careful", "average
 def _annotator(kind: str, rng: np.random.Generator) -> _Annotator:
     spams = kind == "spammer"
     miss, wrong_type, wrong_edge, invents = _KINDS["average" if spams else kind]
-    # each has types that are missed more and less often, and one mistake for each type
+    # each annotator misses some types more often than others, and confuses each type with one other
     misses = np.clip(miss * rng.uniform(0.4, 1.6, len(TYPES)), 0, 0.9)
     instead = (np.arange(len(TYPES)) + rng.integers(1, len(TYPES), len(TYPES))) % len(TYPES)
     return _Annotator(misses, wrong_type, instead, wrong_edge, invents, spams)
@@ -141,19 +141,20 @@ def _annotator(kind: str, rng: np.random.Generator) -> _Annotator:
 def generated_ner(
     num_sentences: int = 800, num_annotators: int = 20, *, redundancy: int = 4, seed: int = 0
 ) -> CrowdSequences:
-    """Sentences with people, places, organisations and dates, and annotators who err in whole spans.
+    """Generates sentences with people, places, organisations and dates, and annotators who make errors in spans.
 
-    Texts are drawn from our own templates and lists, so anybody may have them. Some names need their sentence:
-    Florence and Jordan are people or places, Lisbon is a city or a football team, May is a month or a guest.
+    Texts are drawn from this project's templates and lists, so they are free to use. Some names are ambiguous without
+    their sentence: Florence and Jordan are people or places, Lisbon is a city or a football team, May is a month or a
+    guest.
 
     Of ten annotators two are careful, four average, three hasty and one marks tokens at random. They miss entities
-    (each misses some types more than others), take one type for another (each has a habit), set an edge a token off, or
-    mark something that is not an entity.
+    (each misses some types more than others), confuse types (each in its own way), put an edge one token off, or mark
+    something that is not an entity.
 
     Args:
         num_sentences: N, at least 1; no two have the same text.
         num_annotators: R, at least 1.
-        redundancy: number of annotators, drawn at random, who mark each sentence, 0 to R.
+        redundancy: number of randomly drawn annotators per sentence, 0 to R.
         seed: seed of all draws. The first sentences of a longer set are those of a shorter one.
 
     Returns:
@@ -161,7 +162,7 @@ def generated_ner(
         0 ... R-1 in BIO; types DATE, LOC, ORG, PER.
 
     Raises:
-        ConfigError: impossible sizes.
+        ConfigError: invalid sizes.
     """
     Number(0, num_annotators, whole=True).checked("generated_ner", "redundancy", redundancy)
     text_rng = np.random.default_rng([seed, 0])

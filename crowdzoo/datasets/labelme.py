@@ -35,7 +35,7 @@ def load_labelme() -> CrowdDataset:
         750 tasks of split "train" and 250 of "eval".
 
     Raises:
-        DataError: a file of the installation is missing or was changed.
+        DataError: a file of the installation is missing or changed.
 
     Source:
         See the README next to the files; `benchmarks/datasets/labelme.py` in the repository made them.
@@ -77,7 +77,7 @@ def load_labelme_images() -> CrowdDataset:
         As `load_labelme`, with the bytes of 1,000 JPEG files as instances, objects [1000].
 
     Raises:
-        DataError: a file of the installation is missing or was changed.
+        DataError: a file of the installation is missing or changed.
 
     Source:
         See the README next to the file; `benchmarks/datasets/labelme_images.py` in the repository made it.

@@ -1,4 +1,4 @@
-"""A data set as files for the pipeline."""
+"""Writes data sets as files for the pipeline."""
 
 from pathlib import Path
 
@@ -17,13 +17,13 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
     """Writes a data set as the files that the pipeline reads.
 
     `annotations.csv` has the columns task, annotator, label (names; ratings as numbers); `instances.parquet` has task,
-    features (list of float32), gold (class name, or true rating) and split, one row a task. Images are files in a
-    folder `images`, named after their tasks, and `instances.csv` has task, image (their paths), gold and split.
-    Sentences are one file, `spans.jsonl`, gold inside.
+    features (list of float32), gold (class name, or true rating) and split, with one row per task. Images are files in
+    a folder `images`, named after their tasks, and `instances.csv` has task, image (their paths), gold and split.
+    Sentences are one file, `spans.jsonl`, which includes gold.
 
     Args:
         dataset: data set to write.
-        folder: is made where it is missing. Files of these names there are replaced.
+        folder: folder to write to, created if missing. Existing files of these names are replaced.
 
     Returns:
         Paths of annotations.csv and of the file of instances; for sentences the path of spans.jsonl.
@@ -59,7 +59,7 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
 def _write_images(dataset: CrowdDataset, folder: Path) -> Path:
     """Writes JPEG files, and the table of them."""
     annotations = dataset.annotations
-    assert annotations.classes is not None  # only ratings have none
+    assert annotations.classes is not None  # only ratings have no classes
     names = [f"images/{task}.jpg" for task in annotations.tasks.tolist()]
     for name, content in zip(names, dataset.instances, strict=True):
         with atomic_file(folder / name) as file:

@@ -31,19 +31,18 @@ def load_and_predict(
     """Predicts with an exported model in this process, without a server.
 
     Args:
-        path: an exported model, or a served folder `MODEL_DIR`, whose highest version is taken.
-        instances: array `[n, ...]`, as the exported model's signature takes them; for a model of texts n strings;
-            for images the bytes of n files, or their paths (`Path`); for
-            several inputs a dictionary of arrays by name.
-        batch_size: instances in a call.
+        path: an exported model, or a served folder `MODEL_DIR`, whose highest version is used.
+        instances: array `[n, ...]`, input of the exported model's signature; for a model of texts n strings; for images
+            the bytes of n files, or their paths (`Path`); for several inputs a dictionary of arrays by name.
+        batch_size: number of instances per call.
         signature: "serving_default" or "spans".
         on_batch: called after each call of the model, to show progress.
 
     Returns:
-        The signature's outputs as in `export_model`, strings as `str`; what is padded, to the longest of all.
+        The signature's outputs as in `export_model`, strings as `str`, with padding to the longest of all.
 
     Raises:
-        ServingError: there is no model at `path`, or it does not take these instances.
+        ServingError: there is no model at `path`, or it does not accept these instances.
     """
     return load_predictor(path, signature, on_batch)(instances, batch_size)
 
@@ -51,7 +50,7 @@ def load_and_predict(
 def load_predictor(
     path: str | Path, signature: str = "serving_default", on_batch: Callable[[], object] | None = None
 ) -> Callable[[ArrayLike | Mapping[str, ArrayLike], int], dict[str, np.ndarray]]:
-    """Loads an exported model once, to ask it several times.
+    """Loads an exported model for repeated predictions.
 
     Args:
         path: as for `load_and_predict`.
@@ -59,17 +58,17 @@ def load_predictor(
         on_batch: as for `load_and_predict`.
 
     Returns:
-        A function of instances and of the number of instances in a call, with the result of `load_and_predict`.
+        A function of instances and of the number of instances per call, with the result of `load_and_predict`.
 
     Raises:
-        ServingError: there is no model at `path`; the function raises it if the model does not take the instances.
+        ServingError: there is no model at `path`; the function raises it if the model does not accept the instances.
     """
     import tensorflow as tf
 
     folder = newest_version(path)
     try:
-        loaded = load_saved_model(folder)  # kept in a name: the variables live as long as it does
-    except Exception as error:  # TensorFlow raises a dozen kinds for files that are damaged
+        loaded = load_saved_model(folder)  # assigned to a name, as the variables live as long as this object
+    except Exception as error:  # TensorFlow raises many kinds of errors for damaged files
         reason = str(error).strip() or type(error).__name__
         raise ServingError(
             f"{folder}: this model cannot be loaded: {reason[:1000]}. Export it again, or copy the whole folder again."
@@ -100,7 +99,7 @@ def load_predictor(
 def _arrays(
     folder: Path, instances: ArrayLike | Mapping[str, ArrayLike], specs: Mapping[str, tf.TensorSpec]
 ) -> dict[str, np.ndarray]:
-    """What a signature takes, an array for each input."""
+    """An array for each input of a signature."""
     if isinstance(instances, Mapping):
         inputs = dict(instances)
     elif [*specs] != ["instances"]:

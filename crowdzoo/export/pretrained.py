@@ -1,4 +1,4 @@
-"""A model in a folder that travels: Keras' own files, names, the annotators' matrices, and a card for people."""
+"""A model in a folder to share: Keras' files, names, the annotators' matrices, and a card."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from crowdzoo.training.crowd_model import CrowdModel
 
 _INTENDED = (
-    "Estimates for instances like those it was trained on. What it says of annotators describes their answers in that "
-    "data, and judges nobody."
+    "Estimates for instances like those it was trained on. Its annotators' matrices describe their answers in that "
+    "data, and are not judgements of people."
 )
 
 
@@ -38,21 +38,21 @@ def save_pretrained(
     licence: str = "unknown",
     card: Mapping[str, object] | None = None,
 ) -> Path:
-    """Writes a folder for the hub of Hugging Face or Kaggle, which `keras.saving.load_model` reads.
+    """Writes a folder for the Hugging Face or Kaggle hub, which `keras.saving.load_model` reads.
 
-    It holds Keras' files, the names of classes and annotators, their confusion matrices (of layers that have such) and
-    a card, `README.md`. Whoever gets the folder sees the annotators' names: give others where they are personal data.
+    It holds Keras' files, the names of classes and annotators, their confusion matrices (if the layer has any) and a
+    card, `README.md`. The folder contains the annotators' names: replace them if they are personal data.
 
     Args:
-        model: trained.
-        path: the folder; it does not exist, or is empty.
-        classes: names [K]; None: those that `fit` saw.
-        annotators: names [R]; None: those that `fit` saw, else 0 ... R-1.
+        model: trained model.
+        path: the folder, which must be new or empty.
+        classes: names [K]; None uses those from `fit`.
+        annotators: names [R]; None uses those from `fit`, else 0 ... R-1.
         features: names of the columns of feature vectors.
-        encoder: what turns texts, images or tables into the base's input, as `crowdzoo train` makes it.
-        training: what the model was trained on and how, for the card; anything JSON can hold.
-        licence: of the model, by its name on the hub, such as "cc-by-4.0".
-        card: more to say, by name: numbers are figures, the rest is text. "intended use" has a text of its own.
+        encoder: encoder of texts, images or tables to the base's input, as from `crowdzoo train`.
+        training: data and settings of the training, for the card; anything that JSON can represent.
+        licence: licence of the model, by its name on the hub, such as "cc-by-4.0".
+        card: further facts by name: numbers are shown as figures, the rest as text. "intended use" has a default text.
 
     Returns:
         The path.

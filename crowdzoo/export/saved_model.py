@@ -38,61 +38,57 @@ def export_model(
 
     Signatures (`B` instances in a request, `K` classes):
 
-    - `serving_default`: `instances` float32 `[B, D]` (or whatever the base takes, such as images
-      `[B, H, W, C]`; with an encoder raw text, string `[B]`; for a base of several inputs each under the name of its
-      `keras.Input`) -> `probabilities` float32 `[B, K]`, `label` int64 `[B]`,
-      `class` string `[B]`. For a regressor `value` float32 `[B]`, in the ratings' unit. For masks `probabilities`
-      float32 `[B, H, W, K]`, `label` int64 `[B, H, W]` and `classes` string `[B, K]`, their names. For a tagger,
-      padded to the longest of the batch, T tokens: `tokens` and `tags` string `[B, T]`, `scores` float32 `[B, T]`
-      (probability of the tag), `starts` and `ends` int64 `[B, T]` (bytes of the text's UTF-8, end exclusive),
-      `lengths` int64 `[B]`.
-    - `spans`, of a tagger with BIO or IOBES tags: `instances` -> `types`, `texts` string `[B, S]`, `scores` float32
+    - `serving_default`: `instances` float32 `[B, D]` (or the base's input, such as images `[B, H, W, C]`; with an
+      encoder raw text, string `[B]`; for a base of several inputs each by the name of its `keras.Input`) ->
+      `probabilities` float32 `[B, K]`, `label` int64 `[B]`, `class` string `[B]`. For a regressor `value` float32
+      `[B]`, in the ratings' unit. For masks `probabilities` float32 `[B, H, W, K]`, `label` int64 `[B, H, W]` and
+      `classes` string `[B, K]`, their names. For a tagger, padded to the longest of the batch, T tokens: `tokens` and
+      `tags` string `[B, T]`, `scores` float32 `[B, T]` (probability of the tag), `starts` and `ends` int64 `[B, T]`
+      (bytes of the text's UTF-8, end exclusive), `lengths` int64 `[B]`.
+    - `spans`, for a tagger with BIO or IOBES tags: `instances` -> `types`, `texts` string `[B, S]`, `scores` float32
       `[B, S]` (mean of the span's tokens), `starts`, `ends` int64 `[B, S]` (bytes), `lengths` int64 `[B]`.
-    - `pairs`, of a model on a `RewardModel`, whose `serving_default` gives `score` float32 `[B]` of single instances:
-      `left` and `right`, each like `instances` (of several inputs `left_x` and `right_x` for each) -> `probabilities`
-      float32 `[B, 3]` of left, right and equal, `label` int64 `[B]`, `class` string `[B]`.
-    - `annotators`, where the model has a crowd layer: `instances` (of pairs `left` and `right`) and `annotator`,
-      string `[B]`, the annotators' names -> the same outputs as `serving_default` (of pairs as `pairs`), for what
-      that annotator would say of the instance. A name that the model was not trained with is an `InvalidArgumentError`
-      that quotes it.
+    - `pairs`, for a model on a `RewardModel`, whose `serving_default` returns `score` float32 `[B]` of single
+      instances: `left` and `right`, each like `instances` (for several inputs `left_x` and `right_x` for each) ->
+      `probabilities` float32 `[B, 3]` of left, right and equal, `label` int64 `[B]`, `class` string `[B]`.
+    - `annotators`, if the model has a crowd layer: `instances` (for pairs `left` and `right`) and `annotator`, string
+      `[B]`, the annotators' names -> the same outputs as `serving_default` (for pairs as `pairs`), for that annotator's
+      answer. A name that the model was not trained with raises an `InvalidArgumentError` that quotes it.
 
     The endpoint `serve` is that of Keras' own export, for `keras.layers.TFSMLayer(folder, call_endpoint="serve")`: it
-    takes the instances of `serving_default` (of pairs those of `pairs`), several inputs by name, and gives what
-    `predict` gives. It is not a signature, so servers do not offer it.
+    takes the instances of `serving_default` (for pairs those of `pairs`), several inputs by name, and returns the
+    result of `predict`. It is not a signature, so servers do not offer it.
 
-    Beside the graph, in `assets.extra/`: warm-up requests in TF Serving's format (`PredictionLog` records),
-    `model_card.json`, and for each signature one request as JSON.
-
-    The folder appears at once and complete: it is written under another name and then renamed.
+    `assets.extra/` has warm-up requests in TF Serving's format (`PredictionLog` records), `model_card.json`, and one
+    request per signature as JSON. The folder is written atomically: it is created under another name and then renamed.
 
     Args:
         model: a built `CrowdModel` on the TensorFlow backend.
-        path: folder to write. To be served it should be `MODEL_DIR/<version>`, the version an integer.
-        classes: names of the `K` classes or tags, in the order of the base's output; None: those that `fit` saw, and
+        path: folder to write. For serving, use `MODEL_DIR/<version>`, with an integer version.
+        classes: names of the `K` classes or tags, in the order of the base's output; None uses those from `fit`; None
             for ratings.
-        annotators: names of the `R` annotators, in the order of their codes; None: those that `fit` saw. Ignored
+        annotators: names of the `R` annotators, in the order of their codes; None uses those from `fit`. Ignored
             without a crowd layer.
-        encoder: from requests to what the base takes, an `InstanceEncoder` (such as `TextIds`) or `TokenEncoder`; it
-            goes into the graph, and its `inputs` are those of the signatures. None where the base takes the instances
-            themselves. A tagger needs one.
+        encoder: converts requests to the base's input, an `InstanceEncoder` (such as `TextIds`) or `TokenEncoder`. It
+            becomes part of the graph, and its `inputs` are those of the signatures. None if the base takes the
+            instances themselves. A tagger needs one.
         name: the model's name in the warm-up requests and the card.
-        warmup_instances: array `[n, ...]` of instances (with an encoder what it takes; arrays in a list or dictionary,
-            as the base takes them); the first 16 become warm-up requests. None takes one instance of zeros (or the
+        warmup_instances: array `[n, ...]` of instances (with an encoder, its input; for several inputs a list or
+            dictionary of arrays); the first 16 become warm-up requests. None uses one instance of zeros (or the
             encoder's `example`).
-        model_card: more to say in the card, such as metrics; anything JSON can hold.
+        model_card: further facts for the card, such as metrics; anything that JSON can represent.
 
     Returns:
         `path`.
 
     Raises:
-        ConfigError: another backend, an output of another shape, a folder that is there already and not empty,
-            names that do not fit the model, inputs without usable names, or warm-up instances that do not fit the base.
+        ConfigError: another backend, an unsupported shape of the output, an existing folder that is not empty, names
+            that do not fit the model, inputs without valid names, or warm-up instances that do not fit the base.
         DataError: a weight is NaN or infinite.
     """
     path = Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ConfigError(
-            f"export: {path} is there already and is not empty. Choose another folder; "
+            f"export: {path} already exists and is not empty. Choose another folder; "
             f"for a served model that is MODEL_DIR/<a higher version number>"
         )
     _check_backend()
@@ -138,7 +134,7 @@ def export_model(
         cycled = [annotator_names[i % len(annotator_names)] for i in range(rows)]
         requests["annotators"] = {**warmup, "annotator": np.array(cycled, dtype=object)}
     try:
-        with atomic_folder(path) as folder:  # replaces an empty folder, never a full one
+        with atomic_folder(path) as folder:  # replaces an empty folder only
             tf.saved_model.save(module, str(folder), signatures=signatures)
             (folder / "assets.extra").mkdir()
             write_warmup(folder / WARMUP_FILE, name, requests)
@@ -179,12 +175,12 @@ def _card(
     signatures: Mapping[str, Any],
     facts: Mapping[str, Any] | None,
 ) -> str:
-    """The card as JSON. Annotators are counted, not named: names may be personal data."""
+    """The card as JSON, with the number of annotators and not their names, which may be personal data."""
     import tensorflow as tf
 
     software = {"crowdzoo": crowdzoo.__version__, "python": platform.python_version()}
     outputs = signatures["serving_default"].structured_outputs
-    # of the modules: a distribution may have another name, such as tensorflow-cpu
+    # versions of modules: a distribution may have another name, such as tensorflow-cpu
     packages = ["keras", "tensorflow", "numpy"] + (["tensorflow-text"] if "tokens" in outputs else [])
     software |= {package: import_module(package.replace("-", "_")).__version__ for package in packages}
     card: dict[str, Any] = {

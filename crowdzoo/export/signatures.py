@@ -1,4 +1,4 @@
-"""Signatures of an exported model: what it answers to instances, for each kind of label."""
+"""Signatures of an exported model, for each kind of label."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def build_pair_signatures(
     annotators: list[str],
     encoder: Encoder | None = None,
 ) -> tuple[tf.Module, dict[str, tf.types.experimental.ConcreteFunction]]:
-    """The module and the signatures of a model on a `RewardModel`: single instances, and pairs of them.
+    """Builds the module and signatures of a model on a `RewardModel`, for single instances and for pairs.
 
     Args:
         model: a built `CrowdModel`.
-        specs: of single instances; see `build_signatures`, as for the arguments that follow.
+        specs: specs of single instances; see `build_signatures`, as for the following arguments.
         classes: names of left, right and equal.
-        annotators: names.
-        encoder: of single instances, or None.
+        annotators: names of the annotators.
+        encoder: encoder of single instances, or None.
 
     Returns:
-        The module, and its functions: "serving_default" gives scores of single instances, "pairs" and "annotators" what
-        is said of pairs.
+        The module, and its functions: "serving_default" returns scores of single instances, "pairs" and "annotators"
+        answers about pairs.
 
     Raises:
         ConfigError: `classes` does not fit the model.
@@ -59,27 +59,27 @@ def build_signatures(
     encoder: Encoder | PairEncoder | None = None,
     number: str = "value",
 ) -> tuple[tf.Module, dict[str, tf.types.experimental.ConcreteFunction]]:
-    """A `tf.Module` that holds each variable once, and its signatures as concrete functions.
+    """Builds a `tf.Module` that holds each variable once, and its signatures as concrete functions.
 
     Args:
         model: a built `CrowdModel`.
         specs: `tf.TensorSpec` of each input by its name.
         classes: names of the K classes or tags; None for ratings.
-        annotators: names of the R annotators, where there is a crowd layer.
-        encoder: from a request to what the base takes, such as an `InstanceEncoder`, a `PairEncoder` or a
-            `TokenEncoder`; None takes the request itself.
-        number: name of the output of a model that gives one number.
+        annotators: names of the R annotators, if there is a crowd layer.
+        encoder: converts requests to the base's input, such as an `InstanceEncoder`, a `PairEncoder` or a
+            `TokenEncoder`; None passes requests unchanged.
+        number: name of the output of a model with one number.
 
     Returns:
         The module, and its functions by the names of their signatures. Its `serve` is not a signature but Keras' usual
-        endpoint, from the inputs (a single one by itself, several by name) to what `predict` gives.
+        endpoint, from the inputs (a single tensor, or several by name) to the result of `predict`.
 
     Raises:
-        ConfigError: the model's output is not of the three kinds, or `classes` does not fit it.
+        ConfigError: the model's output is not of a supported kind, or `classes` does not fit it.
     """
     module = tf.Module(name="crowdzoo")
     if encoder is not None:
-        module.resources = encoder.resources  # held, or the graph's tables would be gone
+        module.resources = encoder.resources  # a reference keeps the graph's tables alive
 
     def serve(inputs: tf.Tensor | dict[str, tf.Tensor]) -> tf.Tensor:
         values = inputs if isinstance(inputs, dict) else {"instances": inputs}
@@ -94,7 +94,7 @@ def build_signatures(
     def predict(
         answer: Callable[..., dict[str, tf.Tensor]], inputs: dict[str, tf.Tensor], annotator: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """The answer for instances, or for what a named annotator would say of each."""
+        """The answer for instances, or a named annotator's answer for each."""
         size = _num_rows(inputs)
         padded = _at_least_one(inputs, encoder)
         x, tokens = _read(model, encoder, padded)
@@ -123,13 +123,13 @@ def build_signatures(
         name_spec = tf.TensorSpec([None], tf.string, name="annotator")
         functions["annotators"] = annotator_function.get_concrete_function(specs, name_spec)
 
-    # Only what the graphs read: no optimizer, no seed states of dropout, and nothing twice.
+    # Only what the graphs read: no optimizer, no seed states of dropout, and no duplicates.
     used = {id(variable): variable for graph in functions.values() for variable in graph.variables}
     layers = [model.base] + ([model.crowd] if model.crowd is not None else [])
     variables = [variable.value for layer in layers for variable in layer.variables]  # in the same order in every run
     module.held = [variable for variable in variables if id(variable) in used]
     module.held += [variable for key, variable in used.items() if key not in {id(held) for held in module.held}]
-    # tables of layers such as TextVectorization and StringLookup are resources of the graphs, too
+    # tables of layers such as TextVectorization and StringLookup are resources of the graphs as well
     parts = tf.train.TrackableView(model.base).descendants()
     module.lookups = [part for part in parts if isinstance(part, tf.saved_model.experimental.TrackableResource)]
     return module, functions
@@ -142,7 +142,7 @@ def _answers(
     encoder: Encoder | PairEncoder | None,
     number: str,
 ) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
-    """What each signature makes of the model's input, its estimate and the tokens."""
+    """Output of each signature as a function of the model's input, its estimate and the tokens."""
     sequence = len(shape) == 3 and hasattr(encoder, "tokenize")
     if len(shape) == 3 and not sequence:
         raise ConfigError(
@@ -157,7 +157,7 @@ def _answers(
         )
     if shape[-1] == 1:
         if classes is not None:
-            raise ConfigError(f"export: {len(classes)} classes are named, but the model gives ratings, one a task")
+            raise ConfigError(f"export: {len(classes)} classes are named, but the model predicts ratings, one per task")
         return {"serving_default": lambda _, estimate, __: {number: tf.cast(estimate, tf.float32)[:, 0]}}
     if classes is None or shape[-1] != len(classes):
         subject = "no classes are" if classes is None else f"{len(classes)} classes are"
@@ -176,7 +176,7 @@ def _answers(
 def _read(
     model: CrowdModel, encoder: Encoder | PairEncoder | None, inputs: dict[str, tf.Tensor]
 ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...] | None]:
-    """The model's input; and of texts that are tagged the text, its tokens, their starts and ends."""
+    """The model's input; and for a tagger the text, its tokens, their starts and ends."""
     if encoder is None and len(inputs) > 1:
         return keras.tree.map_structure(lambda tensor: inputs[tensor.name], model.base.input), None
     instances = inputs["instances"] if [*inputs] == ["instances"] else inputs
@@ -185,9 +185,9 @@ def _read(
     if not isinstance(encoder, TokenEncoder):
         return encoder(instances), None
     tokens, starts, ends = encoder.tokenize(instances)
-    if isinstance(model.base, Preprocessed):  # which has its own ids, of tokens with spaces between
+    if isinstance(model.base, Preprocessed):  # which encodes tokens separated by spaces itself
         joined = tf.strings.reduce_join(tokens, axis=1, separator=" ")
-        # one token at least: a convolution over none fails
+        # at least one token: a convolution over none fails
         return tf.where(joined == "", ".", joined), (instances, tokens, starts, ends)
     return encoder.encode(tokens), (instances, tokens, starts, ends)
 
@@ -197,7 +197,7 @@ def _num_rows(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
 
 
 def _at_least_one(inputs: dict[str, tf.Tensor], encoder: Encoder | PairEncoder | None) -> dict[str, tf.Tensor]:
-    """What is encoded, one instance at least: a convolution over an empty batch fails."""
+    """The inputs with at least one instance: a convolution over an empty batch fails."""
     if encoder is None:
         return inputs
     missing = tf.maximum(1 - _num_rows(inputs), 0)
@@ -209,7 +209,7 @@ def _at_least_one(inputs: dict[str, tf.Tensor], encoder: Encoder | PairEncoder |
 
 
 def _known_codes(codes: tf.Tensor, annotator: tf.Tensor, size: tf.Tensor, num_annotators: int) -> tf.Tensor:
-    """Annotators' codes, after one name an instance was checked, and that each is known."""
+    """Annotators' codes, after checking that there is one known name per instance."""
     same_size = tf.debugging.Assert(
         tf.equal(size, tf.shape(annotator)[0]),
         ["annotator: as many names as instances are needed; names, instances:", tf.shape(annotator)[0], size],
@@ -230,7 +230,7 @@ class PairEncoder:
     """Encodes both sides of pairs for a `RewardModel`, inside the graph of a served model.
 
     Args:
-        encoder: of single instances.
+        encoder: encoder of single instances.
 
     Attributes:
         resources: see `InstanceEncoder`.
@@ -255,7 +255,7 @@ class PairEncoder:
             values: tensors `[B]` by the names of `inputs`.
 
         Returns:
-            What the scorer takes, for "left" and "right".
+            The scorer's inputs for "left" and "right".
         """
         encodings = {}
         for side, names in self.names.items():
@@ -286,9 +286,9 @@ def _class_answer(classes: list[str], of_pixels: bool) -> Callable[..., dict[str
 
 
 def _best_tags(model: CrowdModel, x: Any, probabilities: Any, tokens: Any) -> tuple[Any, Any, Any]:
-    """The best tag of every token (of a CRF its best path), its probability, and where there is a token.
+    """The best tag of every token (of a CRF, its best path), its probability, and a mask of tokens.
 
-    All are `[B, T]`, as wide as the longest text, or as the base pads it; the probability is 0 where no token is.
+    All are `[B, T]`, as wide as the longest text, or as the base pads it; the probability is 0 at padding.
     """
     probabilities = tf.cast(probabilities, tf.float32)
     if x is not None and getattr(model.base, "head", None) is not None:
@@ -300,7 +300,7 @@ def _best_tags(model: CrowdModel, x: Any, probabilities: Any, tokens: Any) -> tu
 
 
 def _padded(ragged: Any, codes: Any, default: Any = 0) -> Any:
-    """Ragged `[B, T]`, as wide as the codes `[B, T']`, which have a token even where no text has any."""
+    """Pads ragged `[B, T]` to the width of the codes `[B, T']`, which have one token even if no text has any."""
     dense = ragged.to_tensor(default)
     return tf.pad(dense, [[0, 0], [0, tf.shape(codes)[1] - tf.shape(dense)[1]]], constant_values=default)
 
@@ -326,8 +326,8 @@ def _tags_answer(model: CrowdModel, classes: list[str]) -> Callable[..., dict[st
 def _spans_answer(model: CrowdModel, classes: list[str]) -> Callable[..., dict[str, tf.Tensor]]:
     inside = tf.constant([name != "O" for name in classes])
     types = tf.constant([name[2:] for name in classes])
-    # whether two neighbouring tags are of one span, by the rules of conlleval that `spans_of` keeps; those of IOBES
-    # hold those of BIO
+    # whether two neighbouring tags belong to one span, by the rules of conlleval as in `spans_of`; the rules of IOBES
+    # include those of BIO
     pairs = [[spans_of([tag, next_tag], "IOBES") for next_tag in classes] for tag in classes]
     joined = tf.constant([[any(span.end - span.start == 2 for span in spans) for spans in row] for row in pairs])
 
@@ -341,7 +341,7 @@ def _spans_answer(model: CrowdModel, classes: list[str]) -> Callable[..., dict[s
         last = tf.where(is_inside & ~tf.concat([goes_on, no_token], axis=1))
         start = tf.gather_nd(_padded(starts, codes), first)
         end = tf.gather_nd(_padded(ends, codes), last)
-        # a span's score is its tokens' mean one
+        # a span's score is the mean score of its tokens
         sums = tf.pad(tf.cumsum(scores, axis=1), [[0, 0], [1, 0]])
         next_column = tf.constant([[0, 1]], tf.int64)
         total = tf.gather_nd(sums, last + next_column) - tf.gather_nd(sums, first)

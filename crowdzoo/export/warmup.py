@@ -1,4 +1,4 @@
-"""Requests that a server answers before it lets others in, and one of each signature as JSON."""
+"""Warm-up requests of an exported model, and one request per signature as JSON."""
 
 import base64
 import json
@@ -14,23 +14,23 @@ from numpy.typing import ArrayLike
 
 from crowdzoo.errors import ConfigError
 
-# Most instances kept for warming up. TF Serving refuses more than 1,000 records; we write two a signature.
+# Largest number of instances for warming up. TF Serving rejects more than 1,000 records; we write two per signature.
 WARMUP_INSTANCES = 16
-# What TensorFlow takes as the name of a signature's input, and what is one already
+# Names that TensorFlow accepts for a signature's input, and names in use
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 RESERVED = ("annotator", "instances")
-# An array, or several of them as the base takes them; None makes a batch of zeros
+# An array, or several arrays for a base of several inputs; None makes a batch of zeros
 WarmupInstances: TypeAlias = ArrayLike | Mapping[str, ArrayLike] | None
 
 
 def instance_specs(base: keras.Model, warmup_instances: WarmupInstances) -> dict[str, tf.TensorSpec]:
-    """What the base takes: a `tf.TensorSpec` with an open batch for each input.
+    """Inputs of the base: a `tf.TensorSpec` of any batch size for each.
 
     Returns:
-        A base of one input takes `instances`; one of several inputs is served by the names of its Keras inputs.
+        For a single input, `instances`; for several, the names of the base's Keras inputs.
 
     Raises:
-        ConfigError: a base that is not built, or inputs whose names cannot be those of a served model.
+        ConfigError: the base is not built, or names of inputs are not valid in a served model.
     """
     inputs = getattr(base, "inputs", None) or []
     if len(inputs) > 1:
@@ -63,15 +63,15 @@ def instance_specs(base: keras.Model, warmup_instances: WarmupInstances) -> dict
 def warmup_arrays(
     instances: WarmupInstances, specs: Mapping[str, tf.TensorSpec], base: keras.Model
 ) -> dict[str, np.ndarray]:
-    """The first instances as a signature takes them: an array for each input; see `warmup_array`.
+    """The first instances as input of a signature: an array for each input; see `warmup_array`.
 
     Args:
-        instances: as the base takes them: an array, or of several inputs a list or dictionary of arrays; or None.
+        instances: input of the base: an array, or for several inputs a list or dictionary of arrays; or None.
         specs: result of `instance_specs`.
         base: the base.
 
     Raises:
-        ConfigError: as `warmup_array`, or another number of inputs, or of rows.
+        ConfigError: as `warmup_array`, or a wrong number of inputs or rows.
     """
     if [*specs] == ["instances"]:
         if isinstance(instances, Mapping) and {*instances} == {"instances"}:
@@ -95,14 +95,14 @@ def warmup_arrays(
 
 
 def warmup_array(instances: WarmupInstances, spec: tf.TensorSpec, called: str = "warmup_instances") -> np.ndarray:
-    """The first instances as the base takes them; one of zeros, or the text "warm up", where none are given.
+    """The first instances as input of the base; by default an instance of zeros, or the text "warm up".
 
     Raises:
         ConfigError: they do not fit `spec`, are not texts where it needs texts, or hold a non-finite number.
     """
     shape = spec.shape.as_list()[1:]
     if instances is None:
-        # an open axis, such as an image's height, has no size to choose but the smallest
+        # an axis of any size, such as an image's height, gets the smallest size
         filler = "warm up" if spec.dtype.name == "string" else 0
         return np.full([1, *(size or 1 for size in shape)], filler, spec.dtype.as_numpy_dtype)
     of_texts = spec.dtype == tf.string
@@ -113,7 +113,7 @@ def warmup_array(instances: WarmupInstances, spec: tf.TensorSpec, called: str = 
         raise ConfigError(
             f"export: {called} has shape {list(np.asarray(instances).shape)}, the base takes {[None, *shape]}"
         )
-    # a column of a table, one number an instance, may have missing ones
+    # a column of a table, with one number per instance, may have missing values
     fits = np.isfinite if shape else lambda numbers: ~np.isinf(numbers)
     if np.issubdtype(array.dtype, np.floating) and not fits(array).all():
         raise ConfigError(f"export: {called} has a number that is not finite")
@@ -121,7 +121,7 @@ def warmup_array(instances: WarmupInstances, spec: tf.TensorSpec, called: str = 
 
 
 def write_warmup(path: Path, name: str, requests: Mapping[str, Mapping[str, np.ndarray]]) -> None:
-    """Two records a signature: a batch of one, as most clients send, and all instances."""
+    """Writes two records per signature: a batch of one, as most clients send, and all instances."""
     try:
         from tensorflow_serving.apis.predict_pb2 import PredictRequest
         from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog, PredictLog
@@ -156,6 +156,6 @@ def _json_value(value: Any) -> Any:
             return {"b64": base64.b64encode(value).decode()}
     if not isinstance(value, np.ndarray):
         return value if isinstance(value, str) else value.item()
-    if value.dtype == np.float32:  # shortest digits that read back as the same float32
+    if value.dtype == np.float32:  # the shortest digits that give the same float32
         return value.astype(str).astype(np.float64).tolist()
     return value.tolist()

@@ -13,17 +13,17 @@ import httpx
 from crowdzoo.errors import ConfigError, ServingError, short_repr, shorten
 from crowdzoo.files.json import JsonError, parse_json
 
-MOST_BYTES = 1 << 28  # of one response
-PATIENCE = 300.0  # seconds in which a request is tried again
-LONGEST_WAIT = 30.0  # seconds between two tries, where the server does not say how long
+MOST_BYTES = 1 << 28  # size limit of a response
+PATIENCE = 300.0  # seconds during which a request is retried
+LONGEST_WAIT = 30.0  # seconds between two tries if the server does not specify them
 ACCESS_SECONDS = 240.0  # an access token is valid for 300
 
 
 class LabelStudioError(ServingError):
-    """Label Studio answered with an error, or not at all.
+    """Label Studio answered with an error, or did not answer.
 
     Attributes:
-        status: HTTP status of the response; None where there was no response.
+        status: HTTP status of the response; None without a response.
     """
 
     def __init__(self, message: str, status: int | None = None):
@@ -34,25 +34,25 @@ class LabelStudioError(ServingError):
 class Client:
     """Sends requests to one Label Studio server and returns the JSON of its responses.
 
-    A personal access token is exchanged for access tokens, again before each expires; a token that the server does not
-    exchange is sent as a legacy token. Requests are tried again after connection errors, 429 and 5xx, with growing
-    waits or after the seconds that `Retry-After` says; a POST whose response was lost is not repeated. Redirects are
-    not followed, certificates are verified, and the token is in no message.
+    A personal access token is exchanged for access tokens, which are renewed before they expire; a token that the
+    server does not exchange is sent as a legacy token. Requests are retried after connection errors, 429 and 5xx, with
+    growing waits or after the seconds in `Retry-After`; a POST whose response was lost is not repeated. Redirects are
+    not followed, certificates are verified, and messages never contain the token.
 
     Args:
         url: address of the server, such as `https://labels.example.com`; a path in it is kept.
         token: personal access token or legacy token of a user.
         timeout: seconds to wait for a response.
-        patience: seconds in which a failed request is tried again.
+        patience: seconds during which a failed request is retried.
         on_wait: called with a sentence before each wait.
 
     Attributes:
         url: address of the server.
         requests: number of requests sent so far.
-        date: time of the last response by the server's clock, as in its header `Date`; None where it does not say.
+        date: time of the last response by the server's clock, from its header `Date`; None without one.
 
     Raises:
-        ConfigError: no http(s) address, or an empty token. Methods raise it where the server refuses the token.
+        ConfigError: not an http(s) address, or an empty token. Methods raise it if the server rejects the token.
 
     Example:
         >>> from crowdzoo.label_studio import Client
@@ -84,7 +84,7 @@ class Client:
         self._authorization, self._expiry = "", 0.0
         self._patience = patience
         self._on_wait = on_wait or (lambda sentence: None)
-        # proxies of the environment are for other machines
+        # proxies of the environment are only for other machines
         self._connection = httpx.Client(timeout=timeout, trust_env=not _is_loopback(parts.hostname))
 
     def __repr__(self) -> str:
@@ -108,7 +108,7 @@ class Client:
             params: parameters of the query.
 
         Returns:
-            The JSON of the response; None where it has no content. The other methods return the same.
+            The JSON of the response; None without content. The other methods return the same.
 
         Raises:
             LabelStudioError: an error of the server (`status`), a redirect, a response that is too large or not JSON,
@@ -125,7 +125,7 @@ class Client:
         return self._request("PATCH", path, params, json)
 
     def delete(self, path: str, **params: Any) -> Any:
-        """Sends a DELETE request; arguments as for `get`. What is not there counts as deleted."""
+        """Sends a DELETE request; arguments as for `get`. Missing objects count as deleted."""
         try:
             return self._request("DELETE", path, params)
         except LabelStudioError as error:
@@ -134,7 +134,7 @@ class Client:
             raise
 
     def _request(self, method: str, path: str, params: dict[str, Any], json: Any = None) -> Any:
-        """The JSON of the response; an access token that expired is replaced once."""
+        """Returns the JSON of the response; an expired access token is replaced once."""
         if time.monotonic() >= self._expiry:
             self._authorize()
         status, content = self._send(method, path, params, json)
@@ -151,7 +151,7 @@ class Client:
         return self._parsed(path, content) if content.strip() else None
 
     def _authorize(self) -> None:
-        """Gets an access token; where the server does not exchange the token, it may be a legacy one."""
+        """Gets an access token; a token that the server does not exchange may be a legacy one."""
         path = "/api/token/refresh"
         status, content = self._send("POST", path, {}, {"refresh": self._token}, authorize=False)
         access = self._parsed(path, content).get("access") if status == 200 else None
@@ -175,7 +175,7 @@ class Client:
                 failure = f"does not answer ({type(lost).__name__}: {self._hidden(str(lost))})"
                 error = LabelStudioError(f"{self.url} {failure}. Is the server running?")
                 if method == "POST" and authorize and not isinstance(lost, (httpx.ConnectError, httpx.ConnectTimeout)):
-                    raise error from None  # the server may have done what it was asked
+                    raise error from None  # the server may have processed the request
             pause = float(retry_after) if retry_after.isdecimal() else wait
             if time.monotonic() + pause > begin + self._patience:
                 raise error
@@ -218,7 +218,7 @@ class Client:
             ) from None
 
     def _reason(self, content: bytes) -> str:
-        """What the server says of an error, without the token."""
+        """The server's error message, without the token."""
         try:
             reason = parse_json(content)
         except JsonError:
@@ -228,7 +228,7 @@ class Client:
         return shorten(self._hidden(str(reason)))
 
     def _hidden(self, text: str) -> str:
-        """The text without what opens the server's doors."""
+        """The text without tokens."""
         for secret in (self._token, self._authorization.partition(" ")[2]):
             text = text.replace(secret, "[token]") if secret else text
         return text

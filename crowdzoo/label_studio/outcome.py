@@ -1,4 +1,4 @@
-"""Outcome: what a round made of the answers to one question, and what to ask next."""
+"""Outcome: the result of a round for one question, and the next questions."""
 
 from __future__ import annotations
 
@@ -22,24 +22,22 @@ if TYPE_CHECKING:
     from crowdzoo.label_studio.result_form import Item
     from crowdzoo.reading.platforms.label_config import Control
 
-# Up to this share of answers that agree with the consensus a task is disputed; for other kinds, up to this score
+# A task is disputed up to this share of answers that agree with the consensus; for other kinds, up to this score
 DISPUTED = 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Outcome:
-    """What a round made of the answers to one question.
-
-    With N tasks:
+    """The result of a round for one question with N tasks.
 
     Attributes:
         control: the question.
-        crowd: its answers, of all tasks of the project: `Annotations`, or what the kind of the question has.
+        crowd: its answers for all tasks of the project: `Annotations`, or the type for the kind of question.
         aggregation: a result for them.
-        flagged: name of each annotator with a serious note -> what the note says.
+        flagged: name of each annotator with a serious note -> text of the note.
         gold: class codes, int [N], -1 where unknown; None without gold.
         number: largest number of questions.
-        worth: number of answers that a corrected label is worth.
+        worth: largest number of answers to spend per corrected label.
     """
 
     control: Control
@@ -52,18 +50,18 @@ class Outcome:
 
     @cached_property
     def answers(self) -> list[tuple[int, list[Item], float]]:
-        """Number of each answered task, the consensus as Label Studio stores answers, and its score."""
+        """For each answered task its number, the consensus in Label Studio's format, and its score."""
         results = consensus_results(self.control, self.aggregation, self.crowd)
         return [(int(str(task)), items, score) for task, items, score in results]
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Answers of each task, [N]."""
+        """Number of answers of each task, [N]."""
         return self._kind.aggregation.answer_counts(self.aggregation)
 
     @cached_property
     def _settlement(self) -> Settlement | None:
-        """How settled the classes are; None for other kinds."""
+        """Settlement of classes; None for other kinds."""
         if not self._kind.labels.one_class or not can_be_settled(self.crowd):
             return None
         return settlement(self.crowd, self.aggregation, self.gold)
@@ -79,7 +77,7 @@ class Outcome:
 
     @cached_property
     def sure(self) -> NDArray[np.bool_]:
-        """Tasks whose label is settled, or of other kinds sure, bool [N]."""
+        """Mask of tasks whose label is settled, or for other kinds certain, bool [N]."""
         if self._settlement is not None:
             return np.asarray(self._settlement.settled >= TARGET)
         if self._kind.questions is not None:
@@ -88,7 +86,7 @@ class Outcome:
 
     @cached_property
     def ask_again(self) -> NDArray[np.bool_]:
-        """Answered tasks that are worth further answers, bool [N]."""
+        """Mask of answered tasks that are worth further answers, bool [N]."""
         if self._settlement is not None:
             open_tasks = worth_asking(self._settlement.settled, self._settlement.further, worth=self.worth)
         else:
@@ -97,7 +95,7 @@ class Outcome:
 
     @cached_property
     def disputed(self) -> NDArray[np.bool_]:
-        """Tasks with two answers or more of which at most half agree with the consensus, bool [N]."""
+        """Mask of tasks with at least two answers of which at most half agree with the consensus, bool [N]."""
         shares = self.scores
         if self._kind.labels.one_class:
             agree = self.crowd.labels == self.aggregation.labels[self.crowd.task_ids]
@@ -106,9 +104,9 @@ class Outcome:
 
     @cached_property
     def questions(self) -> NextAnnotations:
-        """Which annotator to ask about which task, of those that are worth asking again; one annotator per task."""
+        """Next questions about tasks that are worth further answers, with one annotator per task."""
         crowd, who = self.crowd, np.arange(len(self.aggregation.annotators))
-        if self._settlement is not None:  # annotators who copy each other are asked as one
+        if self._settlement is not None:  # annotators who copy each other count as one
             families = copy_families(crowd.num_annotators, crowd.task_ids, crowd.annotator_ids, crowd.labels)
             crowd, who, consensus = counted_once(crowd, families), np.unique(families), self._settlement.consensus
             gains = class_gains(consensus.posteriors, consensus.answers)
@@ -124,13 +122,13 @@ class Outcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether every task has an answer, and none is worth a further one of those who can be asked."""
+        """Whether every task has an answer, and no further answer by the available annotators is worth its cost."""
         is_asked = self.ask_again.any() and (not self.has_questions or len(self.questions.tasks) > 0)
         return bool((self.counts > 0).all() and not is_asked)
 
     @property
     def has_questions(self) -> bool:
-        """Whether crowdzoo chooses questions for this kind of labels, and the method knows the annotators."""
+        """Whether crowdzoo chooses questions for this kind of labels, and the method models annotators."""
         return self._questions is not None and (self._settlement is not None or self._skills is not None)
 
     @property
@@ -139,7 +137,7 @@ class Outcome:
 
     @cached_property
     def _skills(self) -> NDArray[np.float64] | None:
-        """What the method knows of the annotators."""
+        """The annotators' skills according to the method."""
         return None if self._questions is None else self._questions.skills(self.aggregation, slice(None))
 
     @property

@@ -1,4 +1,4 @@
-"""A Label Studio project: what was answered, and what it asks."""
+"""A Label Studio project: its questions and answers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from crowdzoo.label_studio.store import Store, time_of
 from crowdzoo.reading.platforms.label_config import Control, read_label_config
 
 KEY = "LABEL_STUDIO_API_KEY"  # environment variable
-PAGE_SIZE = 100  # tasks of a request
-MARGIN = timedelta(seconds=30)  # in which a change on the server may become visible after its time
+PAGE_SIZE = 100  # number of tasks per request
+MARGIN = timedelta(seconds=30)  # delay with which a change may become visible on the server
 _ALL = 1 << 53
 
 
@@ -37,17 +37,17 @@ class Project:
         url: address of the server.
         project: number of the project, as in the address of its page.
         token: personal access token or legacy token; None: that of the environment variable LABEL_STUDIO_API_KEY.
-        folder: keeps what was pulled, so that later rounds ask for changes alone; None keeps it in memory.
-        on_wait: called with a sentence before a failed request is tried again.
+        folder: stores pulled data, so that later rounds only request changes; None keeps them in memory.
+        on_wait: called with a sentence before a failed request is retried.
 
     Attributes:
         client: sends the requests.
         number: number of the project.
-        settings: what the server says of the project; empty before the first `pull`.
-        store: what was pulled.
+        settings: the server's settings of the project; empty before the first `pull`.
+        store: the pulled data.
 
     Raises:
-        ConfigError: no token, a folder of another project, or what `Client` refuses.
+        ConfigError: no token, a folder of another project, or an error of `Client`.
 
     Example:
         >>> from crowdzoo.aggregation import DawidSkene
@@ -96,24 +96,24 @@ class Project:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections and the file of what was pulled."""
+        """Closes the connections and the file of pulled data."""
         self.store.close()
         self.client.close()
 
     @property
     def users(self) -> dict[int, str]:
-        """Number of each user of the server -> email, or another name; as of the last `pull` that found a change."""
+        """Email or other name of each user of the server, by number, as of the last `pull` that found a change."""
         return {int(number): name for number, name in (self.store.fact("users") or {}).items()}
 
     @property
     def controls(self) -> tuple[Control, ...]:
-        """Questions of the labelling configuration whose answers crowdzoo reads."""
+        """Questions of the labelling configuration that crowdzoo supports."""
         if not self.settings:
             self.pull()
         return tuple(each for each in read_label_config(self.settings["label_config"]) if each.kind is not None)
 
     def control(self, field: str | None = None) -> Control:
-        """The question of this name; without a name the only one.
+        """The question with this name; without a name, the only one.
 
         Raises:
             ConfigError: no such question, none at all, or several.
@@ -132,7 +132,7 @@ class Project:
         raise ConfigError(f"project {self.number} asks several questions: choose one with {choice}: {listed}.")
 
     def pull(self) -> Counter[str]:
-        """Asks the server what changed since the last time, everything at first. An interrupted pull is continued.
+        """Pulls changes since the last time, and everything the first time. An interrupted pull is continued.
 
         Returns:
             Number of "new tasks", "changed tasks", "deleted tasks", "new answers", "changed answers" and "deleted
@@ -169,18 +169,18 @@ class Project:
         return bool(self.store.fact("changed"))
 
     def set_used(self) -> None:
-        """Says that results were made of all that was pulled so far."""
+        """Marks all pulled data as used."""
         with self.store:
             self.store.set_facts(changed=False)
 
     def write(self, path: str | os.PathLike[str]) -> int:
-        """Writes the tasks and the answers that count, as Label Studio exports them (JSON).
+        """Writes the tasks and their valid answers in the format of Label Studio's export (JSON).
 
-        Of two answers by one user the one that was updated last counts. Skipped tasks and answers that were made of
+        Of two answers by the same user, the one updated last is valid. Skipped tasks and unchanged copies of
         predictions are left out.
 
         Returns:
-            Number of answers that count, without ground truths.
+            Number of valid answers, without ground truths.
         """
         number = 0
         with atomic_file(path) as file:
@@ -193,11 +193,11 @@ class Project:
         return number
 
     def tasks(self) -> Iterator[dict[str, Any]]:
-        """Tasks in order of their numbers with the answers that count, as `write` writes them."""
+        """Tasks in order of their numbers with their valid answers, as for `write`."""
         names = self.users
         for task in self.store.tasks():
             answers = [answer for answer in task["annotations"] if not answer["was_cancelled"] and not _is_copy(answer)]
-            # The server keeps one ground truth per task; where there are more, they are answers that were imported
+            # The server has one ground truth per task; further ones are imported answers
             is_gold = sum(bool(answer["ground_truth"]) for answer in answers) == 1
             last: dict[tuple[Any, bool], dict[str, Any]] = {}
             for answer in sorted(answers, key=lambda one: (time_of(one["updated_at"]), one["id"])):
@@ -209,14 +209,14 @@ class Project:
             yield {**task, "annotations": list(last.values())}
 
     def annotations(self, field: str | None = None, **reading: Any) -> Any:
-        """Pulls what changed, and reads the answers.
+        """Pulls changes, and reads the answers.
 
         Args:
-            field: the question, where the project asks several.
-            reading: as `Annotations.read` takes it.
+            field: name of the question, if the project has several.
+            reading: options of `Annotations.read`.
 
         Returns:
-            `Annotations`, or what the kind of the question has: `CrowdSequences`, `CrowdRegions` and so on.
+            `Annotations`, or the type for the kind of question: `CrowdSequences`, `CrowdRegions` and so on.
         """
         self.pull()
         control = self.control(field)
@@ -230,33 +230,33 @@ class Project:
         """Makes the predictions of a model version equal to the labels of an aggregation.
 
         Args:
-            result: of an aggregation of the answers.
-            field: the question, where the project asks several.
-            crowd: what was aggregated, where spans are marked.
-            model_version: name of the predictions; those of other names stay.
+            result: result of an aggregation of the answers.
+            field: name of the question, if the project has several.
+            crowd: the aggregated answers, if they are spans.
+            model_version: name of the predictions; those with other names are unchanged.
 
         Returns:
-            Sentences that say what was sent.
+            Sentences about what was sent.
         """
         answers = consensus_results(self.control(field), result, crowd)
         numbered = ((int(str(task)), items, score) for task, items, score in answers)
         return push_predictions(self.client, self.number, numbered, model_version=model_version)
 
     def push_views(self, views: Mapping[str, Iterable[int]]) -> list[str]:
-        """Makes views of the Data Manager; those of the same titles are changed, and all others stay.
+        """Creates or changes views of the Data Manager by title; all others are unchanged.
 
         Args:
             views: title -> numbers of the tasks that it lists.
 
         Returns:
-            Sentences that say what was sent.
+            Sentences about what was sent.
         """
         known = {task["id"]: task for task in self.store.tasks()}
         shown = {title: tasks_view(known[int(number)] for number in tasks) for title, tasks in views.items()}
         return push_views(self.client, self.number, shown, of=[*views])
 
     def _compare(self, low: int, high: int) -> Counter[str]:
-        """Compares numbers of tasks and answers with the server's, and asks again for those ids where they differ."""
+        """Compares numbers of tasks and answers with the server's, and requests ranges of ids in which they differ."""
         there = _totals(self._tasks(_filter("id", "in", {"min": low, "max": high}), page_size=1))
         if there == self.store.totals(low, high):
             return Counter()
@@ -271,7 +271,7 @@ class Project:
         return changes + self._put((), left)
 
     def _put(self, tasks: Sequence[dict[str, Any]], deleted: Collection[int] = ()) -> Counter[str]:
-        """Stores tasks, forgets others, and keeps that something changed."""
+        """Stores tasks, deletes others, and records that something changed."""
         with self.store:
             changes = self.store.put(tasks) + self.store.delete(deleted)
             if changes:
@@ -279,7 +279,7 @@ class Project:
         return changes
 
     def _pages(self, last: int, high: int, *filters: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
-        """Tasks with ids above `last`, up to `high`, in order; tasks that come or go meanwhile move no others."""
+        """Tasks with ids above `last`, up to `high`, in order; tasks added or deleted meanwhile do not shift others."""
         while True:
             page = self._tasks(_filter("id", "in", {"min": last + 1, "max": high}), *filters, fields="all")
             if page["tasks"]:
@@ -302,18 +302,18 @@ class Project:
 
 
 def answers_kind(control: Control) -> Kind:
-    """The kind of the answers to a question: several labels, where an answer may have several classes."""
+    """The kind of the answers to a question: several labels if an answer may have several classes."""
     kind = kind_of(control.kind)
     return kind_of("multi-label") if control.multiple and kind.labels.one_class else kind
 
 
 def read_answers(control: Control, path: str | os.PathLike[str], **reading: Any) -> Any:
-    """Reads the answers to a question, with all classes of the labelling configuration in its order.
+    """Reads the answers to a question, with all classes in the order of the labelling configuration.
 
     Args:
         control: the question.
         path: path of an export.
-        reading: as `Annotations.read` takes it.
+        reading: options of `Annotations.read`.
     """
     crowd = answers_kind(control).reading.read(Path(path), **{"on_duplicate": "last", **reading})
     if "classes" in reading or not kind_of(control.kind).labels.one_class:
@@ -325,7 +325,7 @@ def read_answers(control: Control, path: str | os.PathLike[str], **reading: Any)
 
 
 def _is_copy(answer: dict[str, Any]) -> bool:
-    """Whether the server's action "Create annotations from predictions" made an answer, and nobody changed it."""
+    """Whether an answer is an unchanged result of the server's action "Create annotations from predictions"."""
     return answer["parent_prediction"] is not None and answer["lead_time"] is None
 
 
@@ -343,6 +343,6 @@ def _name(user: dict[str, Any]) -> str:
 
 
 def _moment(date: str | None) -> str:
-    """The time of a response by the server's clock, as it writes times."""
+    """The time of a response by the server's clock, in the server's format."""
     moment = datetime.now(timezone.utc) if date is None else parsedate_to_datetime(date)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

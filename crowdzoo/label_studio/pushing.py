@@ -1,7 +1,7 @@
-"""push: what came of a round, back on the Label Studio server.
+"""push: sends the outcome of a round to the Label Studio server.
 
-Each part compares what the server has with what it should have, and sends the difference. A run that was
-interrupted leaves a part of the difference, which the next run sends.
+Each part compares the server's state with the target and sends the difference. If a run is interrupted, the next run
+sends the rest.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from crowdzoo.label_studio.result_form import Item
 
 MODEL_VERSION = "crowdzoo"  # of the consensus; `crowdzoo serve` uses other names
-MARK = " · crowdzoo"  # ends the titles of views that belong to crowdzoo
+MARK = " · crowdzoo"  # suffix of the titles of crowdzoo's views
 ASK, SURE, DISPUTED, FLAGGED, NEXT = "Ask again", "Sure", "Disputed", "Flagged: ", "Next: "
-PATIENCE = 3600.0  # seconds without an answer of the annotator who was asked, after which anybody gets the question
-AT_ONCE = 2500  # predictions in a request, each of which has the server count those of all tasks
+PATIENCE = 3600.0  # seconds without an answer by the chosen annotator, after which others may answer
+AT_ONCE = 2500  # predictions per request, as the server counts those of all tasks in each request
 
 WHAT = ("predictions", "views", "next")
 
 View = dict[str, Any]  # filters and ordering
-# of new views, so that scores and annotators are seen at once; what a user shows or hides later stays
+# columns of new views, which show scores and annotators; later changes by users are kept
 _HIDDEN = (
     "inner_id completed_at cancelled_annotations annotations_results annotations_ids predictions_model_versions "
     "predictions_results file_upload storage_filename created_at updated_at updated_by avg_lead_time draft_exists"
@@ -36,29 +36,28 @@ _HIDDEN = (
 
 
 def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = False) -> list[str]:
-    """Sends to the server what came of a round.
+    """Sends the outcome of a round to the server.
 
     Args:
-        project: whose last `pull` the outcome is of.
-        outcome: of the question.
-        what: of "predictions", the consensus with its score; "views" of the tasks to ask again, the sure and the
-            disputed ones, and of the answers of each flagged annotator; "next", which annotator to ask about which
-            task.
-        dry_run: whether nothing is sent.
+        project: project from whose last `pull` the outcome is.
+        outcome: outcome for the question.
+        what: any of "predictions", the consensus with its score; "views" of tasks to ask again, certain and disputed
+            ones, and of the answers of each flagged annotator; "next", which annotator to ask about which task.
+        dry_run: True sends nothing.
 
     Returns:
-        Sentences that say what was sent, or would be.
+        Sentences about what was sent, or would be.
 
     Raises:
-        ConfigError: another word, or no choice of questions for this kind of labels or this method.
+        ConfigError: an unknown word, or questions cannot be chosen for this kind of labels or this method.
         DataError: Label Studio cannot show the consensus on this question.
-        LabelStudioError: the server refuses.
+        LabelStudioError: the server rejects a request.
     """
     for word in sorted(what - {*WHAT}):
         raise ConfigError(unknown("push", word, WHAT))
     if "next" in what and not outcome.has_questions:
         labels = f"{outcome.aggregation.kind} labels by {outcome.aggregation.method}"
-        raise ConfigError(f"--push next: crowdzoo chooses no questions for {labels}; leave next out.")
+        raise ConfigError(f"--push next: crowdzoo does not choose questions for {labels}; leave next out.")
     names = project.users
     numbers = {name: number for number, name in names.items()}
     tasks = {task["id"]: task for task in project.store.tasks()} if what - {"predictions"} else {}
@@ -94,23 +93,23 @@ def push_predictions(
     model_version: str = MODEL_VERSION,
     dry_run: bool = False,
 ) -> list[str]:
-    """Makes the predictions of a model version equal to the consensus; those of other versions stay.
+    """Makes the predictions of a model version equal to the consensus; those of other versions are unchanged.
 
-    Label Studio shows the score of one model version. Where the project has chosen none, this one is chosen, and
-    predictions are not shown to annotators, whose answers would follow them.
+    Label Studio shows the score of one model version. If the project has not chosen one, this one is chosen, and
+    predictions are hidden from annotators, because they would influence answers.
 
     Args:
-        client: of the server.
-        project: its number.
-        answers: task, results and score, as `consensus_results` yields them.
+        client: client of the server.
+        project: number of the project.
+        answers: tuples of task, results and score, from `consensus_results`.
         model_version: name of the predictions.
-        dry_run: whether nothing is sent.
+        dry_run: True sends nothing.
 
     Returns:
-        Sentences that say what was sent, or would be.
+        Sentences about what was sent, or would be.
 
     Raises:
-        LabelStudioError: the server refuses.
+        LabelStudioError: the server rejects a request.
     """
     wanted = {task: {"result": items, "score": score} for task, items, score in answers}
     there: dict[int, list[dict[str, Any]]] = {}
@@ -163,11 +162,11 @@ def _parts(tasks: Sequence[int]) -> Iterator[Sequence[int]]:
 def tasks_view(tasks: Iterable[Mapping[str, Any]]) -> View:
     """A view of tasks, least sure predictions first.
 
-    The pages of Label Studio have no filter for many tasks, but one for many answers, so that an answer represents its
-    task. A filter that they do not know, such as the operator "in_list", keeps the Data Manager from opening.
+    Label Studio's pages have no filter for many tasks, but one for many answers, so each task is represented by an
+    answer. An unknown filter, such as the operator "in_list", keeps the Data Manager from opening.
 
     Args:
-        tasks: as the server gives them, with `id` and `annotations`.
+        tasks: tasks as returned by the server, with `id` and `annotations`.
     """
     answers, items = list[int](), list[dict[str, Any]]()
     for task in tasks:
@@ -176,7 +175,7 @@ def tasks_view(tasks: Iterable[Mapping[str, Any]]) -> View:
         else:
             items.append({"filter": "filter:tasks:id", "operator": "equal", "type": "Number", "value": task["id"]})
     if answers or not items:
-        listed = ",".join(map(str, sorted(answers))) or "0"  # an empty filter would be none
+        listed = ",".join(map(str, sorted(answers))) or "0"  # an empty filter would match all
         filtered = {"filter": "filter:tasks:annotations_ids", "operator": "contains", "type": "String", "value": listed}
         items.insert(0, filtered)
     return {"filters": {"conjunction": "or", "items": items}, "ordering": ["tasks:predictions_score"]}
@@ -191,20 +190,20 @@ def annotator_view(user: int) -> View:
 def push_views(
     client: Client, project: int, views: Mapping[str, View], *, of: Sequence[str], dry_run: bool = False
 ) -> list[str]:
-    """Makes the views of the Data Manager that belong to crowdzoo equal to these; all others stay.
+    """Makes crowdzoo's views of the Data Manager equal to these; all others are unchanged.
 
     Args:
-        client: of the server.
-        project: its number.
-        views: title, without `MARK`, and what `tasks_view` or `annotator_view` gives.
-        of: beginnings of titles; views of crowdzoo that begin so and are not among these are removed.
-        dry_run: whether nothing is sent.
+        client: client of the server.
+        project: number of the project.
+        views: title, without `MARK`, -> result of `tasks_view` or `annotator_view`.
+        of: prefixes of titles; crowdzoo's views with these prefixes that are not in `views` are removed.
+        dry_run: True sends nothing.
 
     Returns:
-        Sentences that say what was sent, or would be.
+        Sentences about what was sent, or would be.
 
     Raises:
-        LabelStudioError: the server refuses.
+        LabelStudioError: the server rejects a request.
     """
     wanted = {title + MARK: view for title, view in views.items()}
     made, changed, removed = [], [], []
@@ -249,31 +248,31 @@ def push_next(
     dry_run: bool = False,
     now: float | None = None,
 ) -> list[str]:
-    """Has the server hand out the chosen questions, and no other ones about answered tasks.
+    """Makes the server assign the chosen questions, and no other questions about answered tasks.
 
-    The questions to an annotator are a view, "Next: NAME", whose button "Label Tasks As Displayed" hands them out. A
-    chosen task is opened again (`is_labeled` false) with as many annotations as its overlap allows: the queue of the
-    project ("Label All Tasks") passes over it, and a view hands it out. Where an annotator lets `PATIENCE` pass, the
-    overlap allows one more, and anybody gets the question. Answered tasks that are not chosen are closed. Tasks without
-    an answer stay in the queue as the project has them.
+    The questions for an annotator are a view, "Next: NAME", whose button "Label Tasks As Displayed" assigns them. A
+    chosen task is reopened (`is_labeled` false) with as many annotations as its overlap allows, so that the project's
+    queue ("Label All Tasks") skips it and the view assigns it. If the annotator does not answer within `PATIENCE`, the
+    overlap is increased by one, and anyone can get the question. Answered tasks that are not chosen are closed. Tasks
+    without answers stay in the queue.
 
     Args:
-        client: of the server.
-        project: its number.
-        questions: task and user, the most telling first; a task once.
-        tasks: number -> task, all of the project as the server gives them: `overlap`, `is_labeled`, and `annotations`
-            with `id`, `was_cancelled` and `ground_truth`.
-        names: of users.
+        client: client of the server.
+        project: number of the project.
+        questions: pairs of task and user, the most informative first; each task once.
+        tasks: number -> task, for all tasks of the project as returned by the server: `overlap`, `is_labeled`, and
+            `annotations` with `id`, `was_cancelled` and `ground_truth`.
+        names: names of users.
         last_answers: time of the last answer of users, seconds since 1970.
         skipped_count: whether skipped answers count as answers, which is a setting of the project.
-        dry_run: whether nothing is sent.
+        dry_run: True sends nothing.
         now: time, seconds since 1970.
 
     Returns:
-        Sentences that say what was sent, or would be.
+        Sentences about what was sent, or would be.
 
     Raises:
-        LabelStudioError: the server refuses.
+        LabelStudioError: the server rejects a request.
     """
     time_now = time.time() if now is None else now
     asked: dict[int, list[int]] = {}
@@ -313,6 +312,6 @@ def push_next(
 
 
 def _listed(data: Mapping[str, Any]) -> set[str]:
-    """What a view that `tasks_view` made lists."""
+    """The answers that a view made by `tasks_view` lists."""
     items = (data.get("filters") or {}).get("items") or []
     return {word for item in items for word in str(item.get("value", "")).split(",")}

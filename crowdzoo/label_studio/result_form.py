@@ -1,4 +1,4 @@
-"""consensus_results: the labels of an aggregation as results of Label Studio."""
+"""consensus_results: labels of an aggregation in Label Studio's format."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Item = dict[str, Any]
 
 
 def consensus_results(control: Control, result: Any, crowd: Any = None) -> Iterator[tuple[object, list[Item], float]]:
-    """The consensus on each answered task, as Label Studio stores the answer of an annotator.
+    """Yields the consensus on each answered task, in Label Studio's format of answers.
 
     Args:
         control: the question.
-        result: of an aggregation of its answers.
-        crowd: what was aggregated; needed where spans are marked.
+        result: result of an aggregation of its answers.
+        crowd: the aggregated answers; needed for spans.
 
     Yields:
         The name of the task, the results, and a score from 0 to 1, in hundredths: the probability of the class, or of
-        the least sure of several labels; the mean probability of the tags of a text; the confidence of a text or of
+        the least certain of several labels; the mean probability of the tags of a text; the confidence of a text or of
         regions; for ratings, 1 minus the standard error over the standard deviation of the estimates of all tasks.
 
     Raises:
@@ -49,7 +49,7 @@ def consensus_results(control: Control, result: Any, crowd: Any = None) -> Itera
 
 
 def _values(answer: Any, tag: str, limits: tuple[float | None, float | None]) -> list[Item]:
-    """An answer as Label Studio stores it, see `Aggregating.consensus`."""
+    """An answer in Label Studio's format, see `Aggregating.consensus`."""
     if isinstance(answer, MarkedImage):
         sizes = {"original_width": answer.width, "original_height": answer.height, "image_rotation": 0}
         return [
@@ -61,7 +61,7 @@ def _values(answer: Any, tag: str, limits: tuple[float | None, float | None]) ->
         return [{"value": {"text": [answer]}}]
     if tag in ("rating", "number"):
         low, high = np.array(limits, np.float64)  # NaN for no limit
-        named = answer[0] if isinstance(answer, list) else answer  # a class may be a number, too
+        named = answer[0] if isinstance(answer, list) else answer  # a class may also be a number
         number = float(np.fmax(np.fmin(float(named), high), low))
         return [{"value": {tag: int(np.floor(number + 0.5)) if tag == "rating" else round(number, 3)}}]
     if any(isinstance(item, DrawnText) for item in answer):
@@ -80,19 +80,19 @@ def _box(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item]:
 
 
 def _point(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item]:
-    """A point; Label Studio draws it as wide as the value says, in per cent of the image."""
+    """A point, which Label Studio draws with a width in per cent of the image."""
     (value,) = _box(image, mask, box)
     return [{"x": value["x"], "y": value["y"], "width": 0.5}]
 
 
 def _ellipse(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[Item]:
-    """The ellipse in the region's box."""
+    """The ellipse inscribed in the region's box."""
     (value,) = _box(image, mask, box)
     across, down = value["width"] / 2, value["height"] / 2
     return [{"x": value["x"] + across, "y": value["y"] + down, "radiusX": across, "radiusY": down, "rotation": 0}]
 
 
-# Step to the neighbour outside, and the corners of the pixel where the edge to it begins and ends
+# Step to a neighbour outside, and the pixel's corners at which the edge to it starts and ends
 _EDGES = (
     (-1, 0, (0, 0), (0, 1)),
     (0, 1, (0, 1), (1, 1)),
@@ -121,7 +121,7 @@ def _polygons(image: MarkedImage, mask: Any, box: NDArray[np.float64]) -> list[I
         turns = np.roll(corners, 1, 0) - corners != corners - np.roll(corners, -1, 0)
         corners = corners[turns.any(axis=1)]
         x, y = corners.T
-        if (x * np.roll(y, -1) - y * np.roll(x, -1)).sum() > 0:  # a hole is walked around the other way
+        if (x * np.roll(y, -1) - y * np.roll(x, -1)).sum() > 0:  # holes have the opposite orientation
             points = corners / [image.width, image.height] * 100
             values.append({"points": points.round(6).tolist(), "closed": True})
     return values

@@ -1,4 +1,4 @@
-"""What is known of a project: its tasks with their answers, as the server last said."""
+"""Store of a project's tasks and answers, as last returned by the server."""
 
 import json
 import os
@@ -18,10 +18,10 @@ ANSWER_KEYS += ("created_at", "updated_at", "parent_prediction")
 
 
 class Store:
-    """Tasks of one project in an SQLite file. What is put into it in a `with` block is there at its end, or not at all.
+    """Tasks of one project in an SQLite file. A `with` block is a transaction.
 
     Args:
-        path: path of the file, which is made where it is missing; None keeps everything in memory.
+        path: path of the file, created if missing; None keeps everything in memory.
 
     Raises:
         DataError: the file is not such a store, or a later release wrote it.
@@ -54,12 +54,12 @@ class Store:
         self._database.execute("COMMIT" if kind is None else "ROLLBACK")
 
     def fact(self, name: str) -> Any:
-        """What `set_facts` stored under a name, or None."""
+        """The value that `set_facts` stored under a name, or None."""
         row = self._database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return None if row is None else json.loads(row[0])
 
     def set_facts(self, **facts: Any) -> None:
-        """Stores values, which JSON can hold, under names."""
+        """Stores JSON values by name."""
         rows = [(name, json.dumps(value)) for name, value in facts.items()]
         self._database.executemany("REPLACE INTO facts VALUES (?, ?)", rows)
 
@@ -79,7 +79,7 @@ class Store:
             yield json.loads(content)
 
     def put(self, tasks: Iterable[Mapping[str, Any]]) -> Counter[str]:
-        """Stores tasks as the server gives them, in place of what was known of them.
+        """Stores tasks as returned by the server, replacing earlier versions.
 
         Returns:
             Number of "new tasks", "changed tasks", "new answers", "changed answers" and "deleted answers".
@@ -91,7 +91,7 @@ class Store:
             row = self._database.execute("SELECT content FROM tasks WHERE id = ?", (task["id"],)).fetchone()
             before = {"annotations": []} if row is None else json.loads(row[0])
             copied = {answer["id"]: answer["parent_prediction"] for answer in before["annotations"]}
-            for answer in answers:  # the server forgets it with the prediction
+            for answer in answers:  # the server deletes it with the prediction
                 answer["parent_prediction"] = answer["parent_prediction"] or copied.get(answer["id"])
             changes += Counter(_changed(before, kept))
             values = (task["id"], task.get("total_annotations") or 0, json.dumps(kept, ensure_ascii=False))
@@ -99,7 +99,7 @@ class Store:
         return changes
 
     def delete(self, ids: Iterable[int]) -> Counter[str]:
-        """Forgets tasks; returns the number of "deleted tasks" and "deleted answers"."""
+        """Deletes tasks; returns the number of "deleted tasks" and "deleted answers"."""
         changes: Counter[str] = Counter()
         for number in ids:
             content = self._database.execute("SELECT content FROM tasks WHERE id = ?", (number,)).fetchone()[0]
@@ -109,12 +109,12 @@ class Store:
 
 
 def time_of(text: str) -> datetime:
-    """A time as the server writes it."""
+    """Parses a time in the server's format."""
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """What happened to a task and to its answers."""
+    """Yields the changes of a task and its answers."""
     if "data" not in before:
         yield "new tasks"
     elif before["data"] != now["data"]:

@@ -16,16 +16,16 @@ from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer, LayerTraits
 from crowdzoo.layers.ranges import SCALE, STRENGTH, UNITS, feature_table
 
 MIXINGS = ("logits", "probabilities")
-# weight of a batch in the running mean of the instances: about the last 20 batches count
+# weight of a batch in the running mean of the instances, which so covers about the last 20 batches
 RATE = 0.1
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class CoNAL(CrowdLayer):
-    """A common confusion and one an annotator, mixed for each annotation.
+    """A shared confusion matrix and one per annotator, mixed for each annotation.
 
-    Annotators err alike where a task is confusing, and each in an own way elsewhere. With `p` the bottleneck, `x` the
-    features of the instance and `W_g`, `W_r` the common and the annotator's own kernel, `[true, said]`:
+    Annotators make the same errors on confusing tasks, and errors of their own elsewhere. With `p` the bottleneck, `x`
+    the features of the instance and `W_g`, `W_r` the common and the annotator's own kernel, `[true, said]`:
 
         u_r = embedding of annotator r, v_i = embedding of instance i, both of length one
         omega_ir = sigmoid(u_r . v_i)                   how far r follows the common confusion at i
@@ -35,41 +35,41 @@ class CoNAL(CrowdLayer):
         | logits        | softmax(omega p W_g + (1 - omega) p W_r)                              |
         | probabilities | omega softmax(p W_g) + (1 - omega) softmax(p W_r)                     |
 
-    Mixing logits is the authors' code, mixing probabilities the paper's text. The loss is the cross-entropy of the
-    labels less `separation * sum_r ||W_g - W_r||_F`, which keeps the common kernel from repeating the annotators' own;
-    the sum is over the distinct annotators of a batch. (It has no upper bound: a large separation drives the kernels
-    apart without end.)
+    The authors' code mixes logits, the paper's text probabilities. The loss is the cross-entropy of the labels less
+    `separation * sum_r ||W_g - W_r||_F`, which keeps the common kernel from repeating the annotators' own; the sum is
+    over the distinct annotators of a batch. The term has no upper bound: a large `separation` drives the kernels apart
+    indefinitely.
 
-    As both embeddings have length one, omega is between .27 and .73: neither part is ever switched off.
+    As both embeddings have length one, omega is between .27 and .73, so neither part is ever switched off.
 
     Args:
         num_annotators: R, number of annotators.
         embedding_size: length of the embeddings.
         separation: weight of the distances between common and own kernels, per batch; 0 leaves them out.
         mixing: `"logits"` or `"probabilities"`.
-        scale: factor of the identity that all kernels start at. The authors' code has 2, which of few classes starts
-            far from annotators who are often wrong: there accuracy fell to 77 from 92 (docs/papers/conal.md). With 1
-            the base may lose classes. None is log(13/7 (K - 1)), with which P(right label) is .65, and 1 at least.
-        normalize_instances: whether the instances' embeddings have length one; if not, omega can reach 0 and 1
-            (so the authors' code for music).
-        instance_hidden: units of a further linear map, without a nonlinearity, before the instances' embedding
-            (128 in the authors' code: the same functions, another course of training), or None.
-        annotator_features: R rows of numbers of about unit size, one row an annotator, of which the embeddings are a
-            linear map; None learns an embedding for every annotator.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+        scale: factor of the identity that initializes all kernels. The authors' code uses 2, which for few classes is
+            far from annotators who are often wrong: accuracy fell from 92 to 77 (docs/papers/conal.md). With 1 the base
+            may lose classes. None is log(13/7 (K - 1)), at least 1, with which P(right label) starts at .65.
+        normalize_instances: whether the instances' embeddings have length one; if not, omega can reach 0 and 1 (as in
+            the authors' code for music).
+        instance_hidden: units of an additional linear map, without a nonlinearity, before the instances' embedding, or
+            None. The authors' code has 128, which allows the same functions but trains differently.
+        annotator_features: one row of numbers of about unit size per annotator; the embeddings are a linear map of
+            them. None learns an embedding for each annotator.
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
-            place means nothing.
-        features: features of the instances, `[B, D]`, of about unit size; `CrowdModel(..., features=...)` gives them.
-        training: True moves the running mean of the instances' embeddings.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. Outputs at padding are
+            meaningless.
+        features: features of the instances, `[B, D]`, of about unit size; `CrowdModel(..., features=...)` passes them.
+        training: True updates the running mean of the instances' embeddings.
 
     Returns:
-        `[B, M, K]` (`[B, R, K]`): logits, log-probabilities where probabilities are mixed.
+        `[B, M, K]` (`[B, R, K]`): logits, or log-probabilities if probabilities are mixed.
 
     Raises:
-        ValueError: impossible values, an input of the wrong rank, or no features.
+        ValueError: invalid values, an input of the wrong rank, or no features.
 
     Example:
         >>> import numpy as np
@@ -87,7 +87,7 @@ class CoNAL(CrowdLayer):
         Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions. AAAI 2021, section 4.
 
     Needs:
-        Instances with features of unit size, by which annotators err alike.
+        Instances with features of unit size that predict where annotators make the same errors.
     """
 
     traits = LayerTraits(uses_features=True, returns_logits=True, starts_from_votes=True, initial_accuracy=0.65)
@@ -124,7 +124,7 @@ class CoNAL(CrowdLayer):
     # === Weights ===
 
     def build(self, inputs_shape: tuple[int | None, ...], features_shape: tuple[int | None, ...] | None = None) -> None:
-        """Makes kernels and embeddings.
+        """Creates kernels and embeddings.
 
         Args:
             inputs_shape: shape of the bottleneck; its last axis (K) must be known.
@@ -158,7 +158,7 @@ class CoNAL(CrowdLayer):
     # === Embeddings ===
 
     def _annotator_embeddings(self, annotators: Tensor) -> Any:
-        """Embeddings u of the given annotators `[B, M, e]`, of everybody for None `[1, R, e]`; length one."""
+        """Unit-length embeddings u of the given annotators, `[B, M, e]`; for None of all annotators, `[1, R, e]`."""
         rows = self.rows_of(self.annotators, annotators)
         rows = rows[None] if annotators is None else rows
         return _normalize(rows if self.annotator_features is None else self.annotator_map(rows))
@@ -180,7 +180,7 @@ class CoNAL(CrowdLayer):
     def call(
         self, inputs: Tensor, annotators: Tensor | None = None, features: Tensor | None = None, training: bool = False
     ) -> Tensor:
-        """Answers of all annotators, or of the given ones; see the class for shapes."""
+        """Returns the answers of all annotators, or of the given ones; see the class for shapes."""
         self._check_call(inputs, training)
         self._check_features(getattr(features, "shape", None))
         p, common, kernel = self._cast(inputs), self._cast(self.common), self.rows_of(self.kernel, annotators)
@@ -196,7 +196,7 @@ class CoNAL(CrowdLayer):
         return self._mix(ops.matmul(p, common)[:, None], own_logits, self._log_odds(annotators, instances)[..., None])
 
     def _mix(self, common_logits: Any, own_logits: Any, log_odds: Any) -> Any:
-        """Common and own logits `[..., K]` mixed; log-probabilities where probabilities are."""
+        """Mixes common and own logits `[..., K]`; returns log-probabilities if probabilities are mixed."""
         if self.mixing == "logits":
             omega = ops.sigmoid(log_odds)
             return omega * common_logits + (1 - omega) * own_logits
@@ -206,9 +206,9 @@ class CoNAL(CrowdLayer):
         )
 
     def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
-        """See `CrowdLayer.log_confusions`; omega is that of the instance.
+        """See `CrowdLayer.log_confusions`; omega depends on the instance.
 
-        Without features omega is taken at the mean of the training instances' embeddings.
+        Without features, omega is taken at the mean of the training instances' embeddings.
         """
         self._check_built()
         instances = self._cast(self.mean_instance)[None] if features is None else self._instance_embeddings(features)
@@ -220,11 +220,10 @@ class CoNAL(CrowdLayer):
     # === What was learnt ===
 
     def annotator_confusions(self) -> np.ndarray:
-        """What the model says of every annotator at the mean training instance.
+        """Confusion matrix of each annotator at the mean training instance.
 
-        A confusion matrix differs between instances here. This one takes omega at the mean of the instances'
-        embeddings, a running mean over the last 20 or so training batches, which is saved with the model; before
-        any training omega is .5.
+        Confusion matrices depend on the instance here. These take omega at the running mean of the instances'
+        embeddings over about the last 20 training batches, which is saved with the model; before training omega is .5.
 
         Returns:
             float64 `[R, K, K]`, `confusions[r, k, l]` = P(r says l | truth k); rows sum to one.
@@ -235,7 +234,7 @@ class CoNAL(CrowdLayer):
         return super().annotator_confusions()
 
     def common_confusion(self) -> np.ndarray:
-        """The confusion that annotators share: the label distribution for each certain truth if omega were 1.
+        """The confusion matrix that annotators share: the label distribution for each true class with omega = 1.
 
         Returns:
             float64 `[K, K]`, `[true, said]`; rows sum to one.
@@ -247,7 +246,7 @@ class CoNAL(CrowdLayer):
         return softmax(ops.convert_to_numpy(self.common).astype("float64"), axis=-1)
 
     def common_shares(self) -> np.ndarray:
-        """How far every annotator follows the common confusion: omega at the mean training instance.
+        """Weight of the common confusion for each annotator: omega at the mean training instance.
 
         Returns:
             float64 `[R]`, above 0 and below 1.
@@ -261,13 +260,13 @@ class CoNAL(CrowdLayer):
 
 
 def _normalize(vectors: Any) -> Any:
-    """Vectors `[..., e]` divided by their lengths; a vector of zeros stays."""
+    """Divides vectors `[..., e]` by their lengths; zero vectors are unchanged."""
     return vectors / ops.sqrt(ops.maximum(ops.sum(ops.square(vectors), axis=-1, keepdims=True), SMALLEST))
 
 
 def _norms(matrices: Any) -> Any:
-    """Frobenius norms of `[..., K, K]`; the gradient is 0 where a norm is."""
+    """Frobenius norms of `[..., K, K]`, with gradient 0 where the norm is 0."""
     squares = ops.sum(ops.square(matrices), axis=(-2, -1))
     differs = squares > 0
-    # the root's own gradient at 0 is infinite, and infinity times 0 is not 0: the root must not see the 0
+    # the gradient of sqrt at 0 is infinite, and infinity times 0 is NaN: keep zeros out of sqrt
     return ops.where(differs, ops.sqrt(ops.where(differs, squares, ops.ones_like(squares))), ops.zeros_like(squares))

@@ -1,4 +1,4 @@
-"""One confusion matrix an annotator, as probabilities: the likelihood that most methods share."""
+"""One confusion matrix per annotator, as probabilities: the likelihood that most methods share."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,41 +16,42 @@ from crowdzoo.losses import MaskedCrowdEvidence
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class ConfusionMatrices(CrowdLayer):
-    """A confusion matrix for every annotator between the estimate of the truth and the annotator's label.
+    """A confusion matrix per annotator, from the estimate of the truth to the annotator's label.
 
-    `P(r says l | x) = sum_k p(k) pi[r, k, l]` with `pi[r, k, :] = softmax(kernel[r, k, :])`: one softmax in the base
-    and none after the matrix, so that, unlike `CrowdsourcedLayer`, this is a likelihood. It is trained
-    directly, on the coupled cross-entropy of the labels (CCEM).
+    `P(r says l | x) = sum_k p(k) pi[r, k, l]` with `pi[r, k, :] = softmax(kernel[r, k, :])`: the only softmax is in the
+    base, so that, unlike in `CrowdsourcedLayer`, this is a likelihood. It is trained directly, on the coupled
+    cross-entropy of the labels (CCEM).
 
-    The matrices start at `diagonal` for right labels and share the rest among wrong ones. In the authors' code the
-    kernels start at the identity (`scale=1`), a cautious `e / (e + K - 1)`, .28 with eight classes: then the base may
-    lose classes (docs/results.md). A `diagonal` near what annotators really are gives better confusion matrices.
+    The matrices start with `diagonal` for the right label and spread the rest evenly over wrong ones. The authors' code
+    starts kernels at the identity (`scale=1`): then P(right label) is only `e / (e + K - 1)`, .28 with eight classes,
+    and the base may lose classes (docs/results.md). A `diagonal` near the annotators' real accuracy gives better
+    confusion matrices.
 
     Args:
         num_annotators: R, number of annotators.
         diagonal: P(right label) that all annotators start with, above 0 and below 1; or None.
-        kind: "classification"; "sequence" or "segmentation": then every token or pixel has its truth, and an annotator
-            one matrix for all.
-        confidence: whether annotations count by their column `confidence`, a probability of their label; the rest is
-            spread evenly over the other classes. The likelihood of an answer is then `sum_l s(l) P(r says l | x)`. For
-            classification, and with annotations in memory; evaluation counts labels whole all the same.
-        scale: factor of the identity that kernels start at without a `diagonal`. None is log(K - 1), with which
-            P(right label) is 1/2, and 1 at least; for sequences 1.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`), and `majority_epochs`, see `CrowdLayer`:
-            5 for sequences, where hardly anything is learnt without.
+        kind: "classification", "sequence" or "segmentation". In the last two each token or pixel has its own truth, and
+            an annotator has one matrix for all of them.
+        confidence: whether the column `confidence` of the annotations is used as the probability of the label; the rest
+            is spread evenly over the other classes. The likelihood of an answer is then `sum_l s(l) P(r says l | x)`.
+            Only for classification with annotations in memory; evaluation ignores confidences.
+        scale: factor of the identity that initializes kernels without a `diagonal`. None is log(K - 1), at least 1,
+            with which P(right label) starts at 1/2; for sequences 1.
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`), and `majority_epochs` of
+            `CrowdLayer`: 5 for sequences, where almost nothing is learnt without them.
 
     Call arguments:
         inputs: class probabilities `[B, K]` (sequences `[B, T, K]`, masks `[B, H, W, K]`).
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
-            place means nothing.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. Outputs at padding are
+            meaningless.
 
     Returns:
-        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); for sequences `[B, T, M, K]` (`[B, T, R, K]`), of
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); for sequences `[B, T, M, K]` (`[B, T, R, K]`), for
         masks `[B, H, W, M, K]`.
 
     Raises:
-        ValueError: impossible sizes, an input of the wrong rank, or `confidence` for sequences.
-        DataError: (`fit`) `confidence`, and the annotations have none, or one outside of 0 to 1.
+        ValueError: invalid sizes, an input of the wrong rank, or `confidence` for sequences.
+        DataError: (in `fit`) with `confidence=True`, an annotation has no confidence, or one outside 0 to 1.
 
     Example:
         >>> import numpy as np
@@ -68,7 +69,7 @@ class ConfusionMatrices(CrowdLayer):
         Identifiability, and Regularization. ICLR 2023, section 3 (their A_m is the transpose of pi).
 
     Needs:
-        Instances and annotators with several labels each.
+        Instances, and annotators with several labels each.
     """
 
     traits = LayerTraits(
@@ -99,7 +100,7 @@ class ConfusionMatrices(CrowdLayer):
         self.kernel: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        """Makes the annotators' weights.
+        """Creates the annotators' weights.
 
         Args:
             inputs_shape: shape of the bottleneck; its last axis (K) must be known.
@@ -135,13 +136,13 @@ class ConfusionMatrices(CrowdLayer):
         return ops.log(ops.maximum(probabilities, SMALLEST))
 
     def set_confusions(self, confusions: np.ndarray) -> None:
-        """Starts from given confusion matrices, such as an aggregation's.
+        """Sets the confusion matrices, for example to those of an aggregation.
 
         Args:
             confusions: `[R, K, K]`, `[annotator, true, said]`, rows sum to one; zeros are raised to 1e-6.
 
         Raises:
-            ValueError: another shape, or the layer has no weights yet.
+            ValueError: the wrong shape, or the layer has no weights yet.
         """
         self._check_built()
         if np.shape(confusions) != tuple(self.kernel.shape):

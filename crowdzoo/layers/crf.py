@@ -1,4 +1,4 @@
-"""A linear-chain conditional random field: tags that know their neighbours."""
+"""A linear-chain conditional random field: tag probabilities that depend on neighbouring tags."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,7 +34,7 @@ def crf_log_likelihood(scores: Tensor, tags: Tensor, mask: Tensor, transitions: 
 
     Args:
         scores: `[B, T, K]`, log-weight of each tag at each token.
-        tags: int `[B, T]`, 0 to K - 1; not looked at where there is padding.
+        tags: int `[B, T]`, 0 to K - 1; ignored at padding.
         mask: bool `[B, T]`, True for tokens, False for padding, which is at the end.
         transitions: `[K, K]`, log-weight of `[tag, next tag]`.
 
@@ -63,19 +63,19 @@ def crf_marginals(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
         transitions: `[K, K]`, log-weight of `[tag, next tag]`.
 
     Returns:
-        `[B, T, K]`, rows sum to one; at padding they mean nothing.
+        `[B, T, K]`, rows sum to one; meaningless at padding.
     """
     scores, mask, transitions = _tensors(scores, mask, transitions)
     forward = _forward(scores, mask, transitions, ops.logsumexp)
     steps, classes = _time_major(scores, mask), scores.shape[-1]
 
     def step(after: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        """From what follows token t + 1 to what follows token t; x is token t + 1's."""
+        """Computes what follows token t from what follows token t + 1; x is the input of token t + 1."""
         following = ops.logsumexp(transitions[None] + (x[:, :classes] + after)[:, None, :], axis=2)
         following = ops.where(x[:, classes:] > 0, following, after)
         return following, following
 
-    # the masked step more is what follows the last token
+    # the additional masked step is what follows the last token
     _, backward = ops.scan(step, ops.zeros_like(scores[:, 0]), steps[1:], reverse=True)
     return ops.softmax(ops.transpose(forward + backward, (1, 0, 2)), axis=-1)
 
@@ -89,12 +89,12 @@ def crf_decode(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
         transitions: `[K, K]`, log-weight of `[tag, next tag]`.
 
     Returns:
-        int32 `[B, T]`; at padding the last token's tag again.
+        int32 `[B, T]`; padding repeats the last token's tag.
     """
     scores, mask, transitions = _tensors(scores, mask, transitions)
     steps, classes = _time_major(scores, mask), scores.shape[-1]
     reached = _forward(scores, mask, transitions, ops.max)
-    # from each tag of token t + 1 the best tag of token t; through padding the tag stays
+    # for each tag of token t + 1, the best tag of token t; padding keeps the tag
     come_from = ops.argmax(reached[:-1, :, :, None] + transitions[None, None], axis=2)
     stay = ops.broadcast_to(ops.arange(classes, dtype=come_from.dtype), ops.shape(come_from))
     come_from = ops.cast(ops.where(steps[1:-1, :, classes:] > 0, come_from, stay), "int32")
@@ -115,16 +115,16 @@ def _tensors(scores: Tensor, mask: Tensor, transitions: Tensor) -> Tensor:
 
 
 def _time_major(scores: Tensor, mask: Tensor) -> Tensor:
-    """`[T + 1, B, K + 1]`: scores, and whether there is a token; the last step has none.
+    """Joins scores and mask into one array `[T + 1, B, K + 1]`, whose last step is masked.
 
-    One array, because TensorFlow's scan takes no two, and a step more, because it needs one at least.
+    TensorFlow's scan accepts only one array, and needs at least one step.
     """
     both = ops.concatenate([scores, ops.cast(mask, scores.dtype)[..., None]], axis=-1)
     return ops.pad(ops.transpose(both, (1, 0, 2)), ((0, 1), (0, 0), (0, 0)))
 
 
 def _forward(scores: Tensor, mask: Tensor, transitions: Tensor, over_paths: Callable[..., Any]) -> Tensor:
-    """Log-weight of the paths that end in each tag, `[T, B, K]`: of all or of the best; padding repeats the last."""
+    """Log-weight of all paths, or of the best one, that end in each tag, `[T, B, K]`; padding repeats the last."""
     steps, classes = _time_major(scores, mask), scores.shape[-1]
 
     def step(before: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -139,27 +139,28 @@ def _forward(scores: Tensor, mask: Tensor, transitions: Tensor, over_paths: Call
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class CRF(keras.layers.Layer):
-    """Turns each token's scores into probabilities of its tag that take the neighbours' tags into account.
+    """Turns scores of tokens into tag probabilities that take neighbouring tags into account.
 
-    `P(z | x) ~ exp(sum_t scores[t, z_t] + transitions[z_(t-1), z_t])`. The layer gives the tokens' marginals
+    `P(z | x) ~ exp(sum_t scores[t, z_t] + transitions[z_(t-1), z_t])`. The layer returns the tokens' marginals
     `P(z_t = k | x)`, which any crowd layer can use like a softmax; without learnt transitions they are the softmax.
-    `decode` gives the best path, `log_likelihood` that of a given one. It does what `tfa.text.crf_log_likelihood` and
-    `tfa.text.crf_decode` of TensorFlow Addons did, which cannot be imported together with Keras 3.
+    `decode` returns the best path, `log_likelihood` the log-probability of a given path. They do what
+    `tfa.text.crf_log_likelihood` and `tfa.text.crf_decode` of TensorFlow Addons did, which cannot be imported together
+    with Keras 3.
 
     Args:
-        allowed: which tag may follow which: K + 1 rows of K truths, row k for what follows tag k, the last row for
-            what may come first, as `crowdzoo.sequences` makes them for BIO and IOBES; None allows everything.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+        allowed: K + 1 rows of K booleans: row k says which tags may follow tag k, the last row which may come first.
+            `crowdzoo.sequences` makes them for BIO and IOBES. None allows everything.
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
-        inputs: scores `[B, T, K]`, any numbers.
-        mask: bool `[B, T]`, True for tokens, False for padding, which is at the end; None is all tokens.
+        inputs: scores `[B, T, K]`, unbounded.
+        mask: bool `[B, T]`, True for tokens, False for padding, which is at the end; None: no padding.
 
     Returns:
-        `[B, T, K]`, rows sum to one, float32 or wider; at padding they mean nothing.
+        `[B, T, K]`, rows sum to one, float32 or wider; meaningless at padding.
 
     Raises:
-        ValueError: `allowed` has another shape, or forbids everything after a tag.
+        ValueError: `allowed` has the wrong shape, or a row that forbids every tag.
 
     Example:
         >>> import numpy as np
@@ -181,11 +182,11 @@ class CRF(keras.layers.Layer):
         self.supports_masking = True
         self.allowed = None if allowed is None else [[bool(cell) for cell in row] for row in allowed]
         if self.allowed is not None and not all(any(row) for row in self.allowed):
-            raise ValueError("CRF: a row of `allowed` forbids every tag, so that no path goes on")
+            raise ValueError("CRF: a row of `allowed` forbids every tag, so that no path can continue")
         self.transitions: Any = None
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Makes the transitions; input_shape is `[B, T, K]`, K known."""
+        """Creates the transitions; input_shape is `[B, T, K]`, K known."""
         if len(input_shape) != 3 or input_shape[-1] is None:
             raise ValueError(f"CRF: scores must have shape [batch, tokens, tags], tags known, got {tuple(input_shape)}")
         classes = int(input_shape[-1])
@@ -213,7 +214,7 @@ class CRF(keras.layers.Layer):
         return crf_log_likelihood(scores, tags, mask, transitions)
 
     def _parts(self, inputs: Tensor, mask: Tensor) -> Tensor:
-        """Scores and transitions with what is forbidden far below, and a mask."""
+        """Scores and transitions, with very low weights for forbidden ones, and a mask."""
         dtype = keras.backend.result_type(self.variable_dtype, "float32")
         scores = ops.cast(ops.convert_to_tensor(inputs), dtype)
         transitions = ops.cast(self.transitions, dtype)
@@ -226,7 +227,7 @@ class CRF(keras.layers.Layer):
         return scores, mask, transitions
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """That of the input."""
+        """The shape of the input."""
         return tuple(input_shape)
 
     def get_config(self) -> Config:

@@ -1,4 +1,4 @@
-"""Deep EM whose E-step hears only networks that have not seen the task."""
+"""Deep EM whose E-step uses only networks that were not trained on the task."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,11 +14,11 @@ FOLDS = Number(2, 100, whole=True)  # each is a copy of the base
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class CrossFittedEM(DeepEM):
-    """Deep EM in which a network's word about a task comes from a copy that was not trained on that task.
+    """Deep EM whose E-step takes estimates for each task from a copy of the base that was not trained on it.
 
-    In deep EM the base soon repeats what it was trained on: its estimate of a task is the task's last posterior, so the
-    E-step counts the same labels twice, and what the posterior got wrong at first stays wrong. Here the tasks are dealt
-    into F folds. Beside the base, F copies of it train on the same posteriors, copy f on all folds but f:
+    In deep EM the base soon reproduces its targets: its estimate for a task is the task's last posterior. The E-step
+    then counts the same labels twice, and early errors of the posterior persist. Here the tasks are split into F folds.
+    In addition to the base, F copies of it train on the same posteriors, copy f on all folds but f:
 
     | step | what happens |
     |------|--------------|
@@ -26,23 +26,23 @@ class CrossFittedEM(DeepEM):
     | M | matrices as in `DeepEM`; base and copies descend on `-sum_ik q_i(k) log p_i(k)`, each on its tasks |
     | E | `q_i(k) ~ p_i^(copy of i's fold)(k) prod_r pi[r, k, y_ir]`, normalised, in log-space |
 
-    The base learns from all tasks and is what predicts; the copies go when `fit` ends. They cost F times the base's
-    own step in time and F times its weights and optimizer in memory, so a large frozen backbone is better run once
-    and its features kept.
+    The base learns from all tasks and makes the predictions; the copies are discarded when `fit` ends. They need F
+    times the base's training time, and memory for F times its weights and optimizer. With a large frozen backbone,
+    compute its features once and train on them.
 
     Args:
         num_annotators: R, number of annotators.
         prior: as in `DeepEM`.
         diagonal: as in `DeepEM`.
         epochs_per_round: as in `DeepEM`.
-        folds: F, at least 2.
-        confidence: as in `DeepEM`; `task_posteriors` follow it.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`).
+        folds: F, number of folds, at least 2.
+        confidence: as in `DeepEM`; it affects `task_posteriors`.
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`).
 
     Attributes:
-        task_posteriors: after `fit`, the last E-step's q of the tasks that were trained on, float32 `[N, K]`, zeros
-            where nobody labelled; None before, and in a model that was loaded. `CrowdModel.posteriors` asks the base
-            instead, which knows these tasks already, and is less often right about them.
+        task_posteriors: after `fit`, posteriors q of the training tasks from the last E-step, float32 `[N, K]`, zeros
+            for tasks without labels; None before `fit` and in a loaded model. `CrowdModel.posteriors` uses the base
+            instead, which was trained on these tasks and is less accurate on them.
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
@@ -52,9 +52,9 @@ class CrossFittedEM(DeepEM):
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
 
     Raises:
-        ValueError: impossible values, an input of the wrong rank, or (`fit`) a base that cannot be made again from its
+        ValueError: invalid values, an input of the wrong rank, or (in `fit`) a base that cannot be rebuilt from its
             configuration.
-        DataError: (`fit`) fewer tasks than folds, or as in `DeepEM`.
+        DataError: (in `fit`) fewer tasks than folds, or as in `DeepEM`.
 
     Example:
         >>> import numpy as np
@@ -67,8 +67,8 @@ class CrossFittedEM(DeepEM):
         (4, 2, 3)
 
     Source:
-        Deep EM: see `DeepEM`. Estimates of nuisance parts on other rows than those they are used for: V. Chernozhukov
-        et al.: Double/Debiased Machine Learning for Treatment and Structural Parameters. Econometrics Journal, 2018.
+        Deep EM: see `DeepEM`. Nuisance parts estimated on rows other than those they are used for: V. Chernozhukov et
+        al.: Double/Debiased Machine Learning for Treatment and Structural Parameters. Econometrics Journal, 2018.
         Out-of-sample predictions combined with crowd labels: H. W. Goh, U. Tkachenko, J. Mueller: CROWDLAB, 2022. Using
         them in the E-step, between epochs, is this project's.
 

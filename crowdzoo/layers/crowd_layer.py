@@ -1,4 +1,4 @@
-"""What all crowd layers share: who is asked, and what a label says about the truth."""
+"""The parent of all crowd layers: answers of annotators, and what a label says about the truth."""
 
 import inspect
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from crowdzoo.plugins import package_of
 
 @dataclass(frozen=True)
 class LayerTraits:
-    """Facts about a `CrowdLayer` that training, export and comparison look up; its class attribute `traits`.
+    """Properties of a `CrowdLayer` that training, export and comparison read from its class attribute `traits`.
 
-    A layer of your own sets those that differ from the defaults; a subclass of another layer changes its parent's by
+    A custom layer sets those that differ from the defaults; a subclass of another layer changes its parent's with
     `dataclasses.replace(Parent.traits, ...)`.
 
     Attributes:
@@ -37,12 +37,13 @@ class LayerTraits:
             `majority_epochs`.
         accepts_sample_weight: whether tasks can be weighted, `CrowdModel.fit(..., sample_weight=...)`.
         accepts_confidence: whether training can count annotations by their confidence (`confidence=True`).
-        unseen_are_average: whether an annotator without training labels answers like the average: weights other than
-            the common ones are zero at first.
+        unseen_are_average: whether an annotator without training labels answers like the average annotator, because
+            individual weights start at zero.
         initial_accuracy: P(right label) that annotators start with by default (benchmarks/reproduce/starts.py).
         extra_training: what training does beyond gradient descent on the layer's answers, as a clause for messages;
-            None: nothing that matters.
-        why_no_confusions: why there are no confusion matrices, and what to use instead, for messages; None: there are.
+            None: nothing.
+        why_no_confusions: why there are no confusion matrices, and what to use instead, for messages; None: there are
+            some.
 
     Example:
         >>> from dataclasses import replace
@@ -66,42 +67,41 @@ class LayerTraits:
     why_no_confusions: str | None = None
 
 
-# Probabilities are raised to this before their logarithm: float32 has it, and its gradient is still finite.
+# Lower bound of probabilities before their logarithm: float32 can represent it, and the gradient stays finite.
 SMALLEST = 1e-30
-SUM_ERROR = 0.05  # of probabilities in half precision
+SUM_ERROR = 0.05  # tolerance for sums of probabilities in half precision
 UNBOUNDED = ("linear", "relu", "sigmoid", "tanh")  # activations whose values do not sum to one
 # The crowd layer's authors' protocol for CoNLL-2003. Without it F1 falls from 65 to 22 (benchmarks/reproduce/ner.py):
-# most tokens are O, and the base learns to say so while the annotators' matrices explain the rest
+# most tokens are O, and the base learns to predict O while the annotators' matrices explain the rest
 SEQUENCE_MAJORITY_EPOCHS = 5
 
 
 class CrowdLayer(keras.layers.Layer):
-    """Parent of the layers on top of a base model that predict the answer of every annotator.
+    """Parent of the layers that predict the answer of every annotator from a base model's output.
 
-    A layer says how likely each label is (`call`), and may say more: how likely for each possible truth
-    (`log_confusions`), from which follow the posterior of the truth (`log_joint`) and the annotators' confusion
-    matrices. How a model with this layer is trained is its recipe (`crowdzoo.training.recipes`): gradient descent on
-    the layer's loss, unless the method does more, which `traits.extra_training` says.
+    `call` returns how likely each label is. A layer may also say how likely each label is for each possible truth
+    (`log_confusions`); the posterior of the truth (`log_joint`) and the annotators' confusion matrices follow from
+    that. A recipe (`crowdzoo.training.recipes`) trains the model: by gradient descent on the layer's loss, and by
+    whatever else `traits.extra_training` names.
 
-    Weights start with an axis of annotators, `[R, ...]`. Computation is in float32 (or wider) under mixed
-    precision too.
+    The first axis of weights is the annotator, `[R, ...]`. Computation is in float32 (or wider), also under mixed
+    precision.
 
     Args:
         num_annotators: R, number of annotators.
-        kind: kind of label, one of `traits.kinds`; None is the first of them.
-        majority_epochs: for layers whose `traits.starts_from_votes`: epochs that `CrowdModel.fit` trains the base alone
-            for, on the shares of the votes (of sequences on the majority's labels), before the annotators' weights come
-            in. They tell the classes apart, which is what the annotators' weights can mix up. None is 0, for sequences
-            5.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+        kind: kind of label, one of `traits.kinds`; None is the first one.
+        majority_epochs: epochs in which `CrowdModel.fit` first trains the base alone on the shares of the votes (for
+            sequences on the majority's labels), before it trains the annotators' weights, which by themselves might
+            swap classes. Only for layers with `traits.starts_from_votes`. None is 0, for sequences 5.
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Attributes:
-        traits: what is true of all layers of the class, `LayerTraits`; a layer of your own may set others.
-        label_kind: what labels of that kind look like, `crowdzoo.data.label_kinds.LabelKind`.
+        traits: properties of the class, `LayerTraits`; a custom layer may set its own.
+        label_kind: description of that kind of label, `crowdzoo.data.label_kinds.LabelKind`.
         is_fitted_now: whether a recipe is training the layer.
 
     Raises:
-        ConfigError: num_annotators is not an integer above 0, the layer is not for that kind, or it takes no
+        ConfigError: num_annotators is not an integer above 0, the layer is not for that kind, or it does not take
             majority_epochs.
 
     Example:
@@ -119,8 +119,8 @@ class CrowdLayer(keras.layers.Layer):
 
     @checked(num_annotators=ANNOTATORS, majority_epochs=MORE_EPOCHS)
     def __init__(self, num_annotators: int, kind: str | None = None, majority_epochs: int | None = None, **kwargs: Any):
-        kwargs.pop("package", None)  # of `get_config`, for who loads a model without it
-        # Answers go through a logarithm: the layer casts by itself, never below float32.
+        kwargs.pop("package", None)  # from `get_config`; it tells users which package to install
+        # Answers go through a logarithm: the layer casts itself, never below float32.
         super().__init__(autocast=False, **kwargs)
         self.num_annotators = num_annotators
         kinds = self.traits.kinds
@@ -129,21 +129,21 @@ class CrowdLayer(keras.layers.Layer):
         self.majority_epochs = majority_epochs
         has_majority = self.label_kind.has_classes
         if majority_epochs and not (self.traits.starts_from_votes and has_majority):
-            why = "it begins otherwise" if has_majority else "ratings have no majority"
-            raise ConfigError(f"{type(self).__name__}: takes no majority_epochs, as {why}. Leave it out.")
-        # of labels, without the annotators', for einsum
+            why = "it does not start from votes" if has_majority else "ratings have no majority"
+            raise ConfigError(f"{type(self).__name__}: does not take majority_epochs, as {why}. Leave it out.")
+        # axes of labels without the annotators' one, for einsum
         self._axes = "bhw"[: self.label_kind.axes]
         self._num_classes: int | None = None
         self.is_fitted_now = False
         self._has_seen_probabilities = False
         self._refusal: str | None = None
-        # A mask of padded tokens ends here: their labels are missing, and the loss goes by the labels.
+        # Masks of padded tokens end here: the labels of padding are missing, and the loss ignores missing labels.
         self.supports_masking = True
 
     # === What a layer says ===
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        """Notes the classes; a layer makes its weights in a `build` of its own, which ends in this one."""
+        """Stores the number of classes; subclasses create their weights in a `build` that ends with this one."""
         if self._num_classes is None and self.label_kind.has_classes:
             self._num_classes = self._check_shape(inputs_shape)
         super().build(inputs_shape)
@@ -168,7 +168,7 @@ class CrowdLayer(keras.layers.Layer):
         logs = self.log_confusions(annotators, *extra)
         return ops.logsumexp(self._log_prior(inputs)[..., None, :, None] + self._over_places(logs), axis=-2)
 
-    call: Any = _answers  # layers with a `call` of their own take what they need
+    call: Any = _answers  # layers with their own `call` choose its arguments
 
     @property
     def num_classes(self) -> int | None:
@@ -186,7 +186,7 @@ class CrowdLayer(keras.layers.Layer):
             `[B, M, K, K]`, `[i, m, k, l]` = log P(annotator m of task i says l | truth k).
 
         Raises:
-            NotImplementedError: the method does not say how labels depend on the truth.
+            NotImplementedError: the method does not model how labels depend on the truth.
             ValueError: the method has no confusion matrices.
         """
         if self.traits.why_no_confusions is not None:
@@ -194,7 +194,7 @@ class CrowdLayer(keras.layers.Layer):
         raise NotImplementedError(f"{type(self).__name__} does not say how labels depend on the truth")
 
     def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
-        """Log-probability of the truth together with the labels that were given; its softmax is the posterior.
+        """Joint log-probability of the truth and the given labels; its softmax is the posterior.
 
         `log p_i(k) + sum_m log P(y_im | truth k)`.
 
@@ -209,20 +209,20 @@ class CrowdLayer(keras.layers.Layer):
         """
         logs = self._log_given_truth(annotators, features)
         one_hot = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
-        each = "b" if len(logs.shape) == 4 else self._axes  # a matrix for all places of a task, or for each
+        each = "b" if len(logs.shape) == 4 else self._axes  # one matrix for all places of a task, or one for each
         log_likelihood = ops.einsum(f"{self._axes}ml,{each}mkl->{self._axes}k", one_hot, logs)
         return ops.cast(self._log_prior(inputs), logs.dtype) + log_likelihood
 
     def _log_given_truth(self, annotators: Tensor, features: Tensor) -> Any:
-        """What a label says about the truth, `[B, M, K, K]`: `log_confusions`, unless who labels says something too."""
+        """What labels say about the truth, `[B, M, K, K]`: `log_confusions`, unless it also matters who labels."""
         return self.log_confusions(annotators, features)
 
     def with_labels(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
-        """What a model gives, and its loss gets, when labels go into it; arguments as for `log_joint`.
+        """Output of a model whose input includes labels, as its loss gets it; arguments as for `log_joint`.
 
         Returns:
-            The log-joint `[B, K]` (sequences `[B, T, K]`); or, where a loss needs its parts, `[B, V K]`: V summands,
-            one after the other.
+            The log-joint `[B, K]` (sequences `[B, T, K]`); or, for losses that need its parts, `[B, V K]`: V summands,
+            concatenated.
         """
         return self.log_joint(inputs, annotators, labels, features)
 
@@ -231,7 +231,7 @@ class CrowdLayer(keras.layers.Layer):
         return bottleneck
 
     def annotator_confusions(self) -> np.ndarray:
-        """What the model says of every annotator: their label distribution for each certain truth.
+        """Confusion matrix of each annotator: their label distribution for each true class.
 
         Returns:
             float64 `[R, K, K]`, `confusions[r, k, l]` = P(r says l | truth k); rows sum to one.
@@ -243,7 +243,7 @@ class CrowdLayer(keras.layers.Layer):
             return self.log_confusions(None)
         self._check_built()
         confusions = np.empty((self.num_annotators, self._num_classes or 1, self._num_classes or 1))
-        step = max(1, 2**22 // confusions[0].size)  # annotators at a time, so that little is held twice
+        step = max(1, 2**22 // confusions[0].size)  # annotators at a time, to save memory
         for start in range(0, self.num_annotators, step):
             codes = np.arange(start, min(start + step, self.num_annotators), dtype="int32")
             logs = ops.convert_to_numpy(self.log_confusions(ops.convert_to_tensor(codes[:, None])))[:, 0]
@@ -257,7 +257,7 @@ class CrowdLayer(keras.layers.Layer):
         return MaskedCrowdCrossentropy()
 
     def check_training(self, training: bool | None = True) -> None:
-        """Refuses training outside of a recipe where that would leave out what the method does.
+        """Rejects training outside a recipe where that would skip a part of the method.
 
         Args:
             training: whether the layer is called in training.
@@ -280,21 +280,21 @@ class CrowdLayer(keras.layers.Layer):
 
     @property
     def _takes_probabilities(self) -> bool:
-        """Whether what goes in are probabilities of the classes."""
+        """Whether the inputs are class probabilities."""
         return self.label_kind.has_classes and not self.traits.needs_hidden_layer
 
     def check_probabilities(self, inputs: Tensor) -> None:
-        """Refuses an input that is not probabilities of the classes, such as logits; rows of zeros are padding.
+        """Rejects inputs that are not class probabilities, such as logits; rows of zeros are padding.
 
-        Of a symbolic tensor the activation that it comes from is looked at, and its refusal waits for the training:
-        a model that is loaded may still answer. In a compiled step, of which neither activation nor values are known,
-        the step fails when it runs (on TensorFlow not where XLA compiles it).
+        For a symbolic tensor the activation that produced it is checked, and the error is raised only in training, so
+        that a loaded model can still predict. In a compiled step, where neither activation nor values are known, the
+        step fails when it runs (on TensorFlow, not if XLA compiles it).
 
         Args:
-            inputs: of the layer, `[..., K]`.
+            inputs: inputs of the layer, `[..., K]`.
 
         Raises:
-            ConfigError: a row is negative or its sum is not one.
+            ConfigError: a row has negative values or does not sum to one.
         """
         message = (
             f"{type(self).__name__}: the model below this layer gives {{}}, which are not probabilities of the "
@@ -308,7 +308,7 @@ class CrowdLayer(keras.layers.Layer):
             self._refusal = message.format(unbounded) if activation in UNBOUNDED else None
             self._has_seen_probabilities |= activation == "softmax"
             return
-        rows = ops.stop_gradient(self._cast(inputs))  # JAX hides values whose gradient it follows
+        rows = ops.stop_gradient(self._cast(inputs))  # JAX hides values that it differentiates
         sums = ops.sum(rows, axis=-1)
         wrong = ops.any(rows < 0, axis=-1) | ((ops.abs(sums - 1) > SUM_ERROR) & (sums != 0))
         where = concrete(wrong)
@@ -322,7 +322,7 @@ class CrowdLayer(keras.layers.Layer):
 
     @property
     def num_majority_epochs(self) -> int:
-        """Epochs of the base alone, on the votes."""
+        """Epochs that train the base alone on the votes."""
         if self.majority_epochs is None and self.traits.starts_from_votes and self.label_kind.has_tokens:
             return SEQUENCE_MAJORITY_EPOCHS
         return self.majority_epochs or 0
@@ -330,7 +330,7 @@ class CrowdLayer(keras.layers.Layer):
     # === For the layers themselves ===
 
     def compute_mask(self, inputs: Tensor, previous_mask: Tensor | None = None) -> None:
-        """No mask goes on: the labels say what counts."""
+        """Returns None: missing labels, not masks, mark padding."""
         return None
 
     def compute_output_shape(
@@ -361,7 +361,7 @@ class CrowdLayer(keras.layers.Layer):
             config["package"] = package
         for parent in reversed(type(self).__mro__):
             init = vars(parent).get("__init__")
-            if init is not None and parent.__module__.startswith("crowdzoo."):  # yours adds its arguments itself
+            if init is not None and parent.__module__.startswith("crowdzoo."):  # custom layers add their own arguments
                 names = inspect.signature(init).parameters
                 config |= {name: getattr(self, name) for name in names if name not in (*config, "self", "kwargs")}
         return config
@@ -376,7 +376,7 @@ class CrowdLayer(keras.layers.Layer):
         return layer
 
     def _over_places(self, rows: Any) -> Any:
-        """What annotators have of their own, `[B, M, ...]`, with an axis of 1 for tokens, or for rows and columns."""
+        """Annotators' weights `[B, M, ...]` with axes of length 1 inserted for tokens, or for rows and columns."""
         for _ in self._axes[1:]:
             rows = ops.expand_dims(rows, axis=1)
         return rows
@@ -384,7 +384,7 @@ class CrowdLayer(keras.layers.Layer):
     def _identities(
         self, shape: tuple[int, ...], dtype: Any = None, scale: float | None = None, diagonal: float | None = None
     ) -> Any:
-        """Initializer of matrices `[..., K, K]`: the identity times `scale`, or with P(right) as given, or safe."""
+        """Initializer of matrices `[..., K, K]`: the identity times `scale`, or as `diagonal` or `_safe_scale` say."""
         if diagonal is not None:
             scale = self._advantage(diagonal, shape[-1])
         elif scale is None:
@@ -393,31 +393,32 @@ class CrowdLayer(keras.layers.Layer):
         return ops.tile(scale * ops.eye(shape[-1], dtype=dtype), (*shape[:-2], 1, 1))
 
     def _safe_scale(self, classes: int) -> float:
-        """Factor of the identity under a softmax with which P(right) is `traits.initial_accuracy`.
+        """Factor of the identity with which P(right) after a softmax is `traits.initial_accuracy`.
 
         It is at least 1, which matters for few classes.
 
-        At the papers' 1 P(right) falls to e / (e + K - 1). Annotators who say so little of the truth let the base mix
-        classes up in the first epochs, and whole classes are lost (benchmarks/reproduce/starts.py). For tokens most are
-        O, which no start changes.
+        With the papers' factor of 1, P(right) is only e / (e + K - 1). Such uninformative annotators let the base mix
+        up classes in the first epochs, and whole classes are lost (benchmarks/reproduce/starts.py). For tokens it is 1:
+        most are O, whatever the start.
         """
         return 1.0 if self.label_kind.has_tokens else max(1.0, self._advantage(self.traits.initial_accuracy, classes))
 
     def _advantage(self, diagonal: float, classes: int) -> float:
-        """Logit of the right class over each other one where it has the probability `diagonal`."""
+        """Logit of the right class minus that of each other class if P(right) is `diagonal`."""
         return float(np.log(diagonal) - np.log((1 - diagonal) / max(classes - 1, 1)))
 
     def _computing_dtype(self) -> str:
         return keras.backend.result_type(self.variable_dtype, "float32")
 
     def _codes(self, annotators: Tensor) -> Any:
-        """Codes to gather with; padding (-1) borrows an annotator of the task, and the loss masks what comes of it.
+        """Codes to gather with; padding (-1) gets the code of an annotator of the task, and the loss masks the result.
 
-        Not annotator 0: an optimizer that updates the rows of the batch would move them with every batch.
+        Padding is not annotator 0, because an optimizer that updates the rows of the batch would move that row every
+        time.
         """
         if len(annotators.shape) != 2:
             raise ValueError(
-                f"{type(self).__name__}: annotators must have shape [batch, most annotations of a task], "
+                f"{type(self).__name__}: annotators must have shape [batch, annotations per task], "
                 f"got {tuple(annotators.shape)}"
             )
         codes = ops.cast(annotators, "int32")
@@ -428,14 +429,14 @@ class CrowdLayer(keras.layers.Layer):
         return ops.cast(values, self._computing_dtype())
 
     def rows_of(self, weight: Tensor, annotators: Tensor) -> Tensor:
-        """The annotators' own rows of a weight, with a gradient that every optimizer reads correctly.
+        """Gathers the annotators' rows of a weight, with a gradient that every optimizer reads correctly.
 
         Args:
             weight: `[R, ...]`.
             annotators: int `[B, M]`, -1 for padding, which gets the row of another annotator of the task; None: all.
 
         Returns:
-            `[B, M, ...]` (of None `[R, ...]`), float32 or wider.
+            `[B, M, ...]` (for None `[R, ...]`), float32 or wider.
         """
         return self._cast(weight if annotators is None else take_rows(weight, self._codes(annotators)))
 
@@ -444,12 +445,12 @@ class CrowdLayer(keras.layers.Layer):
         return ops.log(ops.maximum(self._cast(inputs), SMALLEST))
 
     def _everybody(self, inputs: Tensor) -> Any:
-        """Codes of all annotators for every task, int32 `[B, R]`: the dense form as a case of the sparse one."""
+        """Codes of all annotators for every task, int32 `[B, R]`, which turn the dense form into the sparse one."""
         codes = ops.arange(self.num_annotators, dtype="int32")
         return ops.broadcast_to(codes[None], (ops.shape(inputs)[0], self.num_annotators))
 
     def _check_call(self, inputs: Tensor, training: bool | None) -> None:
-        """Refuses an input of the wrong shape, what `check_training` refuses, and what are not probabilities."""
+        """Checks the input's shape, `check_training`, and that inputs are probabilities."""
         self.check_training(training)
         self._check_shape(inputs.shape)
         if training and self._takes_probabilities and not self._has_seen_probabilities:
@@ -458,7 +459,7 @@ class CrowdLayer(keras.layers.Layer):
             self.check_probabilities(inputs)
 
     def _check_shape(self, shape: tuple[int | None, ...]) -> int:
-        """The number of classes, of an input of the right shape."""
+        """Checks the input's shape and returns the number of classes."""
         name = type(self).__name__
         has_classes = self.label_kind.has_classes
         last = "classes" if has_classes else "1"
@@ -466,7 +467,7 @@ class CrowdLayer(keras.layers.Layer):
         if len(shape) != 1 + self.label_kind.axes:
             raise ValueError(f"{name}: the input must have shape {written}, got {tuple(shape)}")
         if not has_classes and shape[-1] != 1:
-            raise ValueError(f"{name}: the input must have shape {written}, one estimate a task, got {tuple(shape)}")
+            raise ValueError(f"{name}: the input must have shape {written}, one estimate per task, got {tuple(shape)}")
         if shape[-1] is None:
             raise ValueError(f"{name}: the number of classes (last axis of the input) must be known")
         if self.built and self._num_classes is not None and shape[-1] != self._num_classes:
@@ -474,7 +475,7 @@ class CrowdLayer(keras.layers.Layer):
         return int(shape[-1])
 
     def _check_features(self, shape: tuple[int | None, ...] | None) -> tuple[int | None, ...]:
-        """The shape of the features `[B, D]` (masks `[B, H, W, D]`), for layers that look at them."""
+        """Checks the shape of the features `[B, D]` (masks `[B, H, W, D]`), for layers that use them."""
         if shape is None or len(shape) != 1 + self.label_kind.axes or shape[-1] is None:
             written = ", ".join(("batch", *self.label_kind.places, "features"))
             raise ValueError(
@@ -488,9 +489,10 @@ class CrowdLayer(keras.layers.Layer):
             raise ValueError(f"{type(self).__name__}: no weights yet; call the layer, or fit its model, first")
 
     def _distinct_weights(self, annotators: Tensor) -> Any:
-        """One over how often the place's annotator occurs in the batch, and 0 for padding: `[B, M]`, float.
+        """One over the number of times that each annotator occurs in the batch, 0 for padding; float `[B, M]`.
 
-        Weighted sums then count each distinct annotator once. Found by sorting: cost follows the annotations.
+        Weighted sums then count each distinct annotator once. Computed by sorting, in time that grows with the
+        annotations.
         """
         codes = ops.reshape(ops.cast(annotators, "int32"), (-1,))
         order = ops.sort(codes)
@@ -499,5 +501,5 @@ class CrowdLayer(keras.layers.Layer):
         return ops.reshape(weights, ops.shape(annotators))
 
     def _distinct_sum(self, values: Any, annotators: Tensor) -> Any:
-        """Sum over a batch's distinct annotators: `values` `[B, M]` hold one number an annotator, -1 is padding."""
+        """Sum over a batch's distinct annotators; `values` `[B, M]` hold one number per annotator, -1 is padding."""
         return ops.sum(values * self._distinct_weights(annotators))

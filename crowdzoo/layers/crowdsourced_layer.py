@@ -22,7 +22,7 @@ CONNECTIONS, OF_RATINGS = ("MW", "VW", "VB", "VW+B", "S"), ("S", "B", "S+B")
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class CrowdsourcedLayer(CrowdLayer):
-    """What each annotator would answer, given an estimate of the truth.
+    """Predicts each annotator's answer from an estimate of the truth.
 
     The layer sits on a base model's output (the bottleneck) and is removed after training.
     With `p` the bottleneck, annotator r's output is
@@ -36,39 +36,42 @@ class CrowdsourcedLayer(CrowdLayer):
         | S          | a = s_r p                       | kernel, one number  |
 
     For classification and sequences `a` holds logits: the annotator's label distribution is `softmax(a)`, which
-    `crowdzoo.losses.MaskedCrowdCrossentropy` applies. Two softmaxes, the base's and the loss's, are
-    intended (the paper's form), so a kernel is not a confusion matrix. `annotator_confusions()` is what the layer says
-    at a certain truth; how often annotators are right, `CrowdModel.calibrated_confusions` says.
-    For regression `p` is the estimate itself, and the connections are `S` (s_r p), `B` (p + b_r)
-    and `S+B` (s_r p + b_r), on standardised ratings as the paper has them: with `center` c and `unit` u the answer is
-    `c + s_r (p - c) + u b_r`, p and the answer in the labels' unit.
+    `crowdzoo.losses.MaskedCrowdCrossentropy` applies. The two softmaxes, of the base and of the loss, are intended (the
+    paper's form), so a kernel is not a confusion matrix. `annotator_confusions()` returns the layer's answers for each
+    true class; `CrowdModel.calibrated_confusions` estimates how often annotators are right. For regression `p` is the
+    estimate itself, and the connections are `S` (s_r p), `B` (p + b_r) and `S+B` (s_r p + b_r), on standardised ratings
+    as in the paper: with `center` c and `unit` u the answer is `c + s_r (p - c) + u b_r`, with p and the answer in the
+    labels' unit.
 
-    A constant added to p and taken from all biases changes no answer: which one it is, gradient descent decides.
-    With `anchor` the biases sum to zero over all annotations after `fit`, and `truth` adds what they had in common.
+    Adding a constant to p and subtracting it from all biases changes no answer, so the level of p is arbitrary. With
+    `anchor` the biases sum to zero over all annotations after `fit`, and `truth` adds their former mean.
 
-    Dense form, `layer(p)`: every annotator's answer. Sparse form, `layer(p, annotators=ids)`: only the answers of
-    the annotators who labelled, so that cost follows the annotations and a million annotators train.
+    The dense form, `layer(p)`, returns every annotator's answer. The sparse form, `layer(p, annotators=ids)`, returns
+    only the answers of the annotators who labelled, so that the cost grows with the number of annotations and a million
+    annotators can be trained.
 
-    Weights start at `scale` times the identity (kernels) and at zero (biases): at first everybody says what the base
-    says. For VB `scale` is c, which is not trained. Computation is in float32 (or wider) under mixed precision too.
+    Weights start at `scale` times the identity (kernels) and at zero (biases): at first every annotator agrees with the
+    base. For VB `scale` is c, which is not trained. Computation is in float32 (or wider), also under mixed precision.
 
     Args:
         num_annotators: R, number of annotators.
         connection: `"MW"`, `"VW"`, `"VB"`, `"VW+B"` or `"S"`; for regression `"S"`, `"B"` or `"S+B"`.
         kind: `"classification"`, `"sequence"` or `"regression"`.
-        scale: factor of the identity that kernels start at, and c of VB. With 1, the paper's choice, no annotator's
+        scale: factor of the identity that initializes kernels, and c of VB. With 1, the paper's choice, no annotator's
             probability can exceed e / (e + K - 1) at first, and the base may lose classes (docs/methods.md). None is
-            log(13/7 (K - 1)) for classes, with which it is .65, and 1 at least; for sequences and ratings 1.
-        majority_epochs: see `CrowdLayer`; None is 5 for sequences, where hardly anything is learnt without, and else 0.
+            log(13/7 (K - 1)), at least 1, for classes, with which P(right label) starts at .65; for sequences and
+            ratings 1.
+        majority_epochs: see `CrowdLayer`; None is 5 for sequences, where almost nothing is learnt without them, and 0
+            otherwise.
         center: regression only: mean of the ratings, in their unit; see `crowdzoo.models.rating_unit`.
         unit: regression only: standard deviation of the ratings, above 0.
         anchor: regression with connection "B": whether biases are anchored when `fit` ends.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: the bottleneck, `[B, K]` (sequence `[B, T, K]`, regression `[B, 1]`).
-        annotators: int `[B, M]`, annotator codes in 0..R-1, -1 for padding; or None for the dense form. What comes
-            out at a padded place means nothing: give it a missing label, and the loss leaves it out.
+        annotators: int `[B, M]`, annotator codes in 0..R-1, -1 for padding; or None for the dense form. Outputs at
+            padding are meaningless: give padding a missing label, which the loss ignores.
 
     Returns:
         Logits `[B, R, K]` (sequence `[B, T, R, K]`), for regression values `[B, R]`. In the sparse form M
@@ -90,7 +93,7 @@ class CrowdsourcedLayer(CrowdLayer):
         authors' code only.
 
     Needs:
-        Instances and annotators with several labels each.
+        Instances, and annotators with several labels each.
     """
 
     traits = LayerTraits(
@@ -126,18 +129,18 @@ class CrowdsourcedLayer(CrowdLayer):
             self.traits = replace(self.traits, extra_training=clause, why_no_confusions=why)
         if anchor and not (is_rating and connection == "B"):
             raise ConfigError(
-                "CrowdsourcedLayer: anchor belongs to connection 'B' of a regression, got "
+                "CrowdsourcedLayer: anchor is for connection 'B' of a regression, got "
                 f"connection={connection!r}, kind={self.kind!r}"
             )
         if (self.center, self.unit) != (0.0, 1.0) and not is_rating:
-            raise ConfigError(f"CrowdsourcedLayer: center and unit belong to a regression, got kind={self.kind!r}")
+            raise ConfigError(f"CrowdsourcedLayer: center and unit are for a regression, got kind={self.kind!r}")
         self.kernel: Any = None
         self.bias: Any = None
         self.factor: Any = None
         self.shift: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        """Makes the annotators' weights.
+        """Creates the annotators' weights.
 
         Args:
             inputs_shape: shape of the bottleneck; its last axis (K) must be known.
@@ -151,7 +154,7 @@ class CrowdsourcedLayer(CrowdLayer):
             self.factor = self._weight("factor", (), self._identity, trainable=False)
         if self.connection.endswith("B"):
             self.bias = self._weight("bias", (self.num_annotators, *vector))
-        if self.anchor:  # what the biases had in common, in their unit
+        if self.anchor:  # the former mean of the biases, in their unit
             self.shift = self._weight("shift", (), trainable=False)
         super().build(inputs_shape)
 
@@ -162,7 +165,7 @@ class CrowdsourcedLayer(CrowdLayer):
         super().load_own_variables(store)
 
     def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
-        """Answers of all annotators, or of the given ones; see the class for shapes."""
+        """Returns the answers of all annotators, or of the given ones; see the class for shapes."""
         self._check_call(inputs, training)
         p = self._cast(inputs)
         weights = self.kernel, self.bias
@@ -174,7 +177,7 @@ class CrowdsourcedLayer(CrowdLayer):
         return answers if bias is None else answers + self.unit * bias
 
     def truth(self, bottleneck: Tensor) -> Tensor:
-        """The bottleneck; with `anchor`, and what the annotators' biases had in common."""
+        """The bottleneck; with `anchor`, plus the former mean of the annotators' biases."""
         if self.shift is None:
             return bottleneck
         return self._cast(bottleneck) + self.unit * self._cast(self.shift)
@@ -182,7 +185,7 @@ class CrowdsourcedLayer(CrowdLayer):
     def _class_answers(self, p: Any, kernel: Any, bias: Any, sparse: bool) -> Any:
         """Logits `[B, (T,) R or M, K]`; kernel and bias start with the axes `[R]` or `[B, M]`."""
         if self.connection == "MW" and sparse and not self.label_kind.has_positions:
-            # K products a number: einsum would take longer to set its matrices up
+            # K products per number: einsum would take longer to set up its matrices
             return ops.sum(p[:, None, :, None] * kernel, axis=-2)
         if self.connection == "MW":
             weights = "bmkl" if sparse else "mkl"
@@ -197,7 +200,7 @@ class CrowdsourcedLayer(CrowdLayer):
         return p if bias is None else p + bias
 
     def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
-        """See `CrowdLayer.log_confusions`: the answer to each certain truth."""
+        """See `CrowdLayer.log_confusions`: the answer for each true class."""
         if self.traits.why_no_confusions is not None:
             return super().log_confusions(annotators)
         self._check_built()
@@ -215,7 +218,7 @@ class CrowdsourcedLayer(CrowdLayer):
         return ops.log_softmax(ops.broadcast_to(logits, shape), axis=-1)
 
     def annotator_confusions(self) -> np.ndarray:
-        """What the model says of every annotator: their label distribution for each certain truth.
+        """Confusion matrix of each annotator: their label distribution for each true class.
 
         Returns:
             float64 `[R, K, K]`, `confusions[r, k, l]` = P(r says l | truth k); rows sum to one.
@@ -227,26 +230,26 @@ class CrowdsourcedLayer(CrowdLayer):
             return self.log_confusions(None)
         self._check_built()
         truths = np.eye(self._num_classes or 1, dtype="float32")
-        # of a sequence K tokens, one of each class
+        # for sequences K tokens, one of each class
         answers = self(truths[None])[0] if self.label_kind.has_positions else self(truths)
         logits = np.moveaxis(ops.convert_to_numpy(answers).astype("float64"), 0, 1)  # [annotator, true, said]
         return softmax(logits, axis=-1)
 
     def annotator_scales(self) -> np.ndarray:
-        """Factor s_r of every annotator of a regression, float64 `[R]`; ones where the connection has none."""
+        """Factor s_r of every annotator of a regression, float64 `[R]`; ones if the connection has no factors."""
         return self._numbers(self.kernel, 1.0)
 
     def annotator_biases(self) -> np.ndarray:
         """Bias b_r of every annotator of a regression, in the labels' unit, float64 `[R]`; zeros where missing.
 
-        A number added to every bias and taken from the base's output changes no loss, so only the
-        differences between annotators are meaningful, unless they are anchored (`anchor`).
+        Adding a number to every bias and subtracting it from the base's output does not change the loss, so only
+        differences between annotators are meaningful, unless biases are anchored (`anchor`).
         """
         return self.unit * self._numbers(self.bias, 0.0)
 
     def _numbers(self, weight: Tensor, default: float) -> np.ndarray:
         if not self._is_rating:
-            raise ValueError("CrowdsourcedLayer: scales and biases are a regression's; use annotator_confusions()")
+            raise ValueError("CrowdsourcedLayer: scales and biases are for a regression; use annotator_confusions()")
         self._check_built()
         if weight is None:
             return np.full(self.num_annotators, default)
@@ -261,11 +264,11 @@ class CrowdsourcedLayer(CrowdLayer):
     # === For the recipe ===
 
     def anchor_biases(self, annotators: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Moves what the biases have in common to the estimate.
+        """Moves the mean of the biases to the estimate.
 
         Args:
-            annotators: of all ratings, int `[A]`.
-            weights: of all ratings, `[A]`; None: each counts once.
+            annotators: annotator of each rating, int `[A]`.
+            weights: weight of each rating, `[A]`; None: each counts once.
         """
         bias = ops.convert_to_numpy(self.bias).astype("float64")
         common = np.average(bias[annotators], weights=weights)

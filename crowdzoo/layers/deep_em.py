@@ -23,22 +23,23 @@ class DeepEM(ConfusionMatrices):
     | M | `pi[r, k, l] ~ prior[k, l] + sum_i q_i(k) 1[y_ir = l]`; the base descends on `-sum_ik q_i(k) log p_i(k)` |
     | E | `q_i(k) ~ p_i(k) prod_r pi[r, k, y_ir]`, normalised, in log-space |
 
-    One E-step for every `epochs_per_round` epochs; the paper has one an epoch. The matrices are not trained by
-    gradient descent: Adam does not see them, and an annotator who is not in a batch costs nothing.
+    There is one E-step every `epochs_per_round` epochs; the paper has one per epoch. The matrices are not trained by
+    gradient descent, so the optimizer ignores them, and annotators who are not in a batch cost nothing.
 
     Args:
         num_annotators: R, number of annotators.
-        prior: weight of the prior in labels: every row of a matrix starts with as many labels, spread as a matrix
-            with `diagonal` on its diagonal; above 0. A flat prior would drown annotators of few labels.
-        diagonal: of the prior.
+        prior: weight of the prior in labels, above 0: every row of a matrix gets this many additional labels,
+            distributed as in a matrix with `diagonal` on its diagonal. A flat prior would dominate annotators with few
+            labels.
+        diagonal: P(right label) of the prior.
         epochs_per_round: epochs between two E-steps.
-        kind: "classification"; "sequence" or "segmentation": then the posterior is a product over the tokens or pixels,
-            and what the neighbours are is left to the base.
-        confidence: whether annotations count by their column `confidence`, a probability of their label; the rest is
-            spread evenly over the other classes. The E-step then has `sum_l s_ir(l) pi[r, k, l]` in place of
-            `pi[r, k, y_ir]`, and the M-step counts each label by its share of that sum. For classification, and with
-            annotations in memory. `CrowdModel.posteriors` counts labels without a confidence whole.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`).
+        kind: "classification", "sequence" or "segmentation". In the last two the posterior is a product over tokens or
+            pixels; dependence on neighbours is left to the base.
+        confidence: whether the column `confidence` of the annotations is used as the probability of the label; the rest
+            is spread evenly over the other classes. The E-step then has `sum_l s_ir(l) pi[r, k, l]` in place of
+            `pi[r, k, y_ir]`, and the M-step counts each label by its share of that sum. Only for classification with
+            annotations in memory. `CrowdModel.posteriors` counts labels without a confidence fully.
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`).
 
     Call arguments:
         inputs: class probabilities `[B, K]` (sequences `[B, T, K]`).
@@ -48,8 +49,8 @@ class DeepEM(ConfusionMatrices):
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); for sequences `[B, T, M, K]` (`[B, T, R, K]`).
 
     Raises:
-        ValueError: impossible values, an input of the wrong rank, or `confidence` for sequences.
-        DataError: (`fit`) `confidence`, and the annotations have none, or one outside of 0 to 1.
+        ValueError: invalid values, an input of the wrong rank, or `confidence` for sequences.
+        DataError: (in `fit`) with `confidence=True`, an annotation has no confidence, or one outside 0 to 1.
 
     Example:
         >>> import numpy as np
@@ -67,7 +68,7 @@ class DeepEM(ConfusionMatrices):
         whose posteriors are not normalised). The same EM is AggNet's: S. Albarqouni et al.: AggNet. IEEE TMI 2016.
 
     Needs:
-        Instances and annotators with several labels each.
+        Instances, and annotators with several labels each.
     """
 
     traits = replace(
@@ -97,7 +98,7 @@ class DeepEM(ConfusionMatrices):
         self.kernel.trainable = False
 
     def default_loss(self) -> keras.losses.Loss:
-        """The M-step's."""
+        """The loss of the M-step."""
         return ExpectedLogLikelihood()
 
     def update(self, counts: np.ndarray) -> None:

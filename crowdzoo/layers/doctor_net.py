@@ -1,4 +1,4 @@
-"""Doctor Net: one softmax head an annotator, and the mean of all heads as the truth."""
+"""Doctor Net: one softmax head per annotator, and the mean of all heads as the truth."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,11 +25,12 @@ class VoteShareCrossentropy(keras.losses.Loss):
 
     Call arguments:
         y_true: labels int `[B, M]` (sequences `[B, T, M]`), negative where missing.
-        y_pred: `log w_r + log p_ir(k)`, `[B, M, K]` (`[B, T, M, K]`), as `DoctorNet` with weights gives them. A factor
-            that all weights share changes nothing.
+        y_pred: `log w_r + log p_ir(k)`, `[B, M, K]` (`[B, T, M, K]`), as `DoctorNet` with weights returns them. A
+            common factor of all weights changes nothing.
 
     Returns:
-        A number a task (of sequences the sum over its tokens), `[B]`, 0 where nobody labelled; their mean is the loss.
+        One number per task (for sequences the sum over its tokens), `[B]`, 0 for tasks without labels; the loss is
+        their mean.
     """
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
@@ -50,46 +51,44 @@ class DoctorNet(CrowdLayer):
     """A softmax head for every annotator on a shared hidden layer; the truth is the heads' mean.
 
     With h the last hidden layer's output, `P(r says l | x) = softmax(h W_r + b_r)[l]`, trained on r's own labels. The
-    truth is estimated as `sum_r w_r softmax(h W_r + b_r)` over all annotators who labelled anything in
-    training (the head of one who did not is as random as it started): Doctor Net (DN) with equal weights, weighted
-    Doctor Net (WDN) with learnt ones. This averages distributions. With `vote=True` every head casts its most
-    probable label as a vote of weight w_r, and the truth is the shares of the votes: a (weighted) majority vote of
-    annotators' models. Training is the same.
+    truth is estimated as `sum_r w_r softmax(h W_r + b_r)` over all annotators who labelled anything in training (the
+    head of an annotator without labels is still at its random start): Doctor Net (DN) with equal weights, weighted
+    Doctor Net (WDN) with learnt ones. This averages distributions. With `vote=True` every head casts its most probable
+    label as a vote of weight w_r, and the truth is the shares of the votes: a (weighted) majority vote of annotators'
+    models. Training is the same.
 
-    The layer sits on a base without a softmax, such as `FeatureClassifier(num_features, None)`, and cannot be
-    taken off: it makes the prediction. A head looks at the instance and knows no truth, hence there are
-    no confusion matrices and no posteriors; `confusions_on` has what can be said instead.
+    The layer sits on a base without a softmax, such as `FeatureClassifier(num_features, None)`, and cannot be removed:
+    it makes the prediction. A head depends on the instance and not on the truth, so there are no confusion matrices and
+    no posteriors; use `confusions_on` instead.
 
-    WDN is trained in two phases, both by `CrowdModel.fit`: the base and the heads as in DN, then, with those frozen,
-    the weights alone (`VoteShareCrossentropy`), with a fresh optimizer of the same settings. The history lists the
-    losses of both phases one after the other; they cannot be compared. Dropout stays on in the second phase.
+    `CrowdModel.fit` trains WDN in two phases: first the base and the heads as in DN, then, with those frozen, the
+    weights alone (`VoteShareCrossentropy`) with a new optimizer of the same settings. The history lists the losses of
+    both phases one after the other; they are not comparable. Dropout stays on in the second phase.
 
-    A step of training gathers the heads of the annotations in the batch, `4 B M D K` bytes; a prediction goes
-    through all R heads, `heads_at_once` at a time.
+    A training step gathers the heads of the annotations in the batch, `4 B M D K` bytes; a prediction goes through all
+    R heads, `heads_at_once` at a time.
 
     Args:
         num_annotators: R, number of annotators.
         num_classes: K, number of classes.
         weighted: whether the weights are learnt (WDN).
-        weight_epochs: epochs of the second phase; None is as many as `fit` is given for the first.
-        heads_at_once: annotators of whom a prediction holds the heads' answers at the same time.
-        kind: "classification" or "sequence": then every token has its answers.
-        vote: whether heads vote in the estimate of the truth; False averages their distributions. Says nothing about
-            training.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+        weight_epochs: epochs of the second phase; None is as many as `fit` gets for the first.
+        heads_at_once: number of heads that a prediction evaluates at a time.
+        kind: "classification" or "sequence", where every token has its own answers.
+        vote: whether heads vote in the estimate of the truth; False averages their distributions. Training is the same.
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: the last hidden layer's output `[B, D]` (sequences `[B, T, D]`).
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
-            place means nothing.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. Outputs at padding are
+            meaningless.
 
     Returns:
         Logits `[B, M, K]` (`[B, R, K]`); for sequences `[B, T, M, K]` (`[B, T, R, K]`). With weights they are
-        `log w_r + log P(r says l | x)` up to one constant for all: their softmax is the head's answer, and what it
-        drops is the weight.
+        `log w_r + log P(r says l | x)` up to a common constant: their softmax is the head's answer, without the weight.
 
     Raises:
-        ValueError: impossible values, or an input of the wrong shape.
+        ValueError: invalid values, or an input of the wrong shape.
 
     Example:
         >>> import numpy as np
@@ -105,9 +104,9 @@ class DoctorNet(CrowdLayer):
         M. Guan, V. Gulshan, A. Dai, G. Hinton: Who Said What: Modeling Individual Labelers Improves Classification.
         AAAI 2018; as a baseline in F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 5. The
         latter's code differs: it applies the softmax twice, sums over untrained heads too, and learns the weights from
-        the mean of all heads for every task, where here only those who labelled the task are averaged, so that
-        the cost follows the annotations. Its prediction is a mean, too. Guan et al. are also read as voting, which
-        is `vote=True`; their abstract speaks of "averaging weights".
+        the mean of all heads for every task; here the mean is only over annotators who labelled the task, so that the
+        cost grows with the number of annotations. Its prediction is a mean as well. Guan et al. can also be read as
+        voting (`vote=True`); their abstract speaks of "averaging weights".
 
     Needs:
         Instances, and a base without a softmax; annotators with many labels each.
@@ -117,10 +116,10 @@ class DoctorNet(CrowdLayer):
         kinds=("classification", "sequence"),
         needs_hidden_layer=True,
         returns_logits=True,
-        extra_training="fit notes who gave labels, whose heads are the truth, and trains the weights in a second phase",
+        extra_training="fit records which heads get labels, and trains the weights in a second phase",
         why_no_confusions=(
-            "the heads look at the instance and know no truth, so there are no confusion matrices and no posteriors; "
-            "confusions_on(model.base.predict(x)) tells what the heads answer on given instances"
+            "heads depend on the instance, not on the truth, so there are no confusion matrices and no posteriors; "
+            "confusions_on(model.base.predict(x)) gives the heads' mean answers on given instances"
         ),
     )
     log_weight: Any = None  # [R] where weights are learnt
@@ -151,7 +150,7 @@ class DoctorNet(CrowdLayer):
         self.heads_at_once = heads_at_once
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        """Makes the heads.
+        """Creates the heads.
 
         Args:
             inputs_shape: `[B, D]` (sequences `[B, T, D]`) of the hidden layer; D must be known.
@@ -169,7 +168,7 @@ class DoctorNet(CrowdLayer):
         super().build(inputs_shape)
 
     def annotator_weights(self) -> np.ndarray:
-        """How much every annotator's head counts in the estimate of the truth.
+        """Weight of each annotator's head in the estimate of the truth.
 
         Returns:
             float64 `[R]`, sums to one; 0 for annotators without labels in training. Before training all are equal.
@@ -225,16 +224,16 @@ class DoctorNet(CrowdLayer):
         return sum(parts[1:], parts[0])
 
     def _opinions(self, logits: Any) -> Any:
-        """What heads put into the estimate of the truth: their distributions, or 1 for the label that they vote for."""
+        """What each head contributes to the estimate of the truth: its distribution, or a one-hot vote."""
         if self.vote:
             return ops.one_hot(ops.argmax(logits, axis=-1), logits.shape[-1], dtype=logits.dtype)
         return ops.softmax(logits, axis=-1)
 
     def confusions_on(self, hidden: np.ndarray) -> np.ndarray:
-        """What the heads answer on average, by what the layer takes the instances for.
+        """Mean answers of the heads for each class that the layer estimates.
 
         `sum_i truth_i(k) P(r says l | x_i) / sum_i truth_i(k)`: a description of given instances, not a parameter.
-        Heads of annotators without labels in training mean nothing.
+        Heads of annotators without training labels are meaningless.
 
         Args:
             hidden: the base's output for N instances, `[N, D]`, such as `model.base.predict(x)`; for sequences for N
@@ -258,7 +257,7 @@ class DoctorNet(CrowdLayer):
     # === For the recipe ===
 
     def count_labels(self, counts: np.ndarray) -> None:
-        """Notes whose heads are trained: `counts` are the annotators' labels, int `[R]`."""
+        """Records whose heads are trained; `counts` are the annotators' numbers of labels, int `[R]`."""
         self.seen.assign(np.maximum(ops.convert_to_numpy(self.seen), (counts > 0).astype("float32")))
 
     # === Keras and helpers ===
@@ -269,18 +268,18 @@ class DoctorNet(CrowdLayer):
         return ops.einsum(f"{self._axes}d,rdk->{self._axes}rk", hidden, kernel) + bias
 
     def _chunks(self) -> list[tuple[int, int]]:
-        """Ranges of annotators whose heads are held at the same time."""
+        """Ranges of annotators whose heads are evaluated at a time."""
         starts = range(0, self.num_annotators, self.heads_at_once)
         return [(start, min(start + self.heads_at_once, self.num_annotators)) for start in starts]
 
     def _weights(self) -> Any:
-        """Weights of all heads, `[R]`; equal ones if nobody was seen yet."""
+        """Weights of all heads, `[R]`; equal before training."""
         seen = self._cast(self.seen)
         logs = ops.zeros_like(seen) if self.log_weight is None else self._cast(self.log_weight)
         return ops.softmax(ops.where(seen > 0, logs, LOWEST))
 
     def _check_hidden(self, shape: tuple[int | None, ...]) -> int:
-        """Units of the hidden layer, of an input of the right shape."""
+        """Checks the input's shape and returns the units of the hidden layer."""
         name = type(self).__name__
         written = f"[{', '.join(('batch', *self.label_kind.places, 'units'))}]"
         if len(shape) != 1 + self.label_kind.axes or shape[-1] is None:

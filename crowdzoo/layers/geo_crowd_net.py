@@ -16,8 +16,8 @@ from crowdzoo.layers.ranges import FLOOR, STRENGTH
 class GeoCrowdNet(ConfusionMatrices):
     """Confusion matrices whose training rewards volume, so that truth and annotators can be told apart.
 
-    The likelihood is `ConfusionMatrices`'. Where no instance is of a certain class or no annotator is an expert, many
-    pairs of truth and annotators explain the labels; a penalty then prefers the pair of the largest volume:
+    The likelihood is that of `ConfusionMatrices`. If no instance is clearly of one class, or no annotator is an expert,
+    many pairs of truth and annotators explain the labels; a penalty then prefers the pair with the largest volume:
 
         | regularization | penalty                              | suits                                          |
         |----------------|--------------------------------------|------------------------------------------------|
@@ -27,10 +27,10 @@ class GeoCrowdNet(ConfusionMatrices):
 
     F `[K, B]` holds the base's predictions for the batch, W `[Q K, K]` the matrices `[said, true]` of the Q distinct
     annotators of the batch, and e is the `floor`. Both penalties are near 0 at best (certain and balanced predictions,
-    annotators who are always right), grow as the volume shrinks, and stay finite where a batch lacks classes.
-    They are means over the batch, so `strength` means the same for every batch size and number of annotators. (The
-    paper's sums differ by a constant from these; a batch that is not much larger than K spans less by chance.)
-    Padding, tasks that nobody labelled and an annotator's second task do not count.
+    annotators who are always right), grow as the volume shrinks, and stay finite where a batch lacks classes. They are
+    means over the batch, so the effect of `strength` does not depend on batch size or number of annotators. (The
+    paper's sums differ by a constant from these; a batch that is not much larger than K spans less by chance.) Padding
+    and tasks without labels are ignored, and each annotator counts once.
 
     Args:
         num_annotators: R, number of annotators.
@@ -40,13 +40,13 @@ class GeoCrowdNet(ConfusionMatrices):
             much of "W" spreads the annotators beyond their true volume: where all are wrong more often than right,
             0.01 was far too much and 0.003 was best (docs/papers/ibrahim.md).
         diagonal: P(right label) that all annotators start with, in place of `scale`.
-        floor: e, 1e-6 to 1, added to the Gram matrix' diagonal, where 1 is what certain and balanced predictions (right
-            annotators) give. A class that a batch lacks costs -log e. A lower floor pulls harder where volume is small:
-            in simulated crowds it helped "F" where the strength was too weak (0.001), changed nothing at 0.01, and made
-            "W" worse (benchmarks/reproduce/geo_crowd_net.py).
+        floor: e, 1e-6 to 1, added to the diagonal of the Gram matrix, which is 1 for certain and balanced predictions
+            (for annotators who are always right). A class that a batch lacks costs -log e. A lower floor pulls harder
+            where the volume is small: in simulated crowds it helped "F" when the strength was too weak (0.001), changed
+            nothing at 0.01, and made "W" worse (benchmarks/reproduce/geo_crowd_net.py).
         confidence: see `ConfusionMatrices`.
         scale: see `ConfusionMatrices`; with the authors' 1 the base may lose classes (docs/methods.md).
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
@@ -56,7 +56,7 @@ class GeoCrowdNet(ConfusionMatrices):
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
 
     Raises:
-        ValueError: impossible values, or an input of the wrong rank.
+        ValueError: invalid values, or an input of the wrong rank.
 
     Example:
         >>> import numpy as np
@@ -72,7 +72,7 @@ class GeoCrowdNet(ConfusionMatrices):
         Identifiability, and Regularization. ICLR 2023, section 4.
 
     Needs:
-        Instances and annotators with several labels each.
+        Instances, and annotators with several labels each.
     """
 
     traits = replace(ConfusionMatrices.traits, kinds=("classification",))
@@ -102,13 +102,13 @@ class GeoCrowdNet(ConfusionMatrices):
         return answers
 
     def _penalty(self, inputs: Tensor, annotators: Tensor) -> Any:
-        """Minus the log-volume of a batch, about 0 to `-K log floor`; 0 where nobody labelled anything."""
+        """Minus the log-volume of a batch, about 0 to `-K log floor`; 0 without labels."""
         if self.regularization == "F":
             gram, count = self._gram_of_predictions(inputs, annotators)
         else:
             gram, count = self._gram_of_annotators(annotators)
         gram = gram / ops.maximum(count, 1) + self.floor * ops.eye(self._num_classes, dtype=gram.dtype)
-        # of a positive definite matrix the Cholesky factor's diagonal gives the determinant, and never its NaN sign
+        # the Cholesky factor's diagonal gives the log-determinant of a positive definite matrix, never NaN
         log_volume = 2 * ops.sum(ops.log(ops.diagonal(ops.cholesky(gram))))
         return ops.where(count > 0, -log_volume, 0.0)
 

@@ -1,4 +1,4 @@
-"""From numbers about zero, which a network gives, to the unit of the labels."""
+"""Converts the standardised output of a network to the unit of the labels."""
 
 from typing import Any
 
@@ -11,21 +11,21 @@ from crowdzoo.checks.constraints import CENTER, UNIT, checked
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class LabelUnit(keras.layers.Layer):
-    """`center + unit * x`: undoes the standardisation of labels, so that a model speaks in their unit.
+    """`center + unit * x`: undoes the standardisation of labels, so that a model predicts in their unit.
 
     Both numbers are arguments, not weights: they are saved with the model, and nothing trains them. Computation is in
-    float32 (or wider) under mixed precision too.
+    float32 (or wider), also under mixed precision.
 
     Args:
         center: mean of the labels, in their unit.
         unit: their standard deviation, above 0.
-        **kwargs: `keras.layers.Layer`'s own.
+        **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
         inputs: numbers of any shape.
 
     Returns:
-        The same in the labels' unit.
+        The numbers in the labels' unit.
 
     Raises:
         ValueError: center is not finite, or unit not above 0 and finite.
@@ -47,5 +47,5 @@ class LabelUnit(keras.layers.Layer):
         return self.center + self.unit * ops.cast(inputs, keras.backend.result_type(self.variable_dtype, "float32"))
 
     def get_config(self) -> Config:
-        """Every argument of the constructor: Keras would keep those that it got, and cannot save NumPy's numbers."""
+        """Every argument of the constructor; Keras would keep NumPy numbers as they are, and cannot save them."""
         return {**super().get_config(), "center": self.center, "unit": self.unit}

@@ -1,4 +1,4 @@
-"""LIA: how an annotator errs depends on the annotator's competence and on the task's difficulty, both learnt."""
+"""LIA: an annotator's errors depend on their competence and on the task's difficulty, both learnt."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ class LIA(CrowdLayer):
     """A confusion matrix for every annotator on every task, from the task's difficulty and the annotator's competence.
 
     The difficulty `D_i = d(features of task i)` and the competence `C_r = c(embedding of annotator r)` are tensors
-    `[K, K, L]`, `[true, said, latent]`. What annotator r says of task i where the truth is k:
+    `[K, K, L]`, `[true, said, latent]`. For a task i whose truth is k, annotator r's label distribution is:
 
         | form     | log Q_ir[k, l], normalised over l            |
         |----------|----------------------------------------------|
@@ -33,27 +33,26 @@ class LIA(CrowdLayer):
         | product  | log softmax_l (sum_m (D_i * C_r)[m])          |
 
     The additive form is the paper's equation 1 for any L: equations 4, 7 and 9 divide the sum over m of D C by its sum
-    over l, and here D and C are written as exponentials, which keeps them positive: `sum_m e^d e^c`. The product form,
-    a softmax of the sums of products, is our own variant and another model; on Blue Birds it falls below the votes from
+    over l, and here D and C are exponentials, which keeps them positive: `sum_m e^d e^c`. The product form, a softmax
+    of the sums of products, is this project's variant, a different model; on Blue Birds it is worse than the votes from
     five annotations per task on (benchmarks/reproduce/lia.py).
 
     `CrowdModel.fit(epochs=E)` trains in two phases:
 
-    1. E epochs of EM. The posteriors `q_i` start as shares of the votes, without which the classes may come out
-       exchanged. For `epochs_per_round` epochs base and layer ascend on
-       `sum_i sum_k q_i(k) (log p_i(k) + sum_r log Q_ir[k, y_ir])` (M), then
-       `q_i(k) ~ p_i(k) prod_r Q_ir[k, y_ir]` (E), and so on.
-    2. `marginal_epochs` epochs more on the model's compiled loss; by default
-       `-log sum_k p_i(k) Q_ir[k, y_ir]`, averaged over the labels.
+    1. E epochs of EM. The posteriors `q_i` start as shares of the votes; otherwise classes may be swapped. For
+       `epochs_per_round` epochs base and layer ascend on `sum_i sum_k q_i(k) (log p_i(k) + sum_r log Q_ir[k, y_ir])`
+       (M), then `q_i(k) ~ p_i(k) prod_r Q_ir[k, y_ir]` (E), and so on.
+    2. `marginal_epochs` further epochs on the model's compiled loss; by default `-log sum_k p_i(k) Q_ir[k, y_ir]`,
+       averaged over the labels.
 
-    The history is that of both phases, one after the other: `loss` changes its meaning between them, and
-    `log_likelihood` (of the last E-step, in nats) is EM's alone. Metrics and `validation_data` are looked at in the
-    second phase only. A callback that stops EM stops the training.
+    The history holds both phases, one after the other: `loss` changes its meaning between them, and only EM has
+    `log_likelihood` (of the last E-step, in nats). Metrics and `validation_data` are used in the second phase only. A
+    callback that stops EM stops the training.
 
     The features are the instances, or the output of the layer that `CrowdModel(features=...)` names. They should be of
-    size 1 or so: with a `FeatureClassifier` that standardises, name its layer "standardize". With task numbers as
+    about unit size: with a `FeatureClassifier` that standardises, name its layer "standardize". With task numbers as
     instances and an `Embedding` as the base's first layer, whose name is given as `features`, a task has a learnt
-    embedding in place of features (the paper's LIA-E); such a model says nothing about new tasks.
+    embedding in place of features (the paper's LIA-E); such a model cannot predict new tasks.
 
     Args:
         num_annotators: R, number of annotators.
@@ -62,33 +61,33 @@ class LIA(CrowdLayer):
         latent: L.
         form: `"additive"` (the paper's) or `"product"`.
         activation: of the hidden layers.
-        annotator_features: what is known of the annotators, numbers `[R, F]` of size 1 or so, kept in the
-            configuration. Their embedding is then a network (`hidden`, `annotator_embedding`) of these features, and
-            `confusions_of` tells of annotators who never labelled.
+        annotator_features: features of the annotators, numbers `[R, F]` of about unit size, saved in the configuration.
+            A network (`hidden`, `annotator_embedding`) then computes the embeddings from them, and `confusions_of`
+            predicts confusion matrices of annotators who never labelled.
         epochs_per_round: epochs of an M-step.
         marginal_epochs: epochs of the second phase.
         ridge: gamma >= 0 of the penalty `alpha / 2 sum_r |C_r|^2 + beta / 2 sum_i |D_i|^2` on the log-likelihood
-            (nats), `alpha = gamma (K L)^2` and `beta = alpha * (labels per annotator) / (labels per task)`. Zero is
-            the paper's; where annotators have few labels, .01 to 1 keeps networks from learning them by heart.
-        confidence: whether annotations count by their column `confidence`, a probability of their label; the rest is
-            spread evenly over the other classes. EM then starts from the mean answers (the paper's equation 8). In its
-            steps, of which the paper says nothing, and in the second phase an answer s has the likelihood
-            `sum_l s(l) Q_ir[k, l]` in place of `Q_ir[k, y_ir]`. With annotations in memory; evaluation counts labels
-            whole all the same.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+            (nats), `alpha = gamma (K L)^2` and `beta = alpha * (labels per annotator) / (labels per task)`. Zero is the
+            paper's; where annotators have few labels, .01 to 1 keeps networks from memorising them.
+        confidence: whether the column `confidence` of the annotations is used as the probability of the label; the rest
+            is spread evenly over the other classes. EM then starts from the mean answers (the paper's equation 8). In
+            the EM steps, which the paper leaves open, and in the second phase an answer s has the likelihood
+            `sum_l s(l) Q_ir[k, l]` in place of `Q_ir[k, y_ir]`. Only with annotations in memory; evaluation ignores
+            confidences.
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
-            place means nothing.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. Outputs at padding are
+            meaningless.
         features: `[B, D]`.
 
     Returns:
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
 
     Raises:
-        ValueError: impossible values, or an input of the wrong rank.
-        DataError: (`fit`) `confidence`, and the annotations have none, or one outside of 0 to 1.
+        ValueError: invalid values, or an input of the wrong rank.
+        DataError: (in `fit`) with `confidence=True`, an annotation has no confidence, or one outside 0 to 1.
 
     Example:
         >>> import numpy as np
@@ -103,7 +102,7 @@ class LIA(CrowdLayer):
     Source:
         E. A. Platanios, M. Al-Shedivat, E. Xing, T. Mitchell: Learning from Imperfect Annotations. arXiv:2004.03473,
         2020, sections 2 and 3. Exponentials, SELU and ridge are in the authors' code only; the code leaves `p_i` out of
-        the E-step and counts `log p_i` once a label, here both are as in the paper.
+        the E-step and counts `log p_i` once per label; here both are as in the paper.
 
     Needs:
         Instances with features of unit size, and many labels per task.
@@ -150,7 +149,7 @@ class LIA(CrowdLayer):
         self._tensor: tuple[int, int, int] = (0, 0, 0)  # K, K, L
 
     def build(self, inputs_shape: tuple[int | None, ...], features_shape: tuple[int | None, ...] | None = None) -> None:
-        """Makes the networks.
+        """Creates the networks.
 
         Args:
             inputs_shape: shape of the bottleneck; its last axis (K) must be known.
@@ -168,7 +167,7 @@ class LIA(CrowdLayer):
         else:
             known = len(self.annotator_features[0])
             self._embedding = self._dense((known, *self.hidden, self.annotator_embedding), "embedding")
-        # what `fit` finds out of the data
+        # set by `fit` from the data
         self.typical_difficulties = self._weight("typical_difficulties", (NUM_TYPICAL, *self._tensor), trainable=False)
         if self.ridge:
             self.competence_penalty = self._weight("competence_penalty", (self.num_annotators,), trainable=False)
@@ -176,7 +175,7 @@ class LIA(CrowdLayer):
         super().build(inputs_shape)
 
     def _dense(self, sizes: Sequence[Any], name: str) -> list[keras.layers.Dense]:
-        """A network from the first size to the last, without an activation at its end."""
+        """Dense layers from the first size to the last, without an activation at the end."""
         activations = [self.activation] * (len(sizes) - 2) + [None]
         return [
             self._linear(units, width, f"{name}_{number}", activation)
@@ -233,7 +232,7 @@ class LIA(CrowdLayer):
         """
         self._check_built()
         if features is None:
-            raise ValueError("LIA: features are needed, what an annotator says depends on the task")
+            raise ValueError("LIA: features are needed, because an annotator's labels depend on the task")
         cells = _through(self._difficulty, self._cast(features))
         return ops.reshape(cells, (-1, *self._tensor))
 
@@ -270,11 +269,11 @@ class LIA(CrowdLayer):
     # === What is known of the annotators ===
 
     def annotator_confusions(self) -> np.ndarray:
-        """What annotators say of typical tasks.
+        """Mean confusion matrix of each annotator on typical tasks.
 
-        Row k is the mean of `Q_ir[k, :]` over 64 training tasks, which `fit` drew at its end in proportion to their
-        posterior of class k. (What the networks say of a task as if it were of another class was never trained.)
-        Before `fit`, difficulties are zero.
+        Row k is the mean of `Q_ir[k, :]` over 64 training tasks, which `fit` draws at its end in proportion to their
+        posterior of class k. (The networks are not trained on a task as if it were of another class.) Before `fit`,
+        difficulties are zero.
 
         Returns:
             float64 `[R, K, K]`, `[annotator, true, said]`; rows sum to one.
@@ -286,7 +285,7 @@ class LIA(CrowdLayer):
         return self._typical_confusions(self._embeddings(np.arange(self.num_annotators, dtype="int32")[:, None])[:, 0])
 
     def confusions_of(self, annotator_features: np.ndarray) -> np.ndarray:
-        """What annotators would say whom nobody has asked yet, by their features.
+        """Confusion matrices of annotators without labels, predicted from their features.
 
         Args:
             annotator_features: numbers `[A, F]`, columns as in the constructor's argument.
@@ -295,7 +294,7 @@ class LIA(CrowdLayer):
             float64 `[A, K, K]`, as in `annotator_confusions`.
 
         Raises:
-            ValueError: no weights yet, a layer made without annotator_features, or features of another shape.
+            ValueError: no weights yet, a layer made without annotator_features, or features of the wrong shape.
         """
         self._check_built()
         if self.annotator_features is None:

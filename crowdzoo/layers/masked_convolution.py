@@ -1,4 +1,4 @@
-"""Convolution over the words of a text, as if padding were not there."""
+"""Convolution over the words of a text that ignores padding."""
 
 from typing import Any
 
@@ -12,16 +12,16 @@ from crowdzoo.layers.ranges import UNITS
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class MaskedConvolution(keras.layers.Layer):
-    """ReLU convolution and maximum over windows of words; padding at the end of a text changes nothing.
+    """ReLU convolution and max pooling over words; padding at the end of a text changes nothing.
 
-    Output beyond a text's end is zero, before the convolution and after it. As ReLU gives nothing below zero, such a
-    place never wins a maximum. Windows begin at the first word, and the last one may be short.
+    Values beyond the end of a text are zero before and after the convolution. As ReLU is never negative, padding never
+    wins a maximum. Windows start at the first word, and the last one may be short.
 
     Args:
-        filters: F, numbers out for every place.
-        width: words that a filter looks at, odd, so that none is in the middle of two.
-        pool: words in a window of the maximum; 1 takes none.
-        **kwargs: `keras.layers.Layer`'s own.
+        filters: F, number of filters.
+        width: words per filter; odd, so that each filter has a middle word.
+        pool: words per pooling window; 1 does not pool.
+        **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
         inputs: `[B, T, D]`.
@@ -43,7 +43,7 @@ class MaskedConvolution(keras.layers.Layer):
         self.convolution = keras.layers.Conv1D(self.filters, self.width, padding="same", activation="relu")
 
     def build(self, inputs_shape: tuple[int | None, ...], places_shape: tuple[int | None, ...] | None = None) -> None:
-        """Makes the filters."""
+        """Creates the filters."""
         self.convolution.build(inputs_shape)
         super().build(inputs_shape)
 
@@ -54,7 +54,7 @@ class MaskedConvolution(keras.layers.Layer):
         return self._largest(values), self._largest(places[..., None])[..., 0]
 
     def _largest(self, values: Any) -> Any:
-        """Maximum of every window; Keras' own padding would put some of it in front, depending on the length."""
+        """Maximum of every window; Keras' own pooling would put some padding in front, depending on the length."""
         if self.pool == 1:
             return values
         values = ops.pad(values, ((0, 0), (0, self.pool - 1), (0, 0)))

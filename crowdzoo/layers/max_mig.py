@@ -1,4 +1,4 @@
-"""Max-MIG: the base and the crowd as two views of the truth, trained to say as much as they can of each other."""
+"""Max-MIG: the base and the crowd as two views of the truth, trained to maximise their mutual information."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,15 +16,15 @@ from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedMean
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class MutualInformationGain(MaskedMean):
-    """What `MaxMIG` minimises: minus a lower bound of the mutual information of instances and labels.
+    """The loss of `MaxMIG`: minus a lower bound of the mutual information of instances and labels.
 
     With `h(x)` the base's probabilities, `g(y)` those of the annotators' labels together and `prior` the classes',
     `m_ij = sum_k h_k(x_i) g_k(y_j) / prior_k` and n tasks in the batch,
 
         loss = -1/n sum_i (1 + log m_ii) + 1/(n (n - 1)) sum_(i != j) m_ij
 
-    The other tasks of the batch are what chance looks like; a batch of one task has none and costs 0. Tasks without
-    labels do not count.
+    The other tasks of the batch estimate agreement by chance; a batch of one task has none and costs 0. Tasks without
+    labels are ignored.
 
     Args:
         name: the loss' name.
@@ -33,7 +33,7 @@ class MutualInformationGain(MaskedMean):
     Call arguments:
         y_true: labels `[B, M]`, negative where missing.
         y_pred: `[B, 2 K]`, `log h(x)` and then `log (g(y) / prior)` (`MaxMIG.with_labels`). Or the annotators' answers
-            `[B, M, K]`, which is what validation data give: then the labels' cross-entropy is returned.
+            `[B, M, K]`, as for validation data: then the loss is the cross-entropy of the labels.
         sample_weight: `[B]`; weights the tasks' costs, not their number.
 
     Returns:
@@ -53,7 +53,7 @@ class MutualInformationGain(MaskedMean):
         counts = ops.cast(labelled, y_pred.dtype)
         n = ops.sum(counts)
         log_own = ops.logsumexp(log_h + log_ratio, axis=-1)
-        # h is multiplied with the sum over all tasks less the task's own: no pair is written down
+        # h is multiplied by the sum over all other tasks, so that pairs need no memory
         everybody = ops.matmul(ops.exp(log_h), ops.sum(counts[:, None] * ops.exp(log_ratio), axis=0))
         other_tasks = (everybody - ops.exp(log_own)) / ops.maximum(n - 1, 1)
         has_others = ops.cast(n > 1, y_pred.dtype)
@@ -73,14 +73,14 @@ class MaxMIG(ConfusionMatrices):
     batches of some tens of tasks: the other tasks of a batch estimate agreement by chance. On validation data it is the
     cross-entropy of the labels.
 
-    As `g` does not change when a number is added to all `W_r[:, l]`, training leaves it where it started, and
-    `annotator_confusions`, the softmax of W_r over labels, rests on that start.
+    Adding a number to all `W_r[:, l]` does not change `g`, so training leaves that level where it started, and
+    `annotator_confusions`, the softmax of W_r over labels, depends on the start.
 
     Args:
         num_annotators: R, number of annotators.
         smoothing: added to the shares of the votes before their logarithm; above 0.
         diagonal: P(right label) that all annotators start with before `fit`; see `ConfusionMatrices`.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
@@ -90,7 +90,7 @@ class MaxMIG(ConfusionMatrices):
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
 
     Raises:
-        ValueError: impossible values, or an input of the wrong rank.
+        ValueError: invalid values, or an input of the wrong rank.
 
     Example:
         >>> import numpy as np
@@ -130,7 +130,7 @@ class MaxMIG(ConfusionMatrices):
         self.prior = self._weight("prior", (classes,), keras.initializers.Constant(1 / classes), trainable=False)
 
     def log_joint(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
-        """Logarithm of `h(x) g(y) / prior`, up to a number a task; see `CrowdLayer.log_joint`."""
+        """Logarithm of `h(x) g(y) / prior`, up to a constant per task; see `CrowdLayer.log_joint`."""
         return self._log_prior(inputs) + self._evidence(annotators, labels)
 
     def with_labels(self, inputs: Tensor, annotators: Tensor, labels: Tensor, features: Tensor | None = None) -> Tensor:
@@ -155,8 +155,8 @@ class MaxMIG(ConfusionMatrices):
 
         Args:
             shares: shares of the votes `[N, K]`, rows of zeros where nobody labelled.
-            counts: `[R, K, K]`, expected labels `[annotator, true, said]`; what an annotator says of a class that
-                they never met starts evenly.
+            counts: `[R, K, K]`, expected labels `[annotator, true, said]`; rows of classes that an annotator never met
+                start uniform.
         """
         total = counts.sum(axis=-1, keepdims=True)
         confusions = np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / counts.shape[-1])

@@ -1,4 +1,4 @@
-"""Images changed at random in training, so that a model does not learn them by heart."""
+"""Random changes of images in training, so that a model does not memorise them."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from crowdzoo.checks.constraints import Number, checked
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class MirrorAndShift(keras.layers.Layer):
-    """Mirrors half of the images (left and right), and shifts each by whole pixels; in training alone.
+    """Flips half of the images horizontally and shifts each by whole pixels, in training only.
 
-    What a shift leaves open shows the image's edge mirrored. Keras' own layers of this kind change images wherever a
-    model is called without `training=False`, too.
+    Pixels that a shift leaves empty show the image's edge mirrored. Keras' own layers of this kind also change images
+    when a model is called without `training=False`.
 
     Args:
-        share: of height and width, the most that an image is shifted by, 0 to 0.5.
-        **kwargs: `keras.layers.Layer`'s own.
+        share: largest shift, as a share of height and width, 0 to 0.5.
+        **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
         inputs: images `[B, H, W, C]`.
@@ -28,7 +28,7 @@ class MirrorAndShift(keras.layers.Layer):
         Images of the same shape.
 
     Raises:
-        ConfigError: a share out of its range.
+        ConfigError: `share` is out of its range.
     """
 
     @checked(share=Number(0, 0.5))

@@ -1,4 +1,4 @@
-"""Annotators who compare two tasks: how well they discriminate, a position bias, and a taste for "equal"."""
+"""Annotators who compare two tasks: how well they discriminate, their position bias and their tie bias."""
 
 from typing import Any
 
@@ -15,21 +15,21 @@ VARIANCE = Number(1e-9, 1e12)
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class PairAnnotators(CrowdLayer):
-    """A slope, a position bias and a taste for "equal" of every annotator, on top of a model of comparisons.
+    """A slope, a position bias and a tie bias per annotator, on top of a model of comparisons.
 
-    The model's probabilities p of left, right and equal (of `PairProbabilities`) have the difference `d = log p[left] -
-    log p[right]` and the tie `t = log p[equal] - (log p[left] + log p[right]) / 2`. Annotator r answers left, right and
-    equal with odds `exp(e / 2) : exp(-e / 2) : exp(t + c[r])` with `e = a[r] d + b[r]`: the model of
-    `crowdzoo.aggregation.AnnotatorBradleyTerry`. Its normal priors, around 1 for a and 0 for b and c, are added to the
-    loss, a mean over annotations, divided by their number.
+    The model's probabilities p of left, right and equal (of `PairProbabilities`) have the difference
+    `d = log p[left] - log p[right]` and the tie `t = log p[equal] - (log p[left] + log p[right]) / 2`. Annotator r
+    answers left, right and equal with odds `exp(e / 2) : exp(-e / 2) : exp(t + c[r])` with `e = a[r] d + b[r]`: the
+    model of `crowdzoo.aggregation.AnnotatorBradleyTerry`. Its normal priors, around 1 for a and 0 for b and c, are
+    added to the loss, divided by the number of annotations as the loss is a mean over them.
 
     Args:
         num_annotators: R, number of annotators.
         num_annotations: A, number of annotations that the model is trained on.
-        slope_variance: of the prior of a.
-        bias_variance: of the prior of b.
-        tie_variance: of the prior of c.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+        slope_variance: variance of the prior of a.
+        bias_variance: variance of the prior of b.
+        tie_variance: variance of the prior of c.
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: probabilities of left, right and equal, `[B, 3]`.
@@ -39,7 +39,7 @@ class PairAnnotators(CrowdLayer):
         Log-probabilities of the answers, `[B, M, 3]` (`[B, R, 3]`).
 
     Raises:
-        ValueError: impossible values, or an input of another shape.
+        ValueError: invalid values, or an input of the wrong shape.
 
     Example:
         >>> import numpy as np
@@ -61,7 +61,7 @@ class PairAnnotators(CrowdLayer):
     traits = LayerTraits(
         why_no_confusions=(
             "an answer depends on how far apart the tasks are, so there are no confusion matrices; `slopes` and "
-            "`biases` say what annotators are like"
+            "`biases` describe the annotators"
         )
     )
 
@@ -88,7 +88,7 @@ class PairAnnotators(CrowdLayer):
         self.kernel: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        """Makes the annotators' weights, `[R, 3]`: slope minus 1, position bias and taste for "equal".
+        """Creates the annotators' weights, `[R, 3]`: slope minus 1, position bias and tie bias.
 
         Args:
             inputs_shape: shape of the probabilities.
@@ -116,17 +116,17 @@ class PairAnnotators(CrowdLayer):
 
     @property
     def slopes(self) -> np.ndarray:
-        """How strongly each annotator's answers follow the scores, float64 `[R]`; 1 is typical, 0 tells nothing."""
+        """How strongly each annotator's answers follow the scores, float64 `[R]`; 1 is typical, 0 is uninformative."""
         return 1 + self._kernel_column(0)
 
     @property
     def biases(self) -> np.ndarray:
-        """Position bias of each annotator in units of the scores, float64 `[R]`; above 0 they prefer the left."""
+        """Position bias of each annotator in units of the scores, float64 `[R]`; positive values prefer the left."""
         return self._kernel_column(1)
 
     @property
     def tie_biases(self) -> np.ndarray:
-        """How much each annotator likes to answer "equal", float64 `[R]`: added to the log odds of it."""
+        """Tie bias of each annotator, float64 `[R]`, which is added to the log-odds of "equal"."""
         return self._kernel_column(2)
 
     def _kernel_column(self, column: int) -> np.ndarray:

@@ -11,15 +11,15 @@ from crowdzoo.checks.constraints import Number, checked
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class PairProbabilities(keras.layers.Layer):
-    """Davidson's model of a comparison: the end of a model of two tasks that share one network of scores.
+    """Davidson's model of a comparison, on top of a network that scores both tasks.
 
     Left, right and equal have odds `exp(d / 2) : exp(-d / 2) : exp(tie)`, d the score of the left minus that of the
-    right. `tie` is trained. The output is the class probabilities of kind "classification" with the classes left, right
-    and equal, so that any loss for classes and any crowd layer takes it.
+    right. `tie` is trained. The outputs are class probabilities of kind "classification" with the classes left, right
+    and equal, so that any loss for classes and any crowd layer accepts them.
 
     Args:
-        tie: first value of the trained parameter of ties; 0 makes "equal" as likely as the others for equal scores.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+        tie: initial value of the trained tie parameter; 0 makes "equal" as likely as the others for equal scores.
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: scores, the left task's first and the right task's second, `[B, 2]`.
@@ -29,7 +29,7 @@ class PairProbabilities(keras.layers.Layer):
 
     Raises:
         ConfigError: tie is not a finite number.
-        ValueError: an input of another shape.
+        ValueError: an input of the wrong shape.
 
     Example:
         >>> import numpy as np
@@ -52,7 +52,7 @@ class PairProbabilities(keras.layers.Layer):
         self.log_nu: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        """Makes the parameter of ties.
+        """Creates the tie parameter.
 
         Args:
             inputs_shape: shape of the scores.
@@ -74,5 +74,5 @@ class PairProbabilities(keras.layers.Layer):
         return ops.softmax(ops.stack([half, -half, equal], axis=-1), axis=-1)
 
     def get_config(self) -> Config:
-        """Every argument of the constructor: Keras would keep those that it got, and cannot save NumPy's numbers."""
+        """Every argument of the constructor; Keras would keep NumPy numbers as they are, and cannot save them."""
         return {**super().get_config(), "tie": self.tie}

@@ -1,4 +1,4 @@
-"""Annotators as deviations from a common annotator: for many classes, and for annotators of few labels."""
+"""Annotators as deviations from a common annotator: for many classes, and for annotators with few labels."""
 
 from dataclasses import replace
 from functools import partial
@@ -19,47 +19,48 @@ OTHER_DIAGONAL = 0.8  # P(right label) that the diagonal and the low-rank form s
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class PooledConfusions(CrowdLayer):
-    """Confusion matrices that share what annotators have in common, in as many numbers as one can afford.
+    """Confusion matrices as deviations from a common annotator, in three forms of different size.
 
     `P(r says l | x) = sum_k p(k) pi[r, k, l]` as in `ConfusionMatrices`, but every annotator is a common annotator
     plus a deviation of their own, and the matrices come in three forms:
 
-        | form     | pi[r, k, l]                                      | of the crowd       | of an annotator |
+        | form     | pi[r, k, l]                                      | shared numbers     | per annotator   |
         |----------|--------------------------------------------------|--------------------|-----------------|
         | full     | softmax over l of C[k, l] + D_r[k, l]            | K K                | K K             |
         | diagonal | a_r(k) if k = l, (1 - a_r(k)) / (K - 1) if not   | K                  | K, or 1         |
         | low-rank | a_r(k) [k = l] + (1 - a_r(k)) sum_j U_r[k, j] V[j, l] | K + 2 J K     | K + J, or 1 + J |
 
     with `a_r(k) = sigmoid(c(k) + d_r(k))`, `U_r[k, :] = softmax(U[k, :] + u_r)` and rows of `V` that sum to one: errors
-    fall into J common kinds (`rank`), and annotators differ in how often they make each. Diagonal and low-rank never
-    build a K by K matrix in training: a label costs O(K), O(K J), so that a thousand classes train.
+    fall into J common kinds (`rank`), and annotators differ in how often they make each. The diagonal and low-rank
+    forms never build a K by K matrix in training: a label costs O(K) or O(K J), so that a thousand classes can be
+    trained.
 
-    Annotators of few labels: `ridge` pulls the deviations `delta_r` (all of r's numbers) to zero. What is minimised
-    is `sum over labels of -log P(label) + ridge / 2 sum_r |delta_r|^2`, each annotator once and not once a label: one
-    label moves an annotator little away from the common one, five hundred go where they want. (It is the posterior
-    mode under `delta_r ~ N(0, 1 / ridge)`.) In a batch every label brings the share of its annotator,
-    `ridge / (2 n_r) |delta_r|^2` with n_r the labels that r gave, which `fit` counts.
+    For annotators with few labels, `ridge` pulls the deviations `delta_r` (all of r's numbers) to zero. The objective
+    is `sum over labels of -log P(label) + ridge / 2 sum_r |delta_r|^2`, with each annotator counted once and not once
+    per label: one label moves an annotator only a little from the common one, five hundred determine the annotator. (It
+    is the posterior mode under `delta_r ~ N(0, 1 / ridge)`.) In a batch every label adds its annotator's share,
+    `ridge / (2 n_r) |delta_r|^2` with n_r the number of r's labels, which `fit` counts.
 
     Args:
         num_annotators: R, number of annotators.
         form: `"full"`, `"diagonal"` or `"low-rank"`.
-        ridge: strength of the pull, 0 or more; in labels, so to speak.
+        ridge: strength of the penalty, 0 or more, roughly in labels.
         rank: J, kinds of errors of the low-rank form.
-        per_class: whether a_r depends on the class k; False leaves one number an annotator (one coin).
-        diagonal: P(right label) that all annotators start with, above 0 and below 1. None is 1/2 of the full form (e /
-            (e + K - 1) at least), and .8 of the others.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+        per_class: whether a_r depends on the class k; False has one number per annotator (one coin).
+        diagonal: P(right label) that all annotators start with, above 0 and below 1. None is 1/2 for the full form (at
+            least e / (e + K - 1)), and .8 for the others.
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
-            place means nothing.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. Outputs at padding are
+            meaningless.
 
     Returns:
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
 
     Raises:
-        ValueError: unknown form, impossible values, or an input of the wrong rank.
+        ValueError: unknown form, invalid values, or an input of the wrong rank.
 
     Example:
         >>> import numpy as np
@@ -74,13 +75,13 @@ class PooledConfusions(CrowdLayer):
         [0.8, 0.8, 0.8]
 
     Source:
-        One coin and one accuracy a class, errors spread evenly: H. Li, B. Yu: Error Rate Bounds and Iterative Weighted
-        Majority Voting for Crowdsourcing, 2014 (homogeneous and class-conditional Dawid-Skene). A common annotator
-        in addition to each one: Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions, AAAI 2021.
-        The Gaussian prior on the deviations and the low-rank errors are this project's.
+        One coin and one accuracy per class, errors spread evenly: H. Li, B. Yu: Error Rate Bounds and Iterative
+        Weighted Majority Voting for Crowdsourcing, 2014 (homogeneous and class-conditional Dawid-Skene). A common
+        annotator in addition to each one: Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions,
+        AAAI 2021. The Gaussian prior on the deviations and the low-rank errors are this project's.
 
     Needs:
-        Instances; a label or two of an annotator are enough.
+        Instances; one or two labels per annotator are enough.
     """
 
     traits = LayerTraits(starts_from_votes=True, unseen_are_average=True)
@@ -105,7 +106,7 @@ class PooledConfusions(CrowdLayer):
         self.kernel = self.right = self.mix = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        """Makes the weights: the crowd's, the annotators' deviations (all zero at first), their labels' number.
+        """Creates the weights: shared ones, the annotators' deviations (all zero at first), their numbers of labels.
 
         Args:
             inputs_shape: shape of the bottleneck; its last axis (K) must be known.
@@ -121,7 +122,7 @@ class PooledConfusions(CrowdLayer):
             self.common_right = self._weight("common_right", (classes,), start)
             self.right = self._weight("right", (everybody, classes if self.per_class else 1))
         if self.form == "low-rank":
-            # by chance, because kinds of errors that start alike would stay alike
+            # random, because kinds of errors that start alike would stay alike
             chance = keras.initializers.RandomNormal(stddev=0.5)
             self.common_mix = self._weight("common_mix", (classes, self.rank), chance)
             self.mix = self._weight("mix", (everybody, self.rank))
@@ -148,7 +149,7 @@ class PooledConfusions(CrowdLayer):
         p = ops.expand_dims(p, axis=1)  # [B, 1, K]
         right, wrong = p * ops.sigmoid(logit), p * ops.sigmoid(-logit)  # [B, M, K]
         if self.form == "diagonal":
-            # whoever errs says one of the other classes: of all errors those of the class itself come off
+            # an error is one of the other classes: subtract the class itself from all errors
             errors = ops.maximum(ops.sum(wrong, axis=-1, keepdims=True) - wrong, 0.0) / self._num_wrong
         else:
             kinds = ops.einsum("bmk,bmkj->bmj", wrong, ops.softmax(self._mix_logits(deviations), axis=-1))
@@ -156,7 +157,7 @@ class PooledConfusions(CrowdLayer):
         return ops.log(ops.maximum(right + errors, SMALLEST))
 
     def log_confusions(self, annotators: Tensor, features: Tensor | None = None) -> Tensor:
-        """See `CrowdLayer.log_confusions`; of `[B, M, K, K]`, so not for a thousand classes."""
+        """See `CrowdLayer.log_confusions`; builds `[B, M, K, K]`, so not for a thousand classes."""
         self._check_built()
         deviations = self._deviations(annotators)
         if self.form == "full":
@@ -176,7 +177,7 @@ class PooledConfusions(CrowdLayer):
         return self._log_prior(inputs) + ops.sum(observed * log_likelihoods, axis=1)
 
     def _log_likelihoods(self, deviations: dict[str, Any], labels: Tensor) -> Any:
-        """How likely labels int `[B, M, L]` (or `[1, 1, L]`) are for each truth, `[B, M, L, K]`; not of full form."""
+        """Log-likelihood of labels int `[B, M, L]` (or `[1, 1, L]`) per truth, `[B, M, L, K]`; not in the full form."""
         logit = (self._cast(self.common_right) + deviations["right"])[..., None, :]  # [B, M, 1, K or 1]
         right, wrong = ops.log_sigmoid(logit), ops.log_sigmoid(-logit)
         matches = labels[..., None] == ops.arange(self._num_classes, dtype="int32")
@@ -194,12 +195,12 @@ class PooledConfusions(CrowdLayer):
         return {name: self.rows_of(weight, annotators) for name, weight in weights.items() if weight is not None}
 
     def _mix_logits(self, deviations: dict[str, Any]) -> Any:
-        """How often each kind of error is made, before the softmax, `[B, M, K, J]`."""
+        """Logits of each kind of error, `[B, M, K, J]`."""
         return self._cast(self.common_mix) + deviations["mix"][..., None, :]
 
     @property
     def _num_wrong(self) -> int:
-        """Classes that are wrong for a truth."""
+        """Number of classes that are wrong for a truth."""
         return max((self._num_classes or 1) - 1, 1)
 
     # === Annotators of few labels ===
@@ -209,20 +210,20 @@ class PooledConfusions(CrowdLayer):
         squares: Any = sum(
             ops.sum(ops.square(values), axis=tuple(range(2, len(values.shape)))) for values in deviations.values()
         )  # [B, M]
-        if annotators is None:  # who labelled is not known here: everybody, and all labels that there are
+        if annotators is None:  # not known who labelled: all annotators and all their labels
             return self.ridge / 2 * ops.sum(ops.mean(squares, axis=0)) / ops.sum(self._cast(self.counts))
         mask = ops.cast(annotators >= 0, squares.dtype)
         labels = ops.maximum(self.rows_of(self.counts, annotators), 1)  # n_r
         return self.ridge / 2 * ops.sum(mask * squares / labels) / ops.maximum(ops.sum(mask), 1)
 
     def set_counts(self, counts: np.ndarray) -> None:
-        """Says how many labels each annotator gave; `CrowdModel.fit` does it by itself when it is given annotations.
+        """Sets the number of labels of each annotator; `CrowdModel.fit` does so itself when it gets annotations.
 
         Args:
-            counts: `[R]`.
+            counts: labels per annotator, `[R]`.
 
         Raises:
-            ValueError: another shape, or the layer has no weights yet.
+            ValueError: the wrong shape, or the layer has no weights yet.
         """
         self._check_built()
         if np.shape(counts) != (self.num_annotators,):

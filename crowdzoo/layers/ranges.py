@@ -1,4 +1,4 @@
-"""What the settings of the layers and of their training may be."""
+"""Allowed values of the settings of the layers and of their training."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,18 +13,18 @@ UNITS = Number(1, 65_536, whole=True)
 DIAGONAL = Number(1e-6, 1 - 1e-6)  # within float32, with a finite logarithm on both sides
 PSEUDO_COUNT = Number(1e-9, 1e9)
 STRENGTH = Number(0, 1e6)
-FLOOR = Number(1e-6, 1)  # of a Gram matrix whose eigenvalues are about 1; float32 knows them to 1e-7
+FLOOR = Number(1e-6, 1)  # of a Gram matrix whose eigenvalues are about 1; float32 resolves them to 1e-7
 SCALE = Number(-1e4, 1e4)
-PHASE = Number(1, 10_000, whole=True)  # of epochs or rounds that come on top of the training's own
-MORE_EPOCHS = Number(0, 10_000, whole=True, optional=True)  # of a phase that can be left out; None is its default
+PHASE = Number(1, 10_000, whole=True)  # additional epochs or rounds
+MORE_EPOCHS = Number(0, 10_000, whole=True, optional=True)  # of an optional phase; None is its default
 EPOCHS = Number(1, 10**9, whole=True)
 BATCH = Number(1, CODES, whole=True)
 LEARNING_RATE = Number(0, 1e3, above=True)
 DROPOUT = Number(0, 1, below=True)
 SEED = Number(0, 2**32 - 1, whole=True)  # what keras.utils.set_random_seed takes
-NETWORKS = ("convolutional", "bag-of-words")  # on words
-FITS = ("crop", "stretch")  # how an image of another shape is made to fit
-# What a backbone was trained on: numbers of pixels, from those of 0 to 255
+NETWORKS = ("convolutional", "bag-of-words")  # of texts
+FITS = ("crop", "stretch")  # how images of other shapes are fitted
+# Values of pixels that a backbone was trained on, made from 0 to 255
 PIXEL_SCALES = ("0 to 255", "0 to 1", "-1 to 1", "imagenet", "imagenet-bgr")
 SIDE = Number(8, 4096, whole=True)  # of images, in pixels
 MARGIN = Choice(("top-2", "pleiss"))  # of AUM
@@ -47,7 +47,7 @@ HIDDEN = _Hidden()
 def feature_table(
     where: str, numbers: ArrayLike | None, shape: tuple[int | None, int | None]
 ) -> list[list[float]] | None:
-    """Annotators' features, checked, as lists, which a configuration can hold; None if missing.
+    """Checks annotators' features and returns them as lists for a configuration; None if missing.
 
     Args:
         where: class that has them, for messages.
@@ -55,7 +55,7 @@ def feature_table(
         shape: annotators and features; None is any number.
 
     Raises:
-        ConfigError: another shape, or a number that is not finite.
+        ConfigError: the wrong shape, or a number that is not finite.
     """
     if numbers is None:
         return None

@@ -13,12 +13,12 @@ from crowdzoo.layers.crowd_layer import CrowdLayer, LayerTraits
 from crowdzoo.layers.ranges import EPOCHS, PHASE, PSEUDO_COUNT
 from crowdzoo.losses import RatingSquaredError
 
-# Squared units of the ratings; a network that fits its targets exactly would be trusted for ever
+# Lower bound of variances, in squared units of the ratings; else a network that fits exactly would be trusted for ever
 SMALLEST_VARIANCE = 1e-4
-BIAS_VARIANCE = 0.1  # before anything is known of the biases
-WORTH = 0.1  # ratings that the prior on mean and precision of unrelated ratings is worth
-RESOLUTION = 1e-3  # deviation to which a rating is known
-MOST_ODDS = 30.0  # logarithm of the odds that an annotator's ratings follow the truth, or do not
+BIAS_VARIANCE = 0.1  # initial variance of the biases
+WORTH = 0.1  # weight, in ratings, of the prior on mean and precision of unrelated ratings
+RESOLUTION = 1e-3  # standard deviation of rounding
+MOST_ODDS = 30.0  # largest absolute log-odds that an annotator's ratings follow the truth
 
 
 class Ratings(NamedTuple):
@@ -39,29 +39,30 @@ class Ratings(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class RatingEM(CrowdLayer):
-    """Annotators with a bias and a precision each, by expectation maximisation with a network inside.
+    """A bias and a precision per annotator, by expectation maximisation with a network inside.
 
     A rating of task i by annotator r is `y_ir ~ N(z_i + b_r, 1 / lambda_r)`, the true rating `z_i ~ N(f(x_i), 1 / tau)`
     with f the base, the bias `b_r ~ N(0, 1 / omega)`, and `lambda_r` has a Gamma prior of shape `prior` whose
     mean variance is that of all errors.
 
-    An annotator's ratings may also have nothing to do with the truth, with probability `unrelated`: then
-    `y_ir ~ N(c_r, 1 / kappa_r)`, with a prior on c and kappa that is worth a tenth of a rating. Otherwise someone who
-    gives the same rating each time would be the most precise of all, and the network would learn that rating. Hence
-    `w_r = p_r lambda_r`, with p_r the probability that r's ratings follow the truth, found in the M-step. Where it is
-    0, the bias is the mean error.
+    With prior probability `unrelated`, an annotator's ratings do not depend on the truth: then
+    `y_ir ~ N(c_r, 1 / kappa_r)`, with a prior on c and kappa that is worth a tenth of a rating. Without this, an
+    annotator who always gives the same rating would be the most precise, and the network would learn that rating.
+    Ratings are weighted by `w_r = p_r lambda_r`, with p_r the probability that r's ratings follow the truth, estimated
+    in the M-step. Where it is 0, the bias is the mean error.
 
     | step | what happens |
     |------|--------------|
-    | first | `start_rounds` rounds of the same with the ratings' mean in the place of the network |
+    | first | `start_rounds` rounds of the same with the ratings' mean in place of the network |
     | E | `z_i ~ N(m_i, v_i)`, `1 / v_i = tau + sum_r w_r`, `m_i = v_i (tau f_i + sum_r w_r (y_ir - b_r))` |
     | M | biases (drawn to zero by omega), precisions, tau and omega, in closed form; f descends on `(m_i - f(x_i))^2` |
 
-    One E-step for every `epochs_per_round` epochs. Biases and precisions are not trained by gradient descent, and
-    cost follows the annotations.
+    There is one E-step every `epochs_per_round` epochs. Biases and precisions are not trained by gradient descent, and
+    the cost grows with the number of annotations.
 
-    A constant added to all z and taken from all b changes no rating; hence biases are anchored in every round: over all
-    annotations they sum to zero. With `level="following"` ratings count by the probability that they follow the truth.
+    Adding a constant to all z and subtracting it from all b changes no rating, so biases are anchored in every round:
+    they sum to zero over all annotations. With `level="following"` each annotation is weighted by the probability that
+    it follows the truth.
 
     Args:
         num_annotators: R, number of annotators.
@@ -71,20 +72,20 @@ class RatingEM(CrowdLayer):
         start_rounds: rounds before the first epoch, at least 1.
         center: mean of the ratings, in their unit; see `crowdzoo.models.rating_unit`.
         unit: standard deviation of the ratings, above 0.
-        unrelated: the probability that an annotator's ratings have nothing to do with the truth, before any is seen,
-            from 0 to 0.5. 0: all follow the truth.
+        unrelated: prior probability that an annotator's ratings do not depend on the truth, from 0 to 0.5. With 0 all
+            follow the truth.
         level: the ratings whose biases sum to zero: "all", or "following", those that follow the truth.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`).
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`).
 
     Call arguments:
         inputs: estimates of the true rating `[B, 1]`, in the labels' unit.
         annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators.
 
     Returns:
-        The rating that every annotator is expected to give, `[B, M]` (`[B, R]`), in the labels' unit.
+        Expected rating of each annotator, `[B, M]` (`[B, R]`), in the labels' unit.
 
     Raises:
-        ValueError: impossible values, or an input of the wrong shape.
+        ValueError: invalid values, or an input of the wrong shape.
 
     Example:
         >>> import numpy as np
@@ -98,8 +99,8 @@ class RatingEM(CrowdLayer):
 
     Source:
         F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 3 (EM for regression, there with
-        precisions only), after V. Raykar et al.: Learning from Crowds. JMLR 2010, section 4. Biases, priors and
-        the anchor are ours.
+        precisions only), after V. Raykar et al.: Learning from Crowds. JMLR 2010, section 4. Biases, priors and the
+        anchor are this project's.
 
     Needs:
         Instances and annotators with several ratings each.
@@ -145,7 +146,7 @@ class RatingEM(CrowdLayer):
         self.bias: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
-        """Makes the annotators' numbers, all in units of the ratings' deviation and none trained by gradients.
+        """Creates the annotators' parameters, in units of the ratings' deviation; none is trained by gradients.
 
         Args:
             inputs_shape: `[B, 1]`.
@@ -153,11 +154,11 @@ class RatingEM(CrowdLayer):
         self._num_classes = self._check_shape(inputs_shape)
         self.bias = self._weight("bias", (self.num_annotators,), trainable=False)
         self.precision = self._weight("precision", (self.num_annotators,), "ones", trainable=False)
-        # 1 / tau: how far the truth lies from what the network says; 1 / omega: how far biases lie from zero
+        # 1 / tau: variance of the truth around the network's estimate; 1 / omega: variance of biases around zero
         self.variance = self._weight("variance", (), "ones", trainable=False)
         start = keras.initializers.Constant(BIAS_VARIANCE)
         self.bias_variance = self._weight("bias_variance", (), start, trainable=False)
-        # the last: files of models that were saved before have all others
+        # last, because files of earlier models have all others
         self.follows = self._weight("follows", (self.num_annotators,), "ones", trainable=False)
         super().build(inputs_shape)
 
@@ -182,7 +183,7 @@ class RatingEM(CrowdLayer):
         return np.ones(self.num_annotators)
 
     def annotator_precisions(self) -> np.ndarray:
-        """One over the variance of an annotator's errors about the bias, in one over the labels' unit squared, `[R]`.
+        """Inverse variance of each annotator's errors around the bias, in one over the labels' unit squared, `[R]`.
 
         Raises:
             ValueError: the layer has no weights yet.
@@ -193,18 +194,18 @@ class RatingEM(CrowdLayer):
     # === How a model is trained ===
 
     def default_loss(self) -> keras.losses.Loss:
-        """The M-step's of the base; in validation the squared error of the answers."""
+        """The loss of the base in the M-step; in validation the squared error of the answers."""
         return RatingSquaredError(self.unit)
 
     def start_from(self, num_tasks: int, columns: Ratings) -> np.ndarray:
-        """Rounds without a network: it says the mean of the corrected ratings of every task.
+        """Runs rounds with the mean corrected rating of each task in place of the network.
 
         Args:
             num_tasks: N.
             columns: the ratings.
 
         Returns:
-            The network's first targets, float32 `[N, 1]`, in the labels' unit.
+            The first targets of the network, float32 `[N, 1]`, in the labels' unit.
         """
         self.precision.assign(np.ones(self.num_annotators))
         self.variance.assign(1.0)
@@ -220,7 +221,7 @@ class RatingEM(CrowdLayer):
         return targets
 
     def update(self, estimates: np.ndarray, columns: Ratings) -> tuple[np.ndarray, float]:
-        """E-step and the M-step of the annotators.
+        """Runs the E-step, and the M-step of the annotators.
 
         Args:
             estimates: estimates of the network, `[N]`, in the labels' unit.
@@ -228,7 +229,7 @@ class RatingEM(CrowdLayer):
 
         Returns:
             The network's next targets, float32 `[N, 1]`, in the labels' unit; and the log-likelihood of the ratings
-            before the M-step, in nats of standardised ratings, each by whether it follows the truth (expected).
+            before the M-step, in nats of standardised ratings, expected over whether each follows the truth.
         """
         tasks, annotators, ratings, weights = columns
         estimates, ratings = self._standardize(estimates), self._standardize(ratings)
@@ -268,7 +269,7 @@ class RatingEM(CrowdLayer):
             follows = 1 / (1 + np.exp(-np.clip(odds, -MOST_ODDS, MOST_ODDS)))
             self.follows.assign(follows)
         if self.has_bias:
-            # how far those who do not follow the truth lie above it is their mean error
+            # the bias of annotators who do not follow the truth is their mean error
             bias = follows * bias + (1 - follows) * above
             anchor = number if self.level == "all" else follows * number
             common = float(bias @ anchor / anchor.sum())
@@ -301,17 +302,17 @@ def posterior(
     precision: np.ndarray,
     follows: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """True ratings given estimates and ratings; all in one unit.
+    """Posterior of the true ratings given estimates and ratings, all in one unit.
 
     Args:
-        estimates: `[N]`, mean of each truth before its ratings.
-        variance: variance of the truths about the estimates.
+        estimates: `[N]`, prior mean of each truth.
+        variance: variance of the truths around the estimates.
         tasks: int `[A]`.
         annotators: int `[A]`.
         ratings: `[A]`.
         bias: `[R]`.
         precision: `[R]`.
-        follows: `[R]`, probability that the annotator's ratings follow the truth; they count as much.
+        follows: `[R]`, probability that the annotator's ratings follow the truth, which weights them.
 
     Returns:
         Means `[N]`, variances `[N]`, and the log-likelihood of all ratings in nats,
@@ -332,7 +333,7 @@ def posterior(
 def _unrelated_log_evidence(
     annotators: np.ndarray, ratings: np.ndarray, num_annotators: int, counts: np.ndarray
 ) -> np.ndarray:
-    """Log-probability of each annotator's standardised ratings if they have nothing to do with the truth, nats `[R]`.
+    """Log-probability of each annotator's standardised ratings if they do not depend on the truth, nats `[R]`.
 
     As in `crowdzoo.aggregation.RatingEM`: normal, with a normal-gamma prior of mean 0 and variance 1, integrated out.
     """

@@ -16,37 +16,37 @@ from crowdzoo.layers.ranges import DIAGONAL, HIDDEN, STRENGTH
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class SpatialConfusions(ConfusionMatrices):
-    """A confusion matrix for every annotator at every pixel of every image, and a price on its trace.
+    """A confusion matrix for every annotator at every pixel of every image, with a penalty on its trace.
 
-    An annotator who draws too wide errs along edges and nowhere else. With p the base's probabilities at a pixel,
+    An annotator who draws too wide makes errors along edges only. With p the base's probabilities at a pixel,
 
         P(r says l) = sum_k p[k] A_r[k, l],    A_r[k, :] = softmax(kernel_r[k, :] + sum_d z[d] slope_r[d, k, :])
 
-    where z `[D']` is what 3 x 3 ReLU convolutions (`filters`) make of the features around the pixel. The convolutions
-    are one network for all annotators; kernel and slope are each annotator's own. Slopes start at zero, so that at
-    first an annotator errs alike everywhere, and rarely (`diagonal`).
+    where z `[D']` is the output of 3 x 3 ReLU convolutions (`filters`) over the features around the pixel. The
+    convolutions are one network for all annotators; kernel and slope are each annotator's own. Slopes start at zero, so
+    that at first an annotator's errors are the same everywhere, and rare (`diagonal`).
 
-    The loss, a mean over pixels with a label, gets `strength` times the trace of A_r, averaged over pixels and over
-    the annotators' images in the batch; it is minimised. Among the pairs of truth and annotators that explain the
-    labels alike, the least trace belongs to the true one if annotators are right more often than wrong on the whole.
-    The same price with one matrix an annotator, the paper's global form, is
-    `TraceRegularization(..., kind="segmentation")`.
+    `strength` times the trace of A_r, averaged over pixels and over the annotators' images in the batch, is added to
+    the loss, a mean over pixels with a label. Among pairs of truth and annotators that explain the labels equally well,
+    the true one has the smallest trace if annotators are right more often than wrong overall. The same penalty with one
+    matrix per annotator, the paper's global form, is `TraceRegularization(..., kind="segmentation")`.
 
-    The paper has a network of its own for each annotator, on the base's last hidden layer, and a softplus in place of
-    the softmax.
+    The paper has a separate network for each annotator, on the base's last hidden layer, and a softplus in place of the
+    softmax.
 
     Args:
         num_annotators: R, number of annotators.
         strength: factor of the trace relative to the mean cross-entropy of a label, in nats, at least 0. A trace is 0
             to K.
         diagonal: P(right label) that all annotators start with.
-        filters: of each convolution; without any z is the features themselves, which suits a base's last hidden layer.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`), and `majority_epochs`.
+        filters: filters of each convolution; with none, z is the features themselves, which suits a base's last hidden
+            layer.
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`), and `majority_epochs`.
 
     Call arguments:
         inputs: class probabilities `[B, H, W, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
-            place means nothing.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. Outputs at padding are
+            meaningless.
         features: `[B, H, W, D]`, such as the image or a hidden layer's output. `CrowdModel(base, layer)` passes the
             image, `CrowdModel(base, layer, features=NAME)` the output of the base's layer of that name.
 
@@ -54,7 +54,7 @@ class SpatialConfusions(ConfusionMatrices):
         Log-probabilities of the labels, `[B, H, W, M, K]` (`[B, H, W, R, K]`).
 
     Raises:
-        ValueError: impossible values, or an input of the wrong rank.
+        ValueError: invalid values, or an input of the wrong rank.
 
     Example:
         >>> import numpy as np
@@ -79,8 +79,8 @@ class SpatialConfusions(ConfusionMatrices):
         kinds=("segmentation",),
         uses_features=True,
         why_no_confusions=(
-            "confusion matrices differ from pixel to pixel. Means over images are calibrated_confusions(x, labels) of "
-            "the CrowdModel; those of given images log_confusions(x, annotators)"
+            "confusion matrices differ from pixel to pixel. Use calibrated_confusions(x, labels) of "
+            "the CrowdModel for means over images, log_confusions(x, annotators) for given images"
         ),
     )
 
@@ -98,7 +98,7 @@ class SpatialConfusions(ConfusionMatrices):
         self.filters = list(filters)
 
     def build(self, inputs_shape: tuple[int | None, ...], features_shape: tuple[int | None, ...] | None = None) -> None:
-        """Makes the network and the annotators' weights.
+        """Creates the network and the annotators' weights.
 
         Args:
             inputs_shape: shape of the bottleneck; its last axis (K) must be known.

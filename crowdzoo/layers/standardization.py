@@ -1,4 +1,4 @@
-"""Features brought to mean zero and variance one, by statistics that travel with the model."""
+"""Standardises features with statistics that are saved with the model."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,10 +12,10 @@ from crowdzoo.errors import DataError
 
 
 class Moments:
-    """Mean and variance of numbers that come in parts, in float64 (Chan, Golub, LeVeque: Updating formulae, 1979).
+    """Mean and variance of numbers that arrive in parts, in float64 (Chan, Golub, LeVeque: Updating formulae, 1979).
 
     Attributes:
-        rows: how many rows there were.
+        rows: number of rows.
         mean: of each column, `[...]`.
         variance: of each column, `[...]`.
     """
@@ -25,7 +25,7 @@ class Moments:
         self.mean = self.variance = np.float64(0.0)
 
     def add(self, values: np.ndarray) -> None:
-        """Takes rows `[N, ...]` into account, at least one."""
+        """Adds rows `[N, ...]`, at least one."""
         values = values.astype(np.float64)
         share = len(values) / (self.rows + len(values))
         shift = values.mean(axis=0) - self.mean
@@ -38,16 +38,16 @@ class Moments:
 class Standardization(keras.layers.Layer):
     """`(x - mean) / sqrt(variance)` for every feature; a feature that never varies is only centred.
 
-    `keras.layers.Normalization` divides a constant feature by 1e-7, so that the first new value of it
-    swamps everything; hence a layer of our own.
+    `keras.layers.Normalization` divides a constant feature by 1e-7, so that its first new value dominates all other
+    features; hence this layer.
 
-    The statistics are weights that are not trained: they are saved with the model and loaded with it. Before
-    they are known, mean is 0 and variance 1. Computation is in float32 (or wider) under mixed precision too.
+    The statistics are weights that are not trained: they are saved with the model and loaded with it. Before they are
+    known, mean is 0 and variance 1. Computation is in float32 (or wider), also under mixed precision.
 
     Args:
-        mean: one number per feature, or None for later (`adapt`).
-        variance: one number >= 0 per feature, or None for later.
-        **kwargs: `keras.layers.Layer`'s own.
+        mean: one number per feature, or None to compute it later (`adapt`).
+        variance: one number >= 0 per feature, or None to compute it later.
+        **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
         inputs: features `[..., D]`.
@@ -77,7 +77,7 @@ class Standardization(keras.layers.Layer):
             raise ValueError("Standardization: mean and variance must have the same length")
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Makes the two weights `[D]`."""
+        """Creates the two weights `[D]`."""
         features = input_shape[-1]
         if self.initial_mean is not None and len(self.initial_mean) != features:
             raise ValueError(f"Standardization: statistics of {len(self.initial_mean)} features, input has {features}")
@@ -91,7 +91,7 @@ class Standardization(keras.layers.Layer):
         super().build(input_shape)
 
     def adapt(self, x: np.ndarray) -> None:
-        """Takes mean and variance from data, in float64.
+        """Computes mean and variance of data, in float64.
 
         Args:
             x: features `[N, D]`, N at least 1, all finite.
@@ -102,7 +102,7 @@ class Standardization(keras.layers.Layer):
         self.adapt_batches([x])
 
     def adapt_batches(self, batches: Iterable[np.ndarray]) -> None:
-        """Takes mean and variance from data that come in parts, in one pass.
+        """Computes mean and variance of batches of data, in one pass.
 
         Parts are merged as in Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing Sample
         Variances, 1979: no difference of large sums.
@@ -136,7 +136,7 @@ class Standardization(keras.layers.Layer):
             raise DataError(f"the model takes {self.mean.shape[0]} features, the data have {x.shape[1]}")
 
     def call(self, inputs: Tensor) -> Tensor:
-        """Standardises; see the class."""
+        """Standardises the inputs; see the class."""
         dtype = keras.backend.result_type(self.variable_dtype, "float32")
         x, mean, variance = (ops.cast(value, dtype) for value in (inputs, self.mean, self.variance))
         # rounding leaves a constant feature a variance near 0, not 0: compare with the size of its values

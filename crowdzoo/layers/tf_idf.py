@@ -1,4 +1,4 @@
-"""Words of a text as one vector: how often each occurs, the rarer the heavier."""
+"""Texts as TF-IDF vectors: word counts, in which rare words weigh more."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,15 +15,15 @@ from crowdzoo.layers.ranges import CODES
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class TfIdf(keras.layers.Layer):
-    """Counts of word ids times their weights, every row of length one.
+    """Counts of word ids times their weights, scaled to rows of length one.
 
-    The weight of a word is `1 + log((1 + N) / (1 + texts with the word))` (`adapt`), 1 before it is known. Padding and
-    the unknown word (0 and 1) count nothing. The weights are saved with the model and not trained. Computation is in
-    float32 (or wider) under mixed precision too.
+    The weight of a word is `1 + log((1 + N) / (1 + texts with the word))` (`adapt`), 1 before `adapt`. Padding and the
+    unknown word (0 and 1) are ignored. The weights are saved with the model and not trained. Computation is in float32
+    (or wider), also under mixed precision.
 
     Args:
         num_words: V, number of ids, padding and the unknown word included; at least 3.
-        **kwargs: `keras.layers.Layer`'s own.
+        **kwargs: arguments of `keras.layers.Layer`.
 
     Call arguments:
         inputs: word ids int `[B, T]`, 0 is padding, 1 the unknown word.
@@ -45,31 +45,31 @@ class TfIdf(keras.layers.Layer):
         self.num_words = num_words
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Makes the weights `[V]`."""
+        """Creates the weights `[V]`."""
         self.weight = self.add_weight(
             shape=(self.num_words,), initializer="ones", name="weight", trainable=False, autocast=False
         )
         super().build(input_shape)
 
     def adapt(self, ids: np.ndarray) -> None:
-        """Takes the weights from texts.
+        """Computes the weights from texts.
 
         Args:
             ids: int `[N, T]`, N at least 1.
 
         Raises:
-            DataError: another shape, no rows, or ids that are not 0 to V - 1.
+            DataError: the wrong shape, no rows, or ids that are not 0 to V - 1.
         """
         self.adapt_batches([ids])
 
     def adapt_batches(self, batches: Iterable[np.ndarray]) -> None:
-        """Takes the weights from texts that come in parts.
+        """Computes the weights from batches of texts.
 
         Args:
             batches: int `[n, T]` each, n at least 1; T may differ.
 
         Raises:
-            DataError: another shape, no rows, or ids that are not 0 to V - 1.
+            DataError: the wrong shape, no rows, or ids that are not 0 to V - 1.
         """
         num_texts, texts = 0, np.zeros(self.num_words, np.int64)
         for ids in map(np.asarray, batches):

@@ -1,4 +1,4 @@
-"""Confusion matrices that are held as unreliable as the labels allow (Tanno et al.)."""
+"""Confusion matrices that are kept as unreliable as the labels allow (Tanno et al.)."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,11 +16,11 @@ TRACES = ("mean", "sum")
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class TraceRegularization(ConfusionMatrices):
-    """Confusion matrices with a price on their trace, so that the base, and not the annotators, explains the labels.
+    """Confusion matrices with a penalty on their trace, so that the base, and not the annotators, explains the labels.
 
-    The likelihood is `ConfusionMatrices`'; the loss, a mean over labels, gets `strength` times a penalty that is
-    minimised. Among all the pairs of truth and annotators that explain the labels alike, the least trace belongs to the
-    true one, if annotators are right more often than wrong on the whole.
+    The likelihood is that of `ConfusionMatrices`; `strength` times a penalty is added to the loss, a mean over labels.
+    Among pairs of truth and annotators that explain the labels equally well, the true one has the smallest trace if
+    annotators are right more often than wrong overall.
 
         | traces | penalty, with R annotators, and M labels per task on average                             |
         |--------|----------------------------------------------------------------------------------------|
@@ -31,7 +31,8 @@ class TraceRegularization(ConfusionMatrices):
     averaged over tasks; divided by M, that is "sum", and `strength` is the paper's lambda. Where everybody labels every
     task (M = R), both penalties are the same. **On sparse data "mean" is R / M times weaker** than the paper's
     equation: with 59 annotators and 2.5 labels per task, a strength of .01 is a lambda of .0004. "mean" is the same for
-    every batch size and number of annotators, and its cost follows the annotations; "sum" reads all R matrices in
+    every batch size and number of annotators, and its cost grows with the number of annotations; "sum" reads all R
+    matrices in
     every step. (The code printed with the paper adds the mean of the traces to the summed cross-entropy: that is "mean"
     with strength / M, weaker still.)
 
@@ -47,18 +48,18 @@ class TraceRegularization(ConfusionMatrices):
         confidence: see `ConfusionMatrices`.
         scale: see `ConfusionMatrices`; with 1 the base may lose classes (docs/methods.md).
         kind: "classification" or "segmentation"; see `ConfusionMatrices`.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: class probabilities `[B, K]` (masks `[B, H, W, K]`).
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators, who then all label
-            every task: M = R.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators, who then all label every
+            task (M = R).
 
     Returns:
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); for masks `[B, H, W, M, K]`.
 
     Raises:
-        ValueError: impossible values, or an input of the wrong rank.
+        ValueError: invalid values, or an input of the wrong rank.
 
     Example:
         >>> import numpy as np
@@ -75,7 +76,7 @@ class TraceRegularization(ConfusionMatrices):
         equation 4. For masks it is the global form of L. Zhang et al., see `SpatialConfusions`.
 
     Needs:
-        Instances, and annotators who are right more often than wrong on the whole.
+        Instances, and annotators who are right more often than wrong overall.
     """
 
     traits = replace(ConfusionMatrices.traits, kinds=("classification", "segmentation"))

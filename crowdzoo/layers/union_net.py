@@ -1,4 +1,4 @@
-"""UnionNet: all annotators as one source that says who labels, and what."""
+"""UnionNet: one distribution over all pairs of annotator and label."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,10 +14,10 @@ from crowdzoo.losses import MaskedCrowdCrossentropy
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class MaskedNegativeLogLikelihood(MaskedCrowdCrossentropy):
-    """Minus the log-probabilities of the labels as they are given, averaged over the observed ones.
+    """Mean of minus the log-probabilities of the observed labels, which are not normalised again.
 
-    Unlike `crowdzoo.losses.MaskedCrowdCrossentropy` it does not make them sum to one over the labels: those of
-    `UnionNet` do so over all annotators and labels together.
+    Unlike `crowdzoo.losses.MaskedCrowdCrossentropy` it does not normalise over the labels: the probabilities of
+    `UnionNet` sum to one over all annotators and labels together.
 
     Args:
         name: the loss' name.
@@ -29,11 +29,11 @@ class MaskedNegativeLogLikelihood(MaskedCrowdCrossentropy):
         sample_weight: `[B]` or `y_true`'s shape; weights the labels' costs, not their number.
 
     Returns:
-        A scalar, in nats a label. A label of K or more makes it NaN.
+        A scalar, in nats per label. A label of K or more makes it NaN.
     """
 
     def log_probabilities(self, y_pred: Tensor) -> Tensor:
-        """As they are given."""
+        """Returns `y_pred` unchanged."""
         return y_pred
 
 
@@ -42,31 +42,31 @@ class UnionNet(ConfusionMatrices):
     """One matrix from the truth to all pairs of annotator and label, in which annotators compete.
 
     `P(r, l | k) = exp(kernel[r, k, l]) / sum_(r', l') exp(kernel[r', k, l'])`: for each true class, one softmax over
-    the labels of all annotators, where `ConfusionMatrices` has one for each annotator. So the model also learns who
-    labels what. A label costs `-log sum_k p(k) P(r, l | k)`.
+    the labels of all annotators, where `ConfusionMatrices` has one for each annotator. So the model also learns which
+    annotators give which labels. A label costs `-log sum_k p(k) P(r, l | k)`.
 
-    The sum below the line runs over all R K^2 weights: a step costs that much, whoever labelled. The rest of
-    the cost follows the annotations.
+    The denominator is a sum over all R K^2 weights, which every step computes; the rest of the cost grows with the
+    number of annotations.
 
     Args:
         num_annotators: R, number of annotators.
         diagonal: share of right labels that every annotator starts with; see `ConfusionMatrices`.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
-            place means nothing.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. Outputs at padding are
+            meaningless.
 
     Returns:
         `log P(r, l | x)`, `[B, M, K]` (`[B, R, K]`): probabilities sum to one over all annotators and labels, so the
-        softmax over the last axis is what annotator r says if it is r who labels. `log_confusions` and
-        `annotator_confusions` are of that kind, too: given r, rows sum to one. `log_joint`, and so the posterior of the
-        truth, has the model's own `P(r, l | k)`: `q_i(k) ~ p_i(k) prod_m P(r_m, l_m | k)`. So it also counts who
-        labelled, where some annotators label certain classes more often.
+        softmax over the last axis is r's label distribution given that r labels. `log_confusions` and
+        `annotator_confusions` are conditional on r as well: rows sum to one. `log_joint`, and so the posterior of the
+        truth, uses the model's `P(r, l | k)`: `q_i(k) ~ p_i(k) prod_m P(r_m, l_m | k)`. So it also depends on who
+        labelled, if some annotators label certain classes more often.
 
     Raises:
-        ValueError: impossible sizes, or an input of the wrong rank.
+        ValueError: invalid sizes, or an input of the wrong rank.
 
     Example:
         >>> import numpy as np
@@ -81,7 +81,7 @@ class UnionNet(ConfusionMatrices):
         H. Wei et al.: Deep Learning From Multiple Noisy Annotators as A Union. IEEE TNNLS 2022, section III.
 
     Needs:
-        Instances and annotators with several labels each.
+        Instances, and annotators with several labels each.
     """
 
     traits = replace(
@@ -95,7 +95,7 @@ class UnionNet(ConfusionMatrices):
         """Log-probabilities of annotators and labels; see the class for shapes."""
         self._check_call(inputs, training)
         kernel = self._cast(self.kernel)
-        # dividing p(k) by the softmax' denominator of class k spares the matrices it
+        # dividing p(k), not the matrices, by the softmax denominator of class k is cheaper
         top = ops.stop_gradient(ops.max(kernel, axis=(0, 2)))
         total = ops.sum(ops.exp(kernel - top[:, None]), axis=(0, 2))
         p = self._cast(inputs) / total
@@ -104,7 +104,7 @@ class UnionNet(ConfusionMatrices):
         return ops.log(ops.maximum(probabilities, SMALLEST))
 
     def _log_given_truth(self, annotators: Tensor, features: Tensor) -> Any:
-        """`log P(r, l | k)`, `[B, M, K, K]`; not `log_confusions`, which leaves out who labels what."""
+        """`log P(r, l | k)`, `[B, M, K, K]`; not `log_confusions`, which ignores who labels what."""
         self._check_built()
         everything = ops.logsumexp(self._cast(self.kernel), axis=(0, 2))
         return self.rows_of(self.kernel, annotators) - everything[:, None]

@@ -1,4 +1,4 @@
-"""WAUM: find the tasks that a network cannot agree with its crowd about, leave them out, train on the rest."""
+"""WAUM: find the tasks on which a network cannot agree with its crowd, leave them out, train on the rest."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from crowdzoo.losses import MaskedCrowdCrossentropy
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class VotesCrossentropy(MaskedCrowdCrossentropy):
-    """Cross-entropy of class probabilities to votes, divided by the votes: a task without any is not counted.
+    """Cross-entropy of class probabilities and votes, divided by the number of votes; tasks without votes are ignored.
 
     `-sum_ik v_ik log p_ik / sum_ik v_ik`. With v the number of votes it is the mean over all labels of a batch, as if
     every (task, label) pair were a row; with soft labels the mean over the tasks that have one.
@@ -31,7 +31,7 @@ class VotesCrossentropy(MaskedCrowdCrossentropy):
     """
 
     def costs(self, y_true: Tensor, y_pred: Tensor) -> tuple[Tensor, Tensor]:
-        """See the parent; the second result weighs the first."""
+        """See the parent; the second result weights the first."""
         if len(y_pred.shape) == 3:
             return super().costs(y_true, y_pred)
         votes = ops.cast(y_true, y_pred.dtype)
@@ -40,23 +40,24 @@ class VotesCrossentropy(MaskedCrowdCrossentropy):
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class WAUM(ConfusionMatrices):
-    """Trains the base twice: to see which tasks are too ambiguous, and without those.
+    """Trains the base twice: once to find ambiguous tasks, and again without them.
 
     1. Dawid-Skene on all annotations gives confusion matrices pi.
     2. The base learns every label ("stacked": cross-entropy to each). After each of `margin_epochs` epochs the margins
-       that make up AUM are taken, in evaluation mode.
+       for AUM are recorded in evaluation mode.
     3. `WAUM_i = sum_r s_r AUM_ir / sum_r s_r`, with trust `s_r(x_i) = sum_k pi[r, k, k] p_k(x_i)` at the last epoch.
     4. Tasks with a WAUM of at most the quantile `prune` are left out; Dawid-Skene again on the rest.
-    5. Base and optimizer are put back to their start, and the base learns the soft labels of the rest,
+    5. Base and optimizer are reset to their start, and the base learns the soft labels of the rest,
        `q_i(k) ~ sum_r pi[r, k, k] 1[y_ir = k]`.
 
-    The epochs, callbacks and validation of `CrowdModel.fit` are step 5's. Afterwards `scores` holds the measures, and
-    the layer's matrices are step 4's. To rank tasks and no more, fit for one epoch: `model.crowd.scores.worst(0.1)`.
+    The epochs, callbacks and validation data of `CrowdModel.fit` are for step 5. Afterwards `scores` holds the
+    measures, and the layer the matrices of step 4. To only rank tasks, fit for one epoch:
+    `model.crowd.scores.worst(0.1)`.
 
     Pruned tasks have soft labels of zeros: they cost nothing and are not counted, though they still pass through a
-    base's batch normalisation. The authors' code records margins during training (dropout on) and not after it.
-    The matrices are not trained by gradient descent. Finding bad tasks is what this is good at; whether
-    training without them helps depends on the data.
+    base's batch normalisation. The authors' code records margins during training (dropout on) and not after it. The
+    matrices are not trained by gradient descent. WAUM is good at finding bad tasks; whether training without them helps
+    depends on the data.
 
     Args:
         num_annotators: R, number of annotators.
@@ -66,7 +67,7 @@ class WAUM(ConfusionMatrices):
         denominator: "trust" or "redundancy", see `crowdzoo.quality.aum.weighted_margins`.
         smoothing: pseudo-count of every cell in Dawid-Skene's matrices, above 0.
         diagonal: P(right label) that all annotators have before `fit`.
-        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`).
+        **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`).
 
     Attributes:
         scores: `crowdzoo.quality.aum.Waum` of the last `fit`, or None; not saved with the model.
@@ -79,7 +80,7 @@ class WAUM(ConfusionMatrices):
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
 
     Raises:
-        ValueError: impossible values, or an input of the wrong rank.
+        ValueError: invalid values, or an input of the wrong rank.
 
     Example:
         >>> import numpy as np
@@ -95,7 +96,7 @@ class WAUM(ConfusionMatrices):
         Areas Under the Margin. TMLR 2024.
 
     Needs:
-        Instances; tasks of which some are too ambiguous to learn from.
+        Instances, and some tasks that are too ambiguous to learn from.
     """
 
     traits = replace(
@@ -140,5 +141,5 @@ class WAUM(ConfusionMatrices):
         self.kernel.trainable = False
 
     def default_loss(self) -> keras.losses.Loss:
-        """Serves both trainings."""
+        """The loss of both trainings."""
         return VotesCrossentropy()

@@ -1,4 +1,4 @@
-"""Images that Pillow reads and TensorFlow does not, by name."""
+"""Finds images that Pillow reads and TensorFlow does not."""
 
 import contextlib
 import os
@@ -14,10 +14,10 @@ _REASON = "is damaged: TensorFlow does not decode it. Open it in an image editor
 
 
 def is_decodable(content: bytes) -> bool:
-    """Whether TensorFlow decodes what `upright_image` gives.
+    """Whether TensorFlow decodes a result of `upright_image`.
 
-    Once Pillow has all pixels of a JPEG file, it does not ask where the file ends; TensorFlow refuses one that has no
-    end. Of PNG files both look at the checksums.
+    Pillow accepts a JPEG file with all pixels but without an end marker; TensorFlow rejects it. For PNG files both
+    check the checksums.
 
     Args:
         content: bytes of a JPEG or PNG file.
@@ -35,10 +35,10 @@ def is_decodable(content: bytes) -> bool:
 
 @contextlib.contextmanager
 def naming_undecodable(values: object) -> Iterator[None]:
-    """Where TensorFlow refuses a batch of images, says which of all the files it does not decode.
+    """If TensorFlow rejects a batch of images, raises an error that names all files it cannot decode.
 
     Args:
-        values: as `Instances.values`; what is not a path is passed over.
+        values: as `Instances.values`; anything but paths is ignored.
 
     Raises:
         DataError: there are such files; the first ten are listed.
@@ -46,7 +46,7 @@ def naming_undecodable(values: object) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if type(error).__name__ == "InvalidArgumentError":  # TensorFlow's, which is not imported for this
+        if type(error).__name__ == "InvalidArgumentError":  # TensorFlow's error, without importing TensorFlow
             bad = [path for path in _paths(values) if not is_decodable(read_image(path).content)]
             if bad:
                 raise not_decodable(bad) from error

@@ -1,4 +1,4 @@
-"""Encoders, which turn instances into the input of a model, as they are saved next to the model."""
+"""Encoders, which turn instances into the input of a model and are saved next to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Encoder: TypeAlias = Union[InstanceEncoder, "TokenEncoder"]
 
-# key -> module and class, which loads TensorFlow
+# key -> module and class, whose import loads TensorFlow
 _ENCODERS = {
     "image_pixels": "image_pixels:ImagePixels",
     "raw_texts": "text_ids:RawTexts",
@@ -28,7 +28,7 @@ _ENCODERS = {
 
 
 def encoder_config(encoder: Encoder | None) -> dict[str, object]:
-    """The entry of a file of names for an encoder: its key and its configuration; nothing for None."""
+    """The entry of a file of names for an encoder: its key and its configuration; empty for None."""
     return {} if encoder is None else {encoder.key: encoder.get_config()}
 
 
@@ -39,14 +39,14 @@ def model_names(
     encoder: Encoder | None,
     training: Mapping[str, object],
 ) -> dict[str, object]:
-    """What is saved next to a model: the names of its codes, its encoder, and facts about its training.
+    """Contents of the file next to a model: the names of its codes, its encoder, and facts about its training.
 
     Args:
-        classes: names [K]; None of ratings.
+        classes: names [K]; None for ratings.
         annotators: names [R].
         features: names of the columns of feature vectors, or None.
-        encoder: what turns instances into the input of the model, or None.
-        training: anything JSON can hold.
+        encoder: encoder that turns instances into the model's input, or None.
+        training: anything that JSON can represent.
     """
     return {
         "classes": None if classes is None else [str(name) for name in classes],
@@ -59,20 +59,20 @@ def model_names(
 
 
 def encoder_of(names: Mapping[str, Any], path: Path) -> Any:
-    """What turns instances into the input of a model; None for models that take them as they are.
+    """The encoder that turns instances into a model's input; None for models that take them unchanged.
 
     Args:
-        names: what `crowdzoo.files.model_files.read_model_names` found.
+        names: result of `crowdzoo.files.model_files.read_model_names`.
         path: the file, for messages.
 
     Raises:
-        DataError: settings that make no encoder.
+        DataError: settings from which no encoder can be made.
     """
     for key, place in _ENCODERS.items():
         if key in names:
             try:
                 return resolve_name(f"crowdzoo.networks.{place}")(**names[key])
-            except Exception as error:  # a file that was changed may hold arguments of any kind
+            except Exception as error:  # an edited file may have any arguments
                 name = place.partition(":")[2]
-                raise DataError(f"{path}: {key!r} makes no {name}: {error}. Train the model again.") from error
+                raise DataError(f"{path}: {key!r} is not a valid {name}: {error}. Train the model again.") from error
     return None

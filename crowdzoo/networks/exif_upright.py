@@ -1,24 +1,24 @@
-"""Turning a photograph as its EXIF data say, inside a TensorFlow graph: TensorFlow's decoders do not look there."""
+"""Rotates photographs according to their EXIF data in a TensorFlow graph, as TensorFlow's decoders ignore them."""
 
 from typing import Any
 
 import tensorflow as tf
 
-EXIF_WITHIN = 1 << 17  # EXIF data are at most 64 KiB, and come first or second
+EXIF_WITHIN = 1 << 17  # EXIF data have at most 64 KiB, in the first or second segment
 _ORIENTATION = 0x0112
 _MOST_ENTRIES = 512
 
 
 def exif_upright(image: tf.Tensor, content: tf.Tensor) -> tf.Tensor:
-    """Turns an image upright.
+    """Rotates an image upright.
 
     Args:
         image: `[H, W, C]`.
-        content: scalar string, bytes of the file that it was decoded from; those of another format than JPEG turn
-            nothing.
+        content: scalar string, bytes of the file that it was decoded from; images of other formats than JPEG are not
+            rotated.
 
     Returns:
-        `[H, W, C]`, or `[W, H, C]` if it lay on its side.
+        `[H, W, C]`, or `[W, H, C]` if the image was on its side.
 
     Source:
         CIPA DC-008, Exchangeable image file format, tag Orientation.
@@ -34,20 +34,20 @@ def _among(way: Any, *ways: int) -> tf.Tensor:
 
 
 def _orientation(content: tf.Tensor) -> tf.Tensor:
-    """1 (upright) to 8, scalar int32; 1 where nothing, or nothing readable, says so."""
+    """Orientation from 1 (upright) to 8, scalar int32; 1 if missing or not readable."""
     head = tf.io.decode_raw(tf.strings.substr(content, 0, EXIF_WITHIN), tf.uint8)
     size = tf.size(head)
     head = tf.cast(tf.pad(head, [[0, 16]]), tf.int32)
 
     def number(place: tf.Tensor, length: int, little: tf.Tensor | bool = False) -> tf.Tensor:
-        """An unsigned number of `length` bytes at a place, or at each of some places; cut off at 2**31 - 1."""
+        """Reads unsigned numbers of `length` bytes at one or more places; at most 2**31 - 1."""
         steps = tf.range(length)
         digits = tf.gather(head, tf.clip_by_value(place[..., None] + steps, 0, size + 15))
         weights = tf.cast(256 ** tf.cast(tf.where(little, steps, length - 1 - steps), tf.int64), tf.int64)
         total = tf.reduce_sum(tf.cast(digits, tf.int64) * weights, axis=-1)
         return tf.cast(tf.minimum(total, 2**31 - 1), tf.int32)
 
-    # segments: 0xFF, a marker, and their length with its own two bytes; pixels begin behind marker 0xDA
+    # segments: 0xFF, a marker, and their length including its own two bytes; pixels begin after marker 0xDA
     def is_exif(place: tf.Tensor) -> tf.Tensor:
         marked = tf.equal(number(place, 2), 0xFFE1)
         return tf.logical_and(marked, tf.equal(number(place + 4, 4), 0x45786966))  # "Exif"
@@ -59,7 +59,7 @@ def _orientation(content: tf.Tensor) -> tf.Tensor:
     place = tf.while_loop(goes_on, lambda place: (place + 2 + tf.maximum(number(place + 2, 2), 1),), [tf.constant(2)])
     place = place[0] if isinstance(place, (list, tuple)) else place
 
-    # TIFF: byte order, 42, where the entries are: their number, and 12 bytes each: tag, type, count, value
+    # TIFF: byte order, 42, offset of the entries; number of entries, and 12 bytes each: tag, type, count, value
     start = place + 10
     little = tf.equal(number(start, 2), 0x4949)
     first = start + tf.clip_by_value(number(start + 4, 4, little), 0, EXIF_WITHIN)

@@ -1,4 +1,4 @@
-"""What the zoo's networks on feature vectors have in common."""
+"""Networks on feature vectors: `FeatureClassifier`, `FeatureRegressor` and their parent."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,17 +15,17 @@ from crowdzoo.networks.network import Network, class_head, rating_head
 
 
 class FeatureNetwork(Network):
-    """Parent of `FeatureClassifier` and `FeatureRegressor`, which have layers of their own after the hidden ones.
+    """Parent of `FeatureClassifier` and `FeatureRegressor`, which add their own layers after the hidden ones.
 
     Args:
         num_features: D, length of a feature vector.
         hidden: units of each hidden layer.
         dropout: share of hidden units dropped in training.
         mean: see `FeatureClassifier`.
-        variance: see there.
+        variance: see `FeatureClassifier`.
         batch_normalization: whether features and hidden outputs are normalised by their batch.
-        head: makes the child's own layers, once the hidden ones are made.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        head: function that makes the subclass' own layers after the hidden ones.
+        **kwargs: `name` and `trainable` of `keras.Model`.
     """
 
     @checked(num_features=BATCH, hidden=HIDDEN, dropout=DROPOUT, batch_normalization=FLAG)
@@ -57,7 +57,7 @@ class FeatureNetwork(Network):
         self.standardize = layers[0]
 
     def adapt(self, x: np.ndarray) -> None:
-        """Takes mean and variance of the features from the training data.
+        """Computes mean and variance of the features from the training data.
 
         Args:
             x: features `[N, D]`, all finite.
@@ -72,9 +72,9 @@ class FeatureNetwork(Network):
 class FeatureClassifier(FeatureNetwork):
     """Standardised features, hidden ReLU layers with dropout, and a softmax over the classes.
 
-    Call `adapt(x)` on the training features once before training, or give mean and variance; without
-    either, features are taken as they come. The statistics are saved with the model. Weights
-    and dropout follow `keras.utils.set_random_seed`.
+    Call `adapt(x)` on the training features once before training, or give mean and variance; without either, features
+    are not standardised. The statistics are saved with the model. Weights and dropout depend on
+    `keras.utils.set_random_seed`.
 
     Args:
         num_features: D, length of a feature vector.
@@ -83,19 +83,19 @@ class FeatureClassifier(FeatureNetwork):
         dropout: share of hidden units dropped in training, 0 <= dropout < 1, after every hidden layer.
         mean: one number per feature, or None.
         variance: one number per feature, or None.
-        batch_normalization: normalises the features and each hidden layer's output by their batch (no scale, no
-            shift of its own), as in CoNAL's network for the music data.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        batch_normalization: normalises the features and each hidden layer's output by their batch (without learnt scale
+            and shift), as in CoNAL's network for the music data.
+        **kwargs: `name` and `trainable` of `keras.Model`.
 
     Call arguments:
         inputs: features `[B, D]`.
 
     Returns:
-        Class probabilities `[B, K]`, rows sum to one, float32 under mixed precision too; without classes the last
+        Class probabilities `[B, K]`, rows sum to one, float32, also under mixed precision; without classes the last
         hidden layer's output `[B, H]`.
 
     Raises:
-        ValueError: impossible sizes.
+        ValueError: invalid sizes.
 
     Example:
         >>> import numpy as np
@@ -133,9 +133,9 @@ class FeatureClassifier(FeatureNetwork):
 class FeatureRegressor(FeatureNetwork):
     """Standardised features, hidden ReLU layers with dropout, and one number in the labels' unit.
 
-    The features as for `FeatureClassifier`: call `adapt(x)` once, or give mean and variance. The network itself gives a
-    number about zero; `center` and `unit` turn it into the labels' unit (`LabelUnit`). Weights and dropout
-    follow `keras.utils.set_random_seed`.
+    Features are standardised as in `FeatureClassifier`: call `adapt(x)` once, or give mean and variance. The network
+    itself outputs a standardised number; `center` and `unit` convert it to the labels' unit (`LabelUnit`). Weights and
+    dropout depend on `keras.utils.set_random_seed`.
 
     Args:
         num_features: D, length of a feature vector.
@@ -144,18 +144,18 @@ class FeatureRegressor(FeatureNetwork):
         mean: one number per feature, or None.
         variance: one number per feature, or None.
         batch_normalization: as for `FeatureClassifier`.
-        center: mean of the ratings, such as of `crowdzoo.models.rating_unit`.
+        center: mean of the ratings, for example from `crowdzoo.models.rating_unit`.
         unit: their standard deviation, above 0.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        **kwargs: `name` and `trainable` of `keras.Model`.
 
     Call arguments:
         inputs: features `[B, D]`.
 
     Returns:
-        Estimates of the true rating `[B, 1]`, in the labels' unit, float32 under mixed precision too.
+        Estimates of the true rating `[B, 1]`, in the labels' unit, float32, also under mixed precision.
 
     Raises:
-        ValueError: impossible sizes, center or unit.
+        ValueError: invalid sizes, center or unit.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Backbones: networks trained elsewhere, from a file of this machine. Nothing is downloaded."""
+"""Backbones: pretrained networks from local files. Nothing is downloaded."""
 
 import inspect
 from pathlib import Path
@@ -9,8 +9,8 @@ from crowdzoo.errors import ConfigError, DataError, Setting, unknown
 from crowdzoo.files.regular import check_regular
 from crowdzoo.saving import load_model
 
-# Networks of keras.applications, by how their names begin -> what they were trained on; those that are not here scale
-# pixels of 0 to 255 themselves
+# Prefix of a name in keras.applications -> values of pixels that it was trained on; other networks scale pixels of 0 to
+# 255 themselves
 _SCALES = {
     "DenseNet": "imagenet",
     "Inception": "-1 to 1",
@@ -29,9 +29,9 @@ def load_backbone(backbone: str, weights: str | Path | None = None, *, height: i
     Args:
         backbone: name in `keras.applications`, such as "MobileNetV2"; or the path of a `.keras` file, a model from
             pixels `[B, H, W, 3]` to features `[B, D]` or maps `[B, h, w, D]`.
-        weights: of a named one: path of a `.weights.h5` or `.h5` file, as Keras publishes them ("notop"). None leaves
-            the weights random, which only fine-tuning makes sense of.
-        height: H, rows of the images that it will get.
+        weights: for a named backbone, path of a `.weights.h5` or `.h5` file, as published by Keras ("notop"). None
+            leaves the weights random, which is only useful with fine-tuning.
+        height: H, rows of the images.
         width: W, columns.
 
     Returns:
@@ -66,15 +66,15 @@ def load_backbone(backbone: str, weights: str | Path | None = None, *, height: i
         check_regular(weights)
         try:
             model.load_weights(str(weights))
-        except Exception as error:  # h5py and Keras raise whatever comes of another file's content
+        except Exception as error:  # h5py and Keras raise all kinds of errors for other content
             raise DataError(f"{weights} does not hold the weights of {backbone} without its top: {error}") from error
     return model
 
 
 def pixel_scale_of(backbone: str) -> str:
-    """What a backbone takes for a pixel; "0 to 255" where nothing is known, as of a `.keras` file.
+    """Values of pixels that a backbone expects; "0 to 255" if unknown, as for a `.keras` file.
 
-    A second version of ResNet takes "-1 to 1", where the first takes "imagenet-bgr".
+    Version 2 of ResNet expects "-1 to 1", version 1 "imagenet-bgr".
     """
     if backbone.startswith("ResNet") and backbone.endswith("V2"):
         return "-1 to 1"

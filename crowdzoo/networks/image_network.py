@@ -1,4 +1,4 @@
-"""What the zoo's networks on images have in common."""
+"""Networks on images: `ImageClassifier`, `ImageRegressor` and their parent."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,20 +21,20 @@ _MEAN_BGR = (103.939, 116.779, 123.68)
 
 
 class ImageNetwork(Network):
-    """Parent of `ImageClassifier` and `ImageRegressor`, which have layers of their own after the hidden ones.
+    """Parent of `ImageClassifier` and `ImageRegressor`, which add their own layers after the hidden ones.
 
     Args:
         height: H, rows of an image.
         width: W, columns.
-        filters: of each stage of the residual network.
+        filters: filters of each stage of the residual network.
         hidden: units of each hidden layer.
-        dropout: share dropped in training, before each of the layers that follow the convolutions.
+        dropout: share dropped in training before each layer after the convolutions.
         backbone: a network in place of the residual one; or None.
-        pixel_scale: what the backbone takes.
+        pixel_scale: values of pixels that the backbone expects.
         fine_tune: whether the backbone's weights are trained.
-        augment: whether images are mirrored and shifted in training.
-        head: makes the child's own layers, once the hidden ones are made.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        augment: whether images are flipped and shifted in training.
+        head: function that makes the subclass' own layers after the hidden ones.
+        **kwargs: `name` and `trainable` of `keras.Model`.
     """
 
     @checked(
@@ -77,10 +77,10 @@ class ImageNetwork(Network):
             except ValueError as error:
                 raise ConfigError(f"the backbone does not take images [B, {height}, {width}, 3]: {error}") from error
             if not hasattr(outputs, "shape") or len(outputs.shape) not in (2, 4):
-                raise ConfigError("a backbone gives features [B, D] or maps [B, H, W, D] of an image; this does not")
+                raise ConfigError("a backbone must output features [B, D] or maps [B, H, W, D]; this one does not")
         if len(outputs.shape) == 4:
             outputs = keras.layers.GlobalAveragePooling2D(name="pool")(outputs)
-        # by this name crowd layers find the features of an instance
+        # name by which crowd layers find the features of an instance
         outputs = keras.layers.Identity(name="features")(outputs)
         for number, units in enumerate(hidden):
             if dropout:
@@ -110,37 +110,37 @@ class ImageNetwork(Network):
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class ImageClassifier(ImageNetwork):
-    """A small residual network, or a backbone of yours, hidden ReLU layers with dropout, and a softmax over classes.
+    """A small residual network or a given backbone, hidden ReLU layers with dropout, and a softmax over classes.
 
     The residual network has a convolution and one residual block for each number of filters, with batch normalisation;
-    each stage after the first halves height and width, and its last layer averages over all places. It is meant
-    for training from scratch on hundreds to thousands of images. With fewer, take a backbone that was trained on many
-    others (`crowdzoo.models.load_backbone`). Weights and dropout follow `keras.utils.set_random_seed`.
+    each stage after the first halves height and width, and the last layer averages over all positions. It is meant for
+    training from scratch on hundreds to thousands of images. With fewer, use a pretrained backbone
+    (`crowdzoo.models.load_backbone`). Weights and dropout depend on `keras.utils.set_random_seed`.
 
     Args:
         height: H, rows of an image.
         width: W, columns.
         num_classes: K, number of classes; None leaves out the softmax, for crowd layers that use a hidden layer.
-        filters: filters of each stage of the residual network, at least one stage; passed over with a backbone.
+        filters: filters of each stage of the residual network, at least one stage; ignored with a backbone.
         hidden: units of each hidden layer after the convolutions; may be empty.
         dropout: share dropped in training before each dense layer, 0 <= dropout < 1.
-        backbone: a Keras model from pixels `[B, H, W, 3]` to features `[B, D]` or maps `[B, h, w, D]`, whose average is
-            taken; None is the residual network.
-        pixel_scale: numbers that the backbone takes for a pixel: "0 to 255", "0 to 1", "-1 to 1", "imagenet" (mean 0
-            and deviation 1 of each colour on ImageNet) or "imagenet-bgr" (mean 0, blue first).
+        backbone: a Keras model from pixels `[B, H, W, 3]` to features `[B, D]` or maps `[B, h, w, D]`, which are
+            averaged; None is the residual network.
+        pixel_scale: values of pixels that the backbone expects: "0 to 255", "0 to 1", "-1 to 1", "imagenet" (mean 0 and
+            deviation 1 of each colour on ImageNet) or "imagenet-bgr" (mean 0, blue first).
         fine_tune: whether the backbone's weights are trained. Otherwise its batch normalisation is frozen as well.
-        augment: whether images are mirrored (left and right) and shifted by up to a tenth at random in training.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        augment: whether images are flipped horizontally and shifted by up to a tenth at random in training.
+        **kwargs: `name` and `trainable` of `keras.Model`.
 
     Call arguments:
-        inputs: pixels `[B, H, W, 3]`, 0 to 255, as `crowdzoo.models.ImagePixels` gives.
+        inputs: pixels `[B, H, W, 3]`, 0 to 255, as from `crowdzoo.models.ImagePixels`.
 
     Returns:
-        Class probabilities `[B, K]`, rows sum to one, float32 under mixed precision too; without classes the last
+        Class probabilities `[B, K]`, rows sum to one, float32, also under mixed precision; without classes the last
         hidden layer's output `[B, units]` (the features if there is no hidden layer).
 
     Raises:
-        ConfigError: impossible sizes, or a backbone that does not take the images.
+        ConfigError: invalid sizes, or a backbone that does not accept the images.
 
     Example:
         >>> import numpy as np
@@ -179,32 +179,32 @@ class ImageClassifier(ImageNetwork):
 class ImageRegressor(ImageNetwork):
     """The network of `ImageClassifier`, with one number in the labels' unit in place of the softmax.
 
-    The network itself gives a number about zero; `center` and `unit` turn it into the labels' unit (`LabelUnit`).
+    The network itself outputs a standardised number; `center` and `unit` convert it to the labels' unit (`LabelUnit`).
 
     Args:
         height: H, rows of an image.
         width: W, columns.
-        filters: see `ImageClassifier`, as for the six arguments that follow.
+        filters: see `ImageClassifier`, as for the following six arguments.
         hidden: units of each hidden layer.
         dropout: share dropped in training.
         backbone: a Keras model, or None.
-        pixel_scale: what the backbone takes.
+        pixel_scale: values of pixels that the backbone expects.
         fine_tune: whether the backbone's weights are trained.
-        augment: whether images are mirrored and shifted in training.
-        center: mean of the ratings, such as of `crowdzoo.models.rating_unit`.
+        augment: whether images are flipped and shifted in training.
+        center: mean of the ratings, for example from `crowdzoo.models.rating_unit`.
         unit: their standard deviation, above 0.
         head: False leaves out the last layer, for crowd layers that use a hidden layer.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        **kwargs: `name` and `trainable` of `keras.Model`.
 
     Call arguments:
         inputs: pixels `[B, H, W, 3]`, 0 to 255.
 
     Returns:
-        Estimates of the true rating `[B, 1]`, in the labels' unit, float32 under mixed precision too; without a head
+        Estimates of the true rating `[B, 1]`, in the labels' unit, float32, also under mixed precision; without a head
         the last hidden layer's output `[B, units]`.
 
     Raises:
-        ConfigError: impossible sizes, or a backbone that does not take the images.
+        ConfigError: invalid sizes, or a backbone that does not accept the images.
 
     Example:
         >>> import numpy as np
@@ -244,7 +244,7 @@ def _residual(x: Tensor, filters: Sequence[int]) -> Tensor:
         x = keras.layers.Conv2D(
             number, size, stride, "same", use_bias=False, kernel_initializer="he_normal", name=name
         )(x)
-        # few batches are seen in a training on few images, too few for Keras' momentum of 0.99
+        # training on few images has few batches, too few for Keras' momentum of 0.99
         return keras.layers.BatchNormalization(momentum=0.9, name=f"{name}_normalize")(x)
 
     x = ops.relu(convolve(x, filters[0], 3, 2, "begin"))
@@ -260,7 +260,7 @@ def _residual(x: Tensor, filters: Sequence[int]) -> Tensor:
 
 
 def _scale(pixels: Tensor, scale: str) -> Tensor:
-    """Pixels of 0 to 255 as a backbone takes them."""
+    """Scales pixels of 0 to 255 for a backbone."""
     if scale == "0 to 1":
         return keras.layers.Rescaling(1 / 255, name="scale")(pixels)
     if scale == "-1 to 1":

@@ -1,4 +1,4 @@
-"""From the bytes of image files to pixels: TensorFlow operations only, so that training and serving run one graph."""
+"""Decodes image files to pixels in TensorFlow operations only, so that training and serving run the same graph."""
 
 import base64
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from crowdzoo.networks.exif_upright import EXIF_WITHIN, exif_upright
 from crowdzoo.networks.instance_encoder import InstanceEncoder
 from crowdzoo.reading.instances.upright_image import opened
 
-_MOST_FASTER = 8  # libjpeg computes an eighth of the size at least
+_MOST_FASTER = 8  # libjpeg decodes at an eighth of the size at least
 # a PNG file of one white pixel
 _EXAMPLE = base64.b64decode(
     b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
@@ -25,18 +25,18 @@ _EXAMPLE = base64.b64decode(
 class ImagePixels(InstanceEncoder):
     """Images as pixels of one size; callable inside a TensorFlow graph, such as a serving signature.
 
-    JPEG, PNG and BMP (24 or 32 bits) are decoded to RGB, as people see them: grey three times, of more than 8 bits the
-    upper 8, transparent PNG on white, JPEG turned as its EXIF data say. `upright_image` (crowdzoo.reading.instances)
-    gives files that are read here as they are seen; it takes GIF, too.
+    JPEG, PNG and BMP (24 or 32 bits) are decoded to RGB as displayed: grey is repeated three times, only the upper 8
+    bits are used, transparent PNG is put on white, and JPEG is rotated according to its EXIF data. `upright_image`
+    (crowdzoo.reading.instances) converts files, including GIF, so that they are read here as displayed.
 
-    Images are scaled with antialiasing (bilinear), so that "crop" fills `height` x `width` with the middle of the image
-    and cuts off what sticks out on two sides, or "stretch" keeps all of it and changes its shape.
+    Images are scaled with antialiasing (bilinear). "crop" fills `height` x `width` with the middle of the image and
+    cuts off two sides; "stretch" keeps the whole image and changes its shape.
 
     Args:
-        height: H, rows of the pixels that come out, 8 to 4,096.
+        height: H, rows of the output, 8 to 4,096.
         width: W, columns.
         fit: "crop" or "stretch".
-        max_megapixels: most pixels of an image, in millions; what has more is refused before it is decoded.
+        max_megapixels: largest size of an image, in millions of pixels; larger ones are rejected before decoding.
 
     Raises:
         ConfigError: a value out of its range.
@@ -62,14 +62,14 @@ class ImagePixels(InstanceEncoder):
 
     @property
     def card(self) -> dict[str, object]:
-        """What a model's card says of the images."""
+        """Facts about the images for a model's card."""
         return {"images": {**self.get_config(), "formats": ["JPEG", "PNG", "BMP (24 or 32 bits)"]}}
 
     @property
     def encode_one(self) -> Callable[[tf.Tensor], tf.Tensor]:
-        """Pixels of one file that was checked before, float32 `[H, W, 3]`: as a call, without the search for bad rows.
+        """Function that decodes one checked file to pixels, float32 `[H, W, 3]`, without the search for bad rows.
 
-        Data sets map it over their records, and make batches of the pixels.
+        Data sets map it over their records and batch the pixels.
         """
         return self._decode
 
@@ -82,7 +82,7 @@ class ImagePixels(InstanceEncoder):
 
         Args:
             values: N paths, or the bytes of N files.
-            batch_size: files that are held at a time.
+            batch_size: number of files in memory at a time.
         """
         values = np.asarray(values, object)
         starts = range(0, max(1, len(values)), batch_size)
@@ -98,8 +98,8 @@ class ImagePixels(InstanceEncoder):
             float32 tensor `[B, H, W, 3]`, 0 to 255.
 
         Raises:
-            tf.errors.InvalidArgumentError: an image is too large, damaged or of another format; it names the rows,
-                from 0.
+            tf.errors.InvalidArgumentError: an image is too large, damaged or of another format; the message names the
+            rows, from 0.
         """
         images = tf.convert_to_tensor(values, tf.string)
         number = tf.size(images, tf.int64)
@@ -112,14 +112,14 @@ class ImagePixels(InstanceEncoder):
             blank = tf.zeros([self.height, self.width, 3])
             return row, pixels, tf.cond(few, lambda: self._decode(content), lambda: blank)
 
-        # a data set inside the graph, because it can go on after a decoder's error, and so find out which row has it
+        # a data set inside the graph can continue after a decoder's error, and so find the row that has it
         read = tf.data.Dataset.from_tensor_slices((rows, images)).map(decode_row, num_parallel_calls=tf.data.AUTOTUNE)
         batch = read.ignore_errors().batch(tf.maximum(number, 1)).concatenate(tf.data.Dataset.from_tensors(no_images))
         decoded_rows, sizes, pixels = batch.take(1).get_single_element()
         large = tf.boolean_mask(decoded_rows, sizes > self.max_megapixels * 1e6)
         bad = tf.sets.difference(rows[None], tf.boolean_mask(decoded_rows, sizes > 0)[None]).values
         limit = f"instances: more than {self.max_megapixels:g} megapixels in row"
-        # most often base64 was sent as it is; TensorFlow would write quotes with backslashes
+        # the usual fault is plain base64; TensorFlow would escape quotes
         sent = "(bytes of a file; in JSON {b64: ...} with their base64)"
         no_image = f"instances: no sound JPEG, PNG or BMP (24 or 32 bits) image {sent} in row"
         checks = [
@@ -136,26 +136,26 @@ class ImagePixels(InstanceEncoder):
         )
         shape = tf.shape(image)
         fits = tf.logical_and(tf.equal(shape[0], self.height), tf.equal(shape[1], self.width))
-        # scaling an image to its own size changes nothing, and takes as long as decoding a small one
+        # scaling an image to its own size has no effect, and takes as long as decoding a small one
         pixels = tf.cond(
             fits, lambda: tf.cast(image, tf.float32), lambda: _as_separate_call(self._crop_and_scale)(image)
         )
         return tf.ensure_shape(pixels, [self.height, self.width, 3])
 
     def _crop_and_scale(self, image: tf.Tensor) -> tf.Tensor:
-        """An image of another size, cut and scaled, float32 `[H, W, 3]`."""
+        """Crops and scales an image of another size, float32 `[H, W, 3]`."""
         shape = tf.shape(image)
         if self.fit == "crop":
-            # the largest part of the wanted shape, from the middle
+            # the largest part with the wanted aspect ratio, from the middle
             height = tf.minimum(shape[0], _divide_rounded(shape[1] * self.height, self.width))
             width = tf.minimum(shape[1], _divide_rounded(shape[0] * self.width, self.height))
             top, left = (shape[0] - height) // 2, (shape[1] - width) // 2
-            image = image[top : top + height, left : left + width]  # quicker than TensorFlow's crop with its checks
+            image = image[top : top + height, left : left + width]  # faster than TensorFlow's crop with its checks
         small = tf.image.resize(image, [self.height, self.width], antialias=True)
         return tf.clip_by_value(small, 0.0, 255.0)
 
     def _jpeg(self, content: tf.Tensor) -> tf.Tensor:
-        """uint8 `[?, ?, 3]`; large photographs are decoded at a fraction of their size."""
+        """JPEG, uint8 `[?, ?, 3]`; large photographs are decoded at a fraction of their size."""
         size = tf.image.extract_jpeg_shape(content)
         least = tf.minimum(size[0], size[1]) // max(self.height, self.width)
 
@@ -166,7 +166,7 @@ class ImagePixels(InstanceEncoder):
             cases = [(least >= ratio, lambda ratio=ratio: decode(content, ratio)) for ratio in (_MOST_FASTER, 4, 2)]
             return exif_upright(tf.case(cases, default=lambda: decode(content, 1)), content)
 
-        # looking for what EXIF data say takes longer than decoding a small image, and most files have none
+        # reading EXIF data takes longer than decoding a small image, and most files have none
         exif = tf.strings.regex_full_match(tf.strings.substr(content, 0, EXIF_WITHIN), r"\C*Exif\C*")
         return tf.cond(
             tf.logical_or(least >= 2, exif),
@@ -183,7 +183,7 @@ def _begins(content: tf.Tensor, start: bytes) -> tf.Tensor:
 
 
 def _divide_rounded(number: tf.Tensor, by: int) -> tf.Tensor:
-    """A quotient of whole numbers, rounded, at least 1."""
+    """A rounded quotient of integers, at least 1."""
     return tf.maximum(1, (2 * number + by) // (2 * by))
 
 
@@ -196,7 +196,7 @@ def _decode_png_or_bmp(content: tf.Tensor) -> tf.Tensor:
         return tf.cast((colours * share + 255 * (255 - share) + 127) // 255, tf.uint8)
 
     def png() -> tf.Tensor:
-        # byte 25 says what a pixel has: 3 a palette, which may be transparent, 4 grey and 6 RGB with transparency
+        # byte 25 is the colour type: 3 a palette, which may be transparent, 4 grey and 6 RGB with transparency
         kind = tf.io.decode_raw(tf.strings.substr(content, 25, 1), tf.uint8)[0]
         return tf.cond(tf.reduce_any(tf.equal(kind, [3, 4, 6])), blend_on_white, lambda: tf.io.decode_png(content, 3))
 
@@ -204,7 +204,7 @@ def _decode_png_or_bmp(content: tf.Tensor) -> tf.Tensor:
 
 
 def _num_pixels(content: tf.Tensor) -> tf.Tensor:
-    """How many pixels a file's header says that it has, scalar float32; 0 for another format or a damaged header."""
+    """Number of pixels according to a file's header, scalar float32; 0 for other formats or a damaged header."""
 
     def numbers(start: int, length: int, signed: bool, little: bool) -> tf.Tensor:
         kind = tf.int32 if signed else tf.uint16
@@ -219,7 +219,7 @@ def _num_pixels(content: tf.Tensor) -> tf.Tensor:
 
     def bmp() -> tf.Tensor:
         bits = numbers(28, 2, False, True)[0]
-        # a height below 0 says that rows run down
+        # a negative height means that rows run down
         pixels = tf.reduce_prod(tf.abs(numbers(18, 8, True, True)))
         return tf.where(tf.logical_or(tf.equal(bits, 24), tf.equal(bits, 32)), pixels, 0.0)
 
@@ -232,12 +232,12 @@ def _num_pixels(content: tf.Tensor) -> tf.Tensor:
 
 
 def _as_separate_call(function: Callable[..., Any]) -> tf.Tensor:
-    """A function of tensors that a TensorFlow graph calls, instead of having its operations among its own.
+    """Calls a function of tensors as one operation of a TensorFlow graph, instead of inlining its operations.
 
-    TensorFlow visits every operation of the branch of a `tf.cond` that is not taken, which for a small image takes
-    longer than decoding it. A branch that is a separate call is a single operation.
+    TensorFlow visits every operation of a `tf.cond` branch that is not taken, which takes longer than decoding a small
+    image. A branch that is a separate call is a single operation.
 
     Args:
-        function: of tensors, in TensorFlow operations.
+        function: function of tensors, in TensorFlow operations.
     """
     return tf.function(tf.autograph.experimental.do_not_convert(function), experimental_attributes={"_noinline": True})

@@ -1,4 +1,4 @@
-"""InstanceEncoder: from instances as files and requests hold them to what a base model takes."""
+"""InstanceEncoder: converts instances from files and requests to the input of a base model."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 class InstanceEncoder(ABC):
     """Encodes instances in TensorFlow operations only, so that training and serving run the same graph.
 
-    TensorFlow is imported inside the methods. The constructor takes what `get_config` gives.
+    TensorFlow is imported inside the methods. The constructor accepts the result of `get_config`.
 
     Attributes:
-        key: of its configuration in the file of names next to a model.
-        instances: kind of instances that it takes.
-        example: an instance that it takes, by the names of `inputs`: it warms a served model up if no other is
-            given, and fills an empty batch.
-        per_batch: True encodes instances when a batch is made, each time; False all at once before training, for
+        key: key of its configuration in the file of names next to a model.
+        instances: kind of instances that it encodes.
+        example: an instance, by the names of `inputs`, used to warm up a served model if no other is given, and to fill
+            an empty batch.
+        per_batch: whether to encode instances each time a batch is made. False encodes all before training, for
             encodings that fit into memory.
 
     Example:
@@ -41,24 +41,24 @@ class InstanceEncoder(ABC):
 
     @property
     def encode_one(self) -> Callable[[tf.Tensor], tf.Tensor] | None:
-        """Encodes one instance, a scalar tensor, that was checked before; None where a batch is quicker."""
+        """Function that encodes one checked instance, a scalar tensor; None if encoding a batch is faster."""
         return None
 
     @property
     def inputs(self) -> dict[str, tf.TensorSpec]:
-        """What a served model takes: names and `tf.TensorSpec`, the first axis open; most take strings `[B]`."""
+        """Inputs of a served model: names and `tf.TensorSpec`, of any batch size; mostly strings `[B]`."""
         import tensorflow as tf
 
         return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
 
     @property
     def card(self) -> dict[str, object]:
-        """Facts for a model's card in addition to names and types of the inputs, as JSON can hold them."""
+        """Facts for a model's card in addition to names and types of the inputs, for JSON."""
         return {}
 
     @property
     def resources(self) -> dict[str, object]:
-        """Lookup tables and variables that the graph uses, if any; an exported model has to hold them."""
+        """Lookup tables and variables that the graph uses, if any; an exported model must contain them."""
         return {}
 
     @abstractmethod
@@ -77,7 +77,7 @@ class InstanceEncoder(ABC):
         """Encodes instances in memory.
 
         Args:
-            values: N instances as `crowdzoo.instances.Instances.values` has them.
+            values: N instances as in `crowdzoo.instances.Instances.values`.
 
         Returns:
             The base's input, an array or a dictionary of arrays `[N, ...]`.
@@ -85,4 +85,4 @@ class InstanceEncoder(ABC):
 
     @abstractmethod
     def get_config(self) -> dict[str, Any]:
-        """Every argument of the constructor, as JSON can hold it."""
+        """Every argument of the constructor, for JSON."""

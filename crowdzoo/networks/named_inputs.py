@@ -22,17 +22,18 @@ _TYPES = {ImagePixels: IMAGE, TextIds: TEXT}
 
 
 class NamedInputs(InstanceEncoder):
-    """Columns of numbers and categories as one vector, and each other column by an encoder of its own.
+    """Encodes columns of numbers and categories as one vector, and each other column with its own encoder.
 
     Args:
         table: settings of `TableColumns` for all columns of numbers and categories, or None.
         columns: name of each other column -> `{key of its encoder: its settings}`, such as `{"text_ids": {...}}`.
 
     Attributes:
-        parts: name of each input of the base -> its encoder: "table" for the vector, of a column its served name.
+        parts: name of each input of the base -> its encoder; the name is "table" for the vector, and a column's served
+            name.
 
     Raises:
-        ConfigError: no columns, an unknown encoder, or two columns that would be served under one name.
+        ConfigError: no columns, an unknown encoder, or two columns that would be served under the same name.
     """
 
     key = "named_inputs"
@@ -42,11 +43,11 @@ class NamedInputs(InstanceEncoder):
         self.columns = {name: dict(encoder) for name, encoder in columns.items()}
         for name, encoder in self.columns.items():
             if len(encoder) != 1 or not set(encoder) <= set(ENCODERS):
-                raise ConfigError(f"NamedInputs: column {name!r} takes one of the encoders {', '.join(ENCODERS)}")
+                raise ConfigError(f"NamedInputs: column {name!r} must have one of the encoders {', '.join(ENCODERS)}")
             ((key, settings),) = encoder.items()
             self.parts[part_name(name)] = ENCODERS[key](**settings)
         if len(self.parts) < len(columns) + (table is not None) or not self.parts:
-            raise ConfigError("NamedInputs: give at least one column, and no two that are served under one name")
+            raise ConfigError("NamedInputs: give at least one column, and no two that are served under the same name")
 
     @property
     def instances(self) -> InstanceKind:  # type: ignore[override]
@@ -58,13 +59,13 @@ class NamedInputs(InstanceEncoder):
 
     @property
     def example(self) -> dict[str, object]:  # type: ignore[override]
-        """A row: of numbers and categories that of `TableColumns`, of each other column its encoder's."""
+        """A row: numbers and categories from `TableColumns`, and each other column from its encoder."""
         column_examples = {served_name(name): self.parts[part_name(name)].example["instances"] for name in self.columns}
         return {**(self.parts[TABLE].example if TABLE in self.parts else {}), **column_examples}
 
     @property
     def inputs(self) -> dict[str, tf.TensorSpec]:
-        """What a served model takes: name of a column as it is served -> `tf.TensorSpec` of its values."""
+        """Inputs of a served model: name of a column as it is served -> `tf.TensorSpec` of its values."""
         specs = dict(self.parts[TABLE].inputs) if TABLE in self.parts else {}
         for name in self.columns:
             spec = self.parts[part_name(name)].inputs["instances"]
@@ -73,7 +74,7 @@ class NamedInputs(InstanceEncoder):
 
     @property
     def resources(self) -> dict[str, object]:
-        """Those of all encoders."""
+        """Resources of all encoders."""
         return {name: encoder.resources for name, encoder in self.parts.items()}
 
     def get_config(self) -> dict[str, object]:
@@ -86,7 +87,7 @@ class NamedInputs(InstanceEncoder):
         }
 
     def __call__(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The base's inputs, by the names of `parts`.
+        """Returns the base's inputs, by the names of `parts`.
 
         Args:
             values: name of each column, its own or as it is served -> `[B]`.
@@ -111,5 +112,5 @@ TABLE = "table"
 
 
 def part_name(column: str) -> str:
-    """The name of the base's input for a column that has an encoder of its own."""
+    """The name of the base's input for a column that has its own encoder."""
     return f"column_{served_name(column)}"

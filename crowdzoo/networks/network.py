@@ -1,4 +1,4 @@
-"""What the zoo's networks have in common: their configuration, and their last layers."""
+"""Configuration and last layers of the zoo's networks."""
 
 import inspect
 from typing import Any
@@ -15,15 +15,15 @@ class Network(keras.Model):
     _arguments: Config
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "Network":
-        """Notes the arguments."""
+        """Stores the arguments."""
         network = super().__new__(cls, *args, **kwargs)
         signature = inspect.signature(cls.__init__)
-        bound = signature.bind_partial(network, *args, **kwargs)  # partial, as Keras makes one without arguments
+        bound = signature.bind_partial(network, *args, **kwargs)  # partial, as Keras creates one without arguments
         bound.apply_defaults()
         kinds = {name: parameter.kind for name, parameter in list(signature.parameters.items())[1:]}
         names = [name for name, kind in kinds.items() if kind != inspect.Parameter.VAR_KEYWORD]
         arguments = {name: _plain(bound.arguments[name]) for name in names if name in bound.arguments}
-        object.__setattr__(network, "_arguments", arguments)  # Keras would count a backbone among them twice
+        object.__setattr__(network, "_arguments", arguments)  # else Keras would track a backbone twice
         return network
 
     def get_config(self) -> Config:
@@ -32,14 +32,14 @@ class Network(keras.Model):
 
 
 def _plain(value: Any) -> Any:
-    """An argument as JSON has it, apart from the caller's lists; NumPy's numbers and arrays as Python's."""
+    """Copies an argument for JSON, with NumPy numbers and arrays as Python's."""
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def class_head(num_classes: int | None) -> list[keras.Layer]:
-    """Logits and their softmax, float32 under mixed precision too; none of None classes."""
+    """Layers for logits and their softmax, float32, also under mixed precision; empty if num_classes is None."""
     if num_classes is None:
         return []
     softmax = keras.layers.Softmax(dtype=keras.backend.result_type(keras.config.floatx(), "float32"))
@@ -47,5 +47,5 @@ def class_head(num_classes: int | None) -> list[keras.Layer]:
 
 
 def rating_head(center: float, unit: float, head: bool = True) -> list[keras.Layer]:
-    """A number about zero, turned into the labels' unit; nothing without a head."""
+    """Layers for a standardised number and its conversion to the labels' unit; empty without a head."""
     return [keras.layers.Dense(1, name="value"), LabelUnit(center, unit, name="label_unit")] if head else []

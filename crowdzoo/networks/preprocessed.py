@@ -1,4 +1,4 @@
-"""A base with what prepares raw instances for it, in one model."""
+"""A base and its preprocessor of raw instances as one model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,25 +11,25 @@ from crowdzoo.errors import ConfigError
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class Preprocessed(keras.Model):
-    """A base that takes raw strings or images, as its preprocessor does: a task of Keras Hub, or a base of your own.
+    """A base that accepts raw strings or images through its preprocessor: a Keras Hub task, or a custom base.
 
     The preprocessor runs in the model's own graph, on TensorFlow, so that it is saved and served with it.
 
     Args:
-        base: model of what the preprocessor gives.
-        preprocessor: layer from raw instances, strings `[B]` or images `[B, H, W, C]`, to what the base takes, in
-            TensorFlow's operations; None: the base's own, `base.preprocessor`, as tasks of Keras Hub have it.
-        shape: of an image, (H, W, C), None where it may differ between batches; None for strings.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        base: model on the preprocessor's output.
+        preprocessor: layer from raw instances, strings `[B]` or images `[B, H, W, C]`, to the base's input, in
+            TensorFlow operations; None uses `base.preprocessor`, as in Keras Hub tasks.
+        shape: shape of an image, (H, W, C), with None for sizes that differ between batches; None for strings.
+        **kwargs: `name` and `trainable` of `keras.Model`.
 
     Attributes:
-        inputs: what the model takes.
+        inputs: inputs of the model.
 
     Call arguments:
-        inputs: strings `[B]` or `[B, 1]`, or images; or what the preprocessor makes of strings, for the base alone.
+        inputs: strings `[B]` or `[B, 1]`, or images; or preprocessed strings, which go to the base directly.
 
     Returns:
-        What the base gives.
+        The base's output.
 
     Raises:
         ConfigError: there is no preprocessor.
@@ -46,7 +46,7 @@ class Preprocessed(keras.Model):
     """
 
     def __init__(self, base: keras.Model, preprocessor: Any = None, shape: Any = None, **kwargs: Any):
-        super().__init__(autocast=False, **kwargs)  # whole numbers stay whole
+        super().__init__(autocast=False, **kwargs)  # keeps integers unchanged
         self.base = base
         self.preprocessor: Any = getattr(base, "preprocessor", None) if preprocessor is None else preprocessor
         self.shape = shape
@@ -56,7 +56,7 @@ class Preprocessed(keras.Model):
             raise ConfigError(f"{type(base).__name__} has no preprocessor. Give one: Preprocessed(base, preprocessor).")
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
-        """What the base gives for raw instances."""
+        """Returns the base's output for raw instances."""
         if self.shape is None:
             if keras.backend.standardize_dtype(getattr(inputs, "dtype", "int32")) != "string":
                 return self.base(inputs, training=training)
@@ -64,15 +64,15 @@ class Preprocessed(keras.Model):
         return self.base(self.preprocessor(inputs), training=training)
 
     def build(self, input_shape: Shape) -> None:
-        """Nothing: the base is built, and the preprocessor looks at its files when it is called."""
+        """Does nothing: the base is built already, and the preprocessor reads its files when called."""
         self.built = True
 
     def compute_output_spec(self, inputs: Tensor, training: bool = False) -> Tensor:
-        """That of the base; the preprocessor, whose files may not be loaded yet, is not run."""
+        """Output spec of the base; the preprocessor is not run, as its files may not be loaded yet."""
         return keras.KerasTensor(self.base.output_shape, self.base.compute_dtype)
 
     def get_config(self) -> Config:
-        """Base and preprocessor, serialised; None for the base's own, which is saved with it."""
+        """Returns the serialised base and preprocessor; None for the base's own, which is saved with it."""
         is_of_base = self.preprocessor is getattr(self.base, "preprocessor", None)
         return {
             "base": keras.saving.serialize_keras_object(self.base),
@@ -84,7 +84,7 @@ class Preprocessed(keras.Model):
 
     @classmethod
     def from_config(cls, config: Config, custom_objects: Mapping[str, type] | None = None) -> "Preprocessed":
-        """A model with fresh weights from `get_config`'s result."""
+        """Creates a model with new weights from the result of `get_config`."""
         base, preprocessor = (
             keras.saving.deserialize_keras_object(config.pop(name), custom_objects) for name in ("base", "preprocessor")
         )

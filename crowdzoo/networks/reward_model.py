@@ -1,4 +1,4 @@
-"""Two instances that are compared, and one network that scores both."""
+"""A model of comparisons of two instances, with one network that scores both."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -14,37 +14,37 @@ SIDES = ("left", "right")
 
 
 def input_name(side: str, name: str) -> str:
-    """Name of an input of a pair: the side alone where an instance is one input, "instances".
+    """Name of an input of a pair; only the side if an instance has the single input "instances".
 
     Args:
         side: "left" or "right".
-        name: of the input of a single instance.
+        name: name of the input of a single instance.
     """
     return side if name == "instances" else f"{side}_{name}"
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class RewardModel(keras.Model):
-    """Probabilities that the left or the right of two instances is better, or neither, from one network of scores.
+    """Probabilities that the left or right instance is better, or neither, from one network of scores.
 
-    Both sides share the network, and `PairProbabilities` compares its scores. The base of a `CrowdModel` under
-    `PairAnnotators`; `scorer` alone scores single instances, also new ones.
+    Both sides share the network, and `PairProbabilities` compares its scores. It is the base of a `CrowdModel` with
+    `PairAnnotators`; `scorer` scores single instances, including new ones.
 
     Args:
         scorer: functional or sequential model from instances to one number, `[B, 1]`; higher is better.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        **kwargs: `name` and `trainable` of `keras.Model`.
 
     Attributes:
-        scorer: the same.
+        scorer: the scorer.
 
     Call arguments:
-        inputs: `{"left": ..., "right": ...}`, on each side what the scorer takes.
+        inputs: `{"left": ..., "right": ...}`, each with the scorer's input.
 
     Returns:
-        Probabilities of left, right and equal, `[B, 3]`, float32 under mixed precision too.
+        Probabilities of left, right and equal, `[B, 3]`, float32, also under mixed precision.
 
     Raises:
-        ConfigError: a scorer that is not a functional or sequential model, or gives another shape.
+        ConfigError: the scorer is not a functional or sequential model, or has another output shape.
 
     Example:
         >>> import numpy as np
@@ -61,12 +61,12 @@ class RewardModel(keras.Model):
 
     def __init__(self, scorer: keras.Model, **kwargs: Any):
         try:
-            # a sequential model that was not called has no `input` yet
+            # a sequential model has no `input` before its first call
             scorer_input = scorer.inputs[0] if isinstance(scorer, keras.Sequential) else scorer.input
             (output,) = scorer.outputs
         except (AttributeError, ValueError, TypeError) as error:
             raise ConfigError(
-                f"RewardModel: the scorer {type(scorer).__name__} does not say what it takes: make it a functional or "
+                f"RewardModel: the scorer {type(scorer).__name__} does not define its input: make it a functional or "
                 "a sequential model with a keras.Input"
             ) from error
         if tuple(output.shape) != (None, 1):
@@ -80,11 +80,11 @@ class RewardModel(keras.Model):
         precision = keras.backend.result_type(keras.config.floatx(), "float32")
         scores = keras.layers.Concatenate(dtype=precision, name="scores")([scorer(part) for part in inputs.values()])
         super().__init__(inputs=inputs, outputs=PairProbabilities(name="pair_probabilities")(scores), **kwargs)
-        self.autocast = False  # the scorer casts by itself
+        self.autocast = False  # the scorer casts its inputs itself
         self.scorer = scorer
 
     def get_config(self) -> Config:
-        """The scorer, serialised."""
+        """Returns the serialised scorer."""
         return {
             "scorer": keras.saving.serialize_keras_object(self.scorer),
             "name": self.name,
@@ -93,5 +93,5 @@ class RewardModel(keras.Model):
 
     @classmethod
     def from_config(cls, config: Config, custom_objects: Mapping[str, type] | None = None) -> "RewardModel":
-        """A model with fresh weights from `get_config`'s result."""
+        """Creates a model with new weights from the result of `get_config`."""
         return cls(**{**config, "scorer": keras.saving.deserialize_keras_object(config["scorer"], custom_objects)})

@@ -19,8 +19,8 @@ from crowdzoo.networks.network import Network
 class SequenceTagger(Network):
     """Word embeddings, a convolution over five words, a GRU over the sentence, and a softmax (or CRF) at every token.
 
-    A token's tag depends on its sentence alone: neither padding nor what else is in the batch changes it, because
-    values at padding are set to zero before the convolution and left out by the GRU.
+    A token's tag depends on its sentence only, not on padding or on other sentences of the batch: values at padding are
+    set to zero before the convolution and skipped by the GRU.
 
     Args:
         num_words: V, number of word ids: 0 is padding, 1 an unknown word.
@@ -29,26 +29,25 @@ class SequenceTagger(Network):
         num_shapes: number of ids of word shapes (such as capitalised, all digits), 0 being padding; 0 leaves them out.
         num_characters: number of character ids, 0 being padding; 0 leaves characters out.
         filters: number of filters of the convolution.
-        kernel_size: words that the convolution sees, odd.
+        kernel_size: window of the convolution in words, odd.
         units: number of units of the GRU (in each direction).
         dropout: share of the convolution's outputs dropped in training, 0 <= dropout < 1.
         bidirectional: whether a second GRU reads backwards.
-        crf: whether the probabilities are marginals of a linear-chain CRF (`crowdzoo.layers.CRF`) and `decode` gives
+        crf: whether the probabilities are marginals of a linear-chain CRF (`crowdzoo.layers.CRF`) and `decode` returns
             the best path; else a softmax.
-        allowed: for the CRF, which tag may follow which; see `CRF`.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        allowed: for the CRF, which tags may follow which; see `CRF`.
+        **kwargs: `name` and `trainable` of `keras.Model`.
 
     Call arguments:
-        inputs: a dictionary, as `crowdzoo.models.TokenEncoder` makes it: "words" int `[B, T]`; with shapes "shapes"
-            int `[B, T]`; with characters "characters" int `[B, T, C]`, C at least 1. Padding is 0 and comes
-            last.
+        inputs: a dictionary, as `crowdzoo.models.TokenEncoder` makes it: "words" int `[B, T]`; with shapes "shapes" int
+            `[B, T]`; with characters "characters" int `[B, T, C]`, C at least 1. Padding is 0 and at the end.
 
     Returns:
-        Tag probabilities `[B, T, K]`, rows sum to one, float32 under mixed precision too; without classes the GRU's
-        output `[B, T, H]`. At padding they mean nothing.
+        Tag probabilities `[B, T, K]`, rows sum to one, float32, also under mixed precision; without classes the GRU's
+        output `[B, T, H]`. Meaningless at padding.
 
     Raises:
-        ValueError: impossible sizes.
+        ValueError: invalid sizes.
 
     Example:
         >>> from crowdzoo.layers import CrowdsourcedLayer
@@ -99,7 +98,7 @@ class SequenceTagger(Network):
         if crf and num_classes is None:
             raise ValueError("SequenceTagger: a CRF needs num_classes")
         if allowed is not None and not crf:
-            raise ValueError("SequenceTagger: allowed belongs to the CRF; set crf=True")
+            raise ValueError("SequenceTagger: allowed is for the CRF; set crf=True")
 
         # === Inputs ===
         inputs = {"words": keras.Input((None,), dtype="int32", name="words")}
@@ -125,7 +124,7 @@ class SequenceTagger(Network):
         hidden = convolution(tokens)
         if dropout:
             hidden = keras.layers.Dropout(dropout, name="dropout")(hidden)
-        # padding comes last, when a forward GRU has read the sentence: only the backward one needs the mask
+        # padding is at the end, after a forward GRU has read the sentence: only the backward one needs the mask
         gru = keras.layers.GRU(units, return_sequences=True, name="gru")
         hidden = keras.layers.Bidirectional(gru, name="grus")(hidden, mask=mask) if bidirectional else gru(hidden)
 
@@ -141,25 +140,25 @@ class SequenceTagger(Network):
                 outputs = keras.layers.Activation("softmax", dtype=dtype, name="probabilities")(scores)
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
-        # a function, because the model must not count its layers twice
+        # a function, because the model must not track its layers twice
         self._scores_model = _hide_model(keras.Model(inputs, scores)) if crf else None
         self.head: Any = head
 
     def decode(self, x: Mapping[str, Tensor]) -> Tensor:
-        """The best tags: of a CRF the best path, else each token's most probable tag.
+        """Returns the best tags: with a CRF the best path, else each token's most probable tag.
 
         Args:
             x: as for a call.
 
         Returns:
-            int32 `[B, T]`; at padding they mean nothing.
+            int32 `[B, T]`; meaningless at padding.
         """
         if self._scores_model is None:
             return ops.cast(ops.argmax(self(x, training=False), axis=-1), "int32")
         return self.head.decode(self._scores_model()(x, training=False), mask=ops.not_equal(x["words"], 0))
 
     def tag(self, x: dict[str, np.ndarray], batch_size: int = 128) -> list[np.ndarray]:
-        """The best tags of many sentences, as `decode` finds them; sentences of one length are batched together.
+        """Returns the best tags of many sentences, see `decode`; sentences of similar length are batched together.
 
         Args:
             x: as for a call, arrays of N sentences.
@@ -173,7 +172,7 @@ class SequenceTagger(Network):
         order = np.argsort(lengths, kind="stable")
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
-            # in steps of eight, which few shapes are traced for; padding changes nothing
+            # padded to multiples of eight, so that few shapes are traced; padding does not affect results
             width = -(-max(int(lengths[rows].max()), 1) // 8) * 8
             batch = {name: np.asarray(array)[rows, :width] for name, array in x.items()}
             model = self if self._scores_model is None else self._scores_model()
@@ -187,14 +186,14 @@ class SequenceTagger(Network):
         return best_tags
 
     def set_word_vectors(self, vectors: np.ndarray, trainable: bool = True) -> None:
-        """Starts from given word vectors, such as GloVe's; see `crowdzoo.sequences.read_word_vectors`.
+        """Initializes word vectors with given ones, such as GloVe's; see `crowdzoo.sequences.read_word_vectors`.
 
         Args:
-            vectors: `[V, embedding]`, row i for word id i; rows of NaN stay as they were drawn.
+            vectors: `[V, embedding]`, row i for word id i; rows of NaN keep their random values.
             trainable: whether they are trained further.
 
         Raises:
-            ValueError: another shape.
+            ValueError: the wrong shape.
         """
         layer = self.get_layer("embedding")
         old = ops.convert_to_numpy(layer.embeddings)
@@ -211,12 +210,12 @@ def _hide_model(model: keras.Model) -> Callable[[], keras.Model]:
 
 
 def _characters(codes: Any, num_characters: int) -> Any:
-    """A vector a token out of its characters: a convolution over three of them, and its largest answers."""
+    """A vector per token from its characters: a convolution over three characters, and max pooling."""
     is_character = ops.expand_dims(ops.not_equal(codes, 0), axis=-1)
     vectors = keras.layers.Embedding(num_characters, 25, name="character_embedding")(codes)
     vectors = vectors * ops.cast(is_character, vectors.dtype)
     answers = keras.layers.Conv2D(30, (1, 3), padding="same", name="character_convolution")(vectors)
-    # a token without characters does not occur; padding has none, and 0 is as good as anything there
+    # every token has characters; only padding has none, where any value will do
     return ops.maximum(ops.max(ops.where(is_character, answers, -1e4), axis=2), -1e4) * ops.cast(
         ops.any(is_character, axis=2), answers.dtype
     )

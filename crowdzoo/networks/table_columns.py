@@ -1,4 +1,4 @@
-"""Columns of numbers and categories to one vector: TensorFlow operations only, for training and serving alike."""
+"""Encodes columns of numbers and categories as one vector, in TensorFlow operations for training and serving."""
 
 import re
 from collections import Counter
@@ -26,26 +26,26 @@ class TableColumns(InstanceEncoder):
     | column | numbers in the vector |
     |--------|-----------------------|
     | of numbers | `(x - mean) / deviation`, 0 where it is missing |
-    | of numbers, with missing ones in training | after it, 1 where it is missing, else 0 |
+    | of numbers, with missing ones in training | also 1 where it is missing, else 0 |
     | of categories | one for each category: 1 for its own, 0 for the others |
     | of vectors | each of their numbers, standardised |
 
-    A missing category is a category of its own if it was missing in training, too. A category that training has not
-    seen is all zeros, so that no weight counts that was never trained; so is a missing one that training has not seen.
-    `1.0` is the category `1`, because a column of integers with gaps is often written so.
+    A missing category is a category of its own if values were missing in training as well. A category that did not
+    occur in training is all zeros, so that no untrained weight is used; the same holds for a missing one if none was
+    missing in training. `1.0` is the category `1`, because columns of integers with gaps are often written so.
 
-    `keras.utils.FeatureSpace` does not take NaN for missing, has a weight for unknown categories that training never
-    touches, and reads the data once for each column.
+    `keras.utils.FeatureSpace` does not treat NaN as missing, has an untrained weight for unknown categories, and reads
+    the data once per column.
 
     Args:
-        columns: name of a column -> `{"mean": m, "deviation": s, "missing": whether some were missing}`, s above 0 (of
-            vectors lists), or `{"categories": names}`, "" for missing. Their order is that of the vector.
+        columns: name of a column -> `{"mean": m, "deviation": s, "missing": whether some were missing}`, s above 0
+            (lists for vectors), or `{"categories": names}`, "" for missing. Their order is that of the vector.
 
     Attributes:
         num_features: D, length of a vector.
 
     Raises:
-        ConfigError: no columns, other settings of a column, or two columns that would be served under one name.
+        ConfigError: no columns, other settings of a column, or two columns that would be served under the same name.
 
     Example:
         >>> import numpy as np
@@ -66,7 +66,7 @@ class TableColumns(InstanceEncoder):
             if "categories" in settings:
                 settings["categories"] = list(dict.fromkeys(map(_plain, settings["categories"])))
         if not self.columns or len({served_name(name) for name in self.columns}) < len(self.columns):
-            raise ConfigError("TableColumns: give at least one column, and no two that are served under one name")
+            raise ConfigError("TableColumns: give at least one column, and no two that are served under the same name")
         self._categories: dict[str, Any] = {}
         self.num_features = 0
         for name, settings in self.columns.items():
@@ -80,19 +80,19 @@ class TableColumns(InstanceEncoder):
             elif set(settings) == {"mean", "deviation", "missing"} and np.all(np.asarray(settings["deviation"]) > 0):
                 self.num_features += np.size(settings["mean"]) + settings["missing"]
             else:
-                raise ConfigError(f"TableColumns: column {name!r} has mean, deviation and missing, or categories")
-        # vectors that are much longer than a row, as those of many categories, may not fit into memory
+                raise ConfigError(f"TableColumns: column {name!r} must have mean, deviation and missing, or categories")
+        # vectors much longer than a row, as with many categories, may not fit into memory
         self.per_batch = self.num_features > 4 * len(self.columns)
 
     @classmethod
     @checked(max_categories=Number(1, whole=True))
     def from_batches(cls, batches: Iterable[Mapping[str, ArrayLike]], *, max_categories: int = 1000) -> "TableColumns":
-        """Takes means, deviations and categories from the training data, in one pass.
+        """Computes means, deviations and categories from the training data, in one pass.
 
         Args:
             batches: name -> values [n] of each column: floats with NaN for missing, vectors [n, D], or strings (or
                 their UTF-8) with "" for missing. All batches have the same columns.
-            max_categories: most categories of a column that are known, the most frequent ones.
+            max_categories: largest number of categories per column, the most frequent ones.
 
         Raises:
             DataError: no rows, or a column without any value.
@@ -145,7 +145,7 @@ class TableColumns(InstanceEncoder):
 
     @property
     def inputs(self) -> dict[str, tf.TensorSpec]:
-        """What a served model takes: served name of a column -> `tf.TensorSpec`, `[B]` or of vectors `[B, D]`."""
+        """Inputs of a served model: served name of a column -> `tf.TensorSpec`, `[B]` or of vectors `[B, D]`."""
         specs = {}
         for name, settings in self.columns.items():
             dtype = tf.string if name in self._categories else tf.float32
@@ -155,7 +155,7 @@ class TableColumns(InstanceEncoder):
 
     @property
     def resources(self) -> dict[str, object]:
-        """Lookup tables from categories to their places; an exported model has to hold them."""
+        """Lookup tables from categories to their places; an exported model must contain them."""
         return {served_name(name): table for name, table in self._categories.items()}
 
     def get_config(self) -> dict[str, object]:
@@ -177,7 +177,7 @@ class TableColumns(InstanceEncoder):
             if name in self._categories:
                 plain = tf.strings.regex_replace(tf.convert_to_tensor(column, tf.string), _WHOLE, r"\1")
                 codes = self._categories[name].lookup(plain)
-                parts.append(tf.one_hot(codes, len(settings["categories"])))  # of -1 all are 0
+                parts.append(tf.one_hot(codes, len(settings["categories"])))  # all zeros for -1
                 continue
             column = tf.cast(column, tf.float32)
             missing = tf.math.is_nan(column)
@@ -194,27 +194,27 @@ class TableColumns(InstanceEncoder):
 
 
 def _plain(category: Any) -> str:
-    """A category as it is looked up."""
+    """Normalises a category for its lookup."""
     return re.sub(_WHOLE, r"\1", category.decode() if isinstance(category, bytes) else str(category))
 
 
 class _Column(Moments):
-    """Mean and deviation of a column of numbers, or of each place of vectors, and how many are missing."""
+    """Mean and deviation of a column of numbers, or of each element of vectors, and the number of missing values."""
 
     missing = 0
 
     def add(self, values: np.ndarray) -> None:
-        """Takes more numbers into account; NaN is missing."""
+        """Adds numbers; NaN is missing."""
         known = values if values.ndim > 1 else values[~np.isnan(values)]
         self.missing += len(values) - len(known)
         if len(known):
             super().add(known)
 
     def settings(self, name: str) -> dict[str, object]:
-        """Of the column, as `TableColumns` takes them."""
+        """Settings of the column for `TableColumns`."""
         if not self.rows:
             raise DataError(f"column {name!r} has no value in any training row. Leave the column out.")
-        # numbers that float32 cannot tell apart are only centred
+        # numbers that are equal in float32 are only centred
         constant = self.variance <= 1e-14 * np.maximum(self.mean**2, 1e-14)
         deviation = np.where(constant, 1.0, np.sqrt(self.variance))
         return {"mean": self.mean.tolist(), "deviation": deviation.tolist(), "missing": self.missing > 0}

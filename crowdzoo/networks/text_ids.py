@@ -1,4 +1,4 @@
-"""Raw text to word ids: TensorFlow operations only, so that training and serving run the same graph."""
+"""Converts raw text to word ids in TensorFlow operations only, so that training and serving run the same graph."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ UNKNOWN = 1
 SPLITTINGS = ("words", "scripts", "characters")
 # Separators of words: everything but letters, digits and apostrophes within a word. RE2 knows Unicode's classes
 _BETWEEN = {"words": r"[^\pL\pN']+", "scripts": r"[^\pL\pM\pN']+"}
-# A letter, with its marks, of a script that puts no space between words; the last two are signs of Katakana
+# A letter, with its marks, of a script without spaces between words; the last two are signs of Katakana
 _LETTER = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\x{30FC}\x{FF70}]\pM*"
 
 
@@ -26,7 +26,7 @@ def words_of(texts: tf.Tensor, splitting: str = "words") -> tf.RaggedTensor:
     """Lower-cased words of texts.
 
     Args:
-        texts: strings `[B]`, UTF-8: a TensorFlow tensor, or anything that becomes one.
+        texts: strings `[B]`, UTF-8: a TensorFlow tensor, or anything convertible to one.
         splitting: see `TextIds`.
 
     Returns:
@@ -37,14 +37,14 @@ def words_of(texts: tf.Tensor, splitting: str = "words") -> tf.RaggedTensor:
         return tf.strings.split(tf.strings.regex_replace(lower, _BETWEEN[splitting], " "))
     if splitting == "characters":
         return _with_pairs(tf.strings.unicode_split(lower, "UTF-8"), ".|\n")
-    # pairs do not reach over what parts words, so texts [B] are cut into pieces [B, pieces] first
+    # pairs do not cross word boundaries, so texts [B] are cut into pieces [B, pieces] first
     pieces = tf.strings.split(tf.strings.regex_replace(lower, _BETWEEN[splitting], "\n"), "\n")
     words = tf.strings.split(tf.strings.regex_replace(pieces.flat_values, f"({_LETTER})", r" \1 "))
     return tf.RaggedTensor.from_row_splits(_with_pairs(words, _LETTER), pieces.row_splits).merge_dims(1, 2)
 
 
 def _with_pairs(words: tf.RaggedTensor, paired: str) -> tf.RaggedTensor:
-    """Ragged `[B, words]`, and after a row's words every two neighbours that fit the pattern both."""
+    """Appends to each row of ragged `[B, words]` every two neighbours that both match the pattern."""
     left, right = words[:, :-1], words[:, 1:]
     pairs = left.with_flat_values(tf.strings.join([left.flat_values, right.flat_values]))
     both = [tf.strings.regex_full_match(side.flat_values, paired) for side in (left, right)]
@@ -52,7 +52,7 @@ def _with_pairs(words: tf.RaggedTensor, paired: str) -> tf.RaggedTensor:
 
 
 def mostly_without_spaces(words: Sequence[str]) -> bool:
-    """Whether most words of a vocabulary are letters or pairs of letters of scripts without spaces between words."""
+    """Whether most words of a vocabulary are letters, or pairs of them, of scripts without spaces between words."""
     return (
         bool(words)
         and float(tf.reduce_mean(tf.cast(tf.strings.regex_full_match(words, f"({_LETTER})+"), "float32"))) > 0.5
@@ -65,16 +65,16 @@ def build_vocabulary(
     """The words of training texts, the most frequent first, ties in alphabetical order.
 
     Args:
-        texts: training texts; gone through once, and not held.
-        max_words: most words that are kept.
-        min_texts: texts that a word must occur in.
+        texts: training texts; iterated once, and not kept in memory.
+        max_words: largest number of words.
+        min_texts: number of texts that a word must occur in.
         splitting: see `TextIds`.
 
     Returns:
         Words; word i has id i + 2, because 0 is padding and 1 any other word.
 
     Raises:
-        DataError: no word is left.
+        DataError: no word remains.
     """
     rest, num_texts = iter(texts), 0
     counts: Counter[str] = Counter()
@@ -97,15 +97,15 @@ class TextIds(InstanceEncoder):
     | splitting | words |
     |-----------|-------|
     | words | runs of letters and digits; a language without spaces has one word per sentence |
-    | scripts | the same, with marks; but every letter and every two neighbours in Chinese, Japanese, Thai and so on |
+    | scripts | the same, with marks; in Chinese, Japanese, Thai and so on every letter and every two neighbours |
     | characters | every character, and every two neighbours |
 
-    A `tf.Module` that keeps a reference to `resources` exports them with the SavedModel.
+    A `tf.Module` that refers to `resources` exports them with the SavedModel.
 
     Args:
         vocabulary: words without repetition; word i has id i + 2.
-        max_length: words of a text that count; the rest is cut off. None keeps all.
-        splitting: what a word is, in the table. Models that were saved before there was a choice have "words".
+        max_length: number of words read from a text; the rest is cut off. None reads all.
+        splitting: how texts are split, see the table. Models saved before this setting existed have "words".
 
     Raises:
         DataError: an empty vocabulary, an empty or repeated word.
@@ -127,10 +127,10 @@ class TextIds(InstanceEncoder):
     def __init__(self, vocabulary: Sequence[str], max_length: int | None = None, splitting: str = "words"):
         self.vocabulary = [str(word) for word in vocabulary]
         if not self.vocabulary or "" in self.vocabulary:
-            raise DataError("a vocabulary holds at least one word, and no empty one")
+            raise DataError("a vocabulary must have at least one word, and no empty one")
         if len(set(self.vocabulary)) < len(self.vocabulary):
             word = next(word for word, count in Counter(self.vocabulary).items() if count > 1)
-            raise DataError(f"a vocabulary holds each word once; {word!r} is there more often")
+            raise DataError(f"a vocabulary must have each word once; {word!r} is repeated")
         self.max_length = max_length
         self.splitting = splitting
         words = tf.constant(self.vocabulary)
@@ -139,12 +139,12 @@ class TextIds(InstanceEncoder):
 
     @property
     def num_words(self) -> int:
-        """V, ids in all: those of padding and of the unknown word too."""
+        """V, number of ids, including padding and the unknown word."""
         return len(self.vocabulary) + 2
 
     @property
     def resources(self) -> dict[str, object]:
-        """Lookup table from words to ids; an exported model has to hold it."""
+        """Lookup table from words to ids; an exported model must contain it."""
         return {"words": self._table}
 
     def get_config(self) -> dict[str, object]:
@@ -158,10 +158,10 @@ class TextIds(InstanceEncoder):
             values: strings `[B]`.
 
         Returns:
-            int32 tensor `[B, T]`, T the longest text's words (at least 1), padded with 0.
+            int32 tensor `[B, T]`, T the number of words of the longest text (at least 1), padded with 0.
 
         Raises:
-            tf.errors.InvalidArgumentError: a text is not UTF-8; it names the rows, from 0.
+            tf.errors.InvalidArgumentError: a text is not UTF-8; the message names the rows, from 0.
         """
         words = words_of(utf8_texts(values), self.splitting)
         if self.max_length is not None:
@@ -179,7 +179,7 @@ class TextIds(InstanceEncoder):
 
 
 class RawTexts(InstanceEncoder):
-    """Texts as they are, a row of one string each, as `keras.layers.TextVectorization` takes them."""
+    """Passes on texts unchanged, as rows of one string for `keras.layers.TextVectorization`."""
 
     key = "raw_texts"
     instances: ClassVar = TEXTS
@@ -191,10 +191,10 @@ class RawTexts(InstanceEncoder):
         return {}
 
     def __call__(self, values: tf.Tensor) -> tf.Tensor:
-        """Strings `[B, 1]` out of strings `[B]`.
+        """Converts strings `[B]` to `[B, 1]`.
 
         Raises:
-            tf.errors.InvalidArgumentError: a text is not UTF-8; it names the rows, from 0.
+            tf.errors.InvalidArgumentError: a text is not UTF-8; the message names the rows, from 0.
         """
         return utf8_texts(values)[:, None]
 
@@ -204,7 +204,7 @@ class RawTexts(InstanceEncoder):
 
 
 def utf8_texts(texts: tf.Tensor) -> tf.Tensor:
-    """The same texts, which can be had only if all of them are UTF-8.
+    """Returns the texts unchanged, and fails if any of them is not UTF-8.
 
     Args:
         texts: string `[B]`.
@@ -213,7 +213,7 @@ def utf8_texts(texts: tf.Tensor) -> tf.Tensor:
         string `[B]`.
 
     Raises:
-        tf.errors.InvalidArgumentError: a text is not UTF-8; it names the rows, from 0.
+        tf.errors.InvalidArgumentError: a text is not UTF-8; the message names the rows, from 0.
     """
     texts = tf.convert_to_tensor(texts, tf.string)
     cleaned = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace", replacement_char=0xFFFD)

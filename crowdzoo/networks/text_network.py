@@ -1,4 +1,4 @@
-"""What the zoo's networks on texts have in common."""
+"""Networks on texts: `TextClassifier`, `TextRegressor` and their parent."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,25 +17,25 @@ from crowdzoo.networks.network import Network, class_head, rating_head
 
 
 class TextNetwork(Network):
-    """Parent of `TextClassifier` and `TextRegressor`, which have layers of their own after the last hidden one.
+    """Parent of `TextClassifier` and `TextRegressor`, which add their own layers after the last hidden one.
 
     | form | network |
     |------|---------|
     | bag-of-words | TF-IDF (`adapt` takes its weights from the training texts), Dense 64, dropout |
     | convolutional | embedding, 128 x 3, maximum of 5, dropout, 128 x 5, maximum of 5, maximum of all, Dense 32 |
 
-    Outputs do not depend on how far a text is padded. The paper flattens instead of taking a maximum over the
-    text: a flattened text has a fixed length, and its padding counts.
+    Outputs do not depend on padding. The paper flattens instead of taking a maximum over the text, so that texts have a
+    fixed length and padding matters.
 
     Args:
         num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
         form: "bag-of-words" or "convolutional".
-        embedding: numbers for each word (convolutional).
+        embedding: length of a word's vector (convolutional).
         filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is 32, for the bag of words 64.
         dropout: share dropped in training.
-        head: makes the child's own layers, once the hidden ones are made.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        head: function that makes the subclass' own layers after the hidden ones.
+        **kwargs: `name` and `trainable` of `keras.Model`.
 
     Source:
         The convolutional one is the network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section
@@ -81,13 +81,13 @@ class TextNetwork(Network):
         self.weigh = weigh
 
     def adapt(self, ids: np.ndarray) -> None:
-        """Takes the words' weights from the training texts; the convolutional form has none.
+        """Computes the words' weights from the training texts; the convolutional form has none.
 
         Args:
             ids: int `[N, T]`.
 
         Raises:
-            DataError: another shape, no texts, or ids that there are not.
+            DataError: the wrong shape, no texts, or ids out of range.
         """
         if self.weigh is not None:
             self.weigh.adapt(ids)
@@ -95,30 +95,30 @@ class TextNetwork(Network):
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class TextClassifier(TextNetwork):
-    """The class of a text, from its word ids (`crowdzoo.networks.text_ids` makes them).
+    """Predicts the class of a text from its word ids (see `crowdzoo.networks.text_ids`).
 
-    The networks are those of `TextRegressor`, with a softmax over the classes at the end. Weights and dropout follow
+    The networks are those of `TextRegressor`, with a softmax over the classes at the end. Weights and dropout depend on
     `keras.utils.set_random_seed`.
 
     Args:
         num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
         num_classes: K, number of classes; None leaves out the softmax, for crowd layers that use a hidden layer.
         form: "bag-of-words" or "convolutional".
-        embedding: numbers for each word (convolutional).
+        embedding: length of a word's vector (convolutional).
         filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is 32, for the bag of words 64.
         dropout: share dropped in training, 0 <= dropout < 1.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        **kwargs: `name` and `trainable` of `keras.Model`.
 
     Call arguments:
         inputs: word ids int `[B, T]`.
 
     Returns:
-        Class probabilities `[B, K]`, rows sum to one, float32 under mixed precision too; without classes the last
+        Class probabilities `[B, K]`, rows sum to one, float32, also under mixed precision; without classes the last
         hidden layer's output `[B, H]`.
 
     Raises:
-        ValueError: impossible values.
+        ValueError: invalid values.
 
     Example:
         >>> from crowdzoo.models import TextClassifier, TextIds
@@ -149,37 +149,36 @@ class TextClassifier(TextNetwork):
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class TextRegressor(TextNetwork):
-    """A rating of a text, from its word ids (`crowdzoo.networks.text_ids` makes them).
+    """Predicts a rating of a text from its word ids (see `crowdzoo.networks.text_ids`).
 
     | form | network |
     |------|---------|
     | bag-of-words | TF-IDF (`adapt` takes its weights from the training texts), Dense 64, dropout, Dense 1 |
     | convolutional | embedding, 128 x 3, maximum of 5, dropout, 128 x 5, maximum of 5, maximum of all, Dense 32, 1 |
 
-    Estimates do not depend on how far a text is padded; see `TextNetwork`. Weights and dropout follow
-    `keras.utils.set_random_seed`.
+    Estimates do not depend on padding; see `TextNetwork`. Weights and dropout depend on `keras.utils.set_random_seed`.
 
     Args:
         num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
         form: "bag-of-words" or "convolutional".
-        embedding: numbers for each word (convolutional).
+        embedding: length of a word's vector (convolutional).
         filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is 32, for the bag of words 64.
         dropout: share dropped in training, 0 <= dropout < 1.
         center: mean of the ratings; see `crowdzoo.models.rating_unit`.
         unit: their standard deviation, above 0.
         head: False leaves out the last layer, for crowd layers that use a hidden layer.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        **kwargs: `name` and `trainable` of `keras.Model`.
 
     Call arguments:
         inputs: word ids int `[B, T]`.
 
     Returns:
-        Estimates `[B, 1]` in the labels' unit, float32 under mixed precision too; without a head the last hidden
+        Estimates `[B, 1]` in the labels' unit, float32, also under mixed precision; without a head the last hidden
         layer's output `[B, H]`.
 
     Raises:
-        ValueError: impossible values.
+        ValueError: invalid values.
 
     Example:
         >>> from crowdzoo.models import TextIds, TextRegressor

@@ -1,4 +1,4 @@
-"""From raw strings to what a tagger reads: one TensorFlow graph for training and for serving."""
+"""Converts raw strings to a tagger's input, with one TensorFlow graph for training and serving."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,17 +14,17 @@ from crowdzoo.data.tokens import ONE_BY_ONE
 from crowdzoo.errors import DataError
 from crowdzoo.networks.text_ids import utf8_texts
 
-# In RE2's syntax what `crowdzoo.sequences.split_tokens` cuts at: white space as Python knows it, and punctuation
+# Where `crowdzoo.sequences.split_tokens` cuts, in RE2's syntax: white space as Python defines it, and punctuation
 SPACE = r"\t-\r\x1c-\x20\x{85}\p{Z}"
 PUNCTUATION = r"\p{P}$+<=>^`|~"
 _LETTER = "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in ONE_BY_ONE)
-# name -> what separates tokens, and which of the separators are tokens themselves
+# name -> separators of tokens, and which of them are tokens themselves
 TOKENIZERS = {
     "scripts": (rf"[{SPACE}{PUNCTUATION}]|[{_LETTER}]\pM*", rf"[{PUNCTUATION}]|[{_LETTER}]\pM*"),
     "words": (f"[{SPACE}{PUNCTUATION}]", f"[{PUNCTUATION}]"),
     "whitespace": (f"[{SPACE}]", ""),
 }
-# How a token looks, first that fits; ids from 1, one more for all others
+# Shapes of tokens, of which the first match counts; ids from 1, and one more for all others
 SHAPES = (
     r"\pN+",  # 1996
     r"[\pN\p{P}\p{S}]*\pN[\pN\p{P}\p{S}]*",  # 3.5%, 1996-08-22
@@ -42,19 +42,18 @@ PADDING, UNKNOWN, FIRST = 0, 1, 2
 class TokenEncoder:
     """Cuts text into tokens and turns tokens into the ids that `SequenceTagger` reads; needs TensorFlow.
 
-    A word is looked up in lower case with every digit as 0. Nothing of a token's neighbours goes into its ids.
+    A word is looked up in lower case with every digit as 0. A token's ids do not depend on its neighbours.
 
     Args:
         words: vocabulary, word i has id i + 2; 0 is padding, 1 any other word.
         characters: characters with ids of their own, from 2; 0 is padding, 1 any other; "" leaves characters out.
         shapes: whether tokens have the id of their shape (capitalised, all digits, ...).
-        tokenizer: "scripts": as `crowdzoo.sequences.split_tokens` cuts; "words": the same without a cut between letters
-            of scripts that have no spaces, as models were trained before there was one; "whitespace": tokens are
-            separated by white space.
-        max_characters: of a token, the rest is not looked at.
+        tokenizer: "scripts": as `crowdzoo.sequences.split_tokens` cuts; "words": the same without cuts between letters
+            of scripts without spaces, for older models; "whitespace": tokens are separated by white space.
+        max_characters: number of characters read from a token; the rest is ignored.
 
     Raises:
-        ConfigError: another tokenizer, or characters out of range.
+        ConfigError: an unknown tokenizer, or characters out of range.
 
     Example:
         >>> from crowdzoo.models import TokenEncoder
@@ -94,14 +93,13 @@ class TokenEncoder:
         shapes: bool = True,
         tokenizer: str = "scripts",
     ) -> "TokenEncoder":
-        """An encoder with the words of a corpus.
+        """Creates an encoder with the words of a corpus.
 
         Args:
             sentences: tokens of each sentence.
-            min_count: how often a word must occur; rarer ones are unknown, so that the vector for unknown words is
-                trained.
-            max_words: the most frequent are kept.
-            characters: whether characters have ids, too.
+            min_count: number of times that a word must occur; rarer words are unknown words, which trains their vector.
+            max_words: size of the vocabulary, the most frequent words.
+            characters: whether characters have ids as well.
             shapes: see the class.
             tokenizer: see the class.
         """
@@ -128,7 +126,7 @@ class TokenEncoder:
         }
 
     def get_config(self) -> dict[str, object]:
-        """Every argument of the constructor, as JSON can hold it."""
+        """Every argument of the constructor, for JSON."""
         return {
             "words": self.words,
             "characters": self.characters,
@@ -146,7 +144,7 @@ class TokenEncoder:
             sentences: tokens of each sentence.
 
         Returns:
-            "words" int32 `[N, T]`, and "shapes" `[N, T]`, "characters" `[N, T, C]` where there are any; T the longest
+            "words" int32 `[N, T]`, and "shapes" `[N, T]`, "characters" `[N, T, C]` if used; T the length of the longest
             sentence, at least 1, padding 0.
         """
         lengths = [len(sentence) for sentence in sentences]
@@ -182,13 +180,13 @@ class TokenEncoder:
             Ragged `[B, T]`: tokens (string), starts and ends (int64, bytes, end exclusive).
 
         Raises:
-            tf.errors.InvalidArgumentError: a text is not UTF-8; it names the row, from 0.
+            tf.errors.InvalidArgumentError: a text is not UTF-8; the message names the row, from 0.
         """
         try:
             import tensorflow_text
         except ImportError as error:
             raise DataError("cutting text into tokens needs tensorflow-text: pip install 'crowdzoo[text]'") from error
-        # the splitter stops at a NUL; another control character is as long, so that offsets stay
+        # the splitter stops at a NUL; another control character of the same length keeps offsets right
         no_nul = tf.strings.regex_replace(utf8_texts(texts), r"\x00", "\x01")
         _, starts, ends = tensorflow_text.regex_split_with_offsets(no_nul, *TOKENIZERS[self.tokenizer])
         first, last = starts.to_tensor(), ends.to_tensor()
@@ -207,7 +205,7 @@ class TokenEncoder:
 
         def dense(ids: tf.Tensor) -> tf.Tensor:
             ids = tokens.with_flat_values(tf.cast(ids, tf.int32)).to_tensor(PADDING)
-            # one token at least: a convolution over none fails
+            # at least one token: a convolution over none fails
             missing = tf.maximum(1 - tf.shape(ids)[1], 0)
             return tf.pad(ids, [[0, 0], [0, missing], *([[0, 0]] * (ids.shape.rank - 2))])
 
@@ -223,7 +221,7 @@ class TokenEncoder:
             codes = letters.with_flat_values(self.resources["characters"].lookup(letters.flat_values)).to_tensor(
                 PADDING
             )
-            # one column at least, for texts without tokens
+            # at least one column, for texts without tokens
             codes = tf.pad(codes, [[0, 0], [0, tf.maximum(1 - tf.shape(codes)[1], 0)]])
             encoded["characters"] = dense(codes)
         return encoded
@@ -235,7 +233,7 @@ class TokenEncoder:
 
     @cached_property
     def resources(self) -> dict[str, tf.lookup.StaticHashTable]:
-        """Lookup tables from words and characters to ids; an exported model has to hold them."""
+        """Lookup tables from words and characters to ids; an exported model must contain them."""
         vocabularies = {"words": self.words, "characters": list(self.characters)}
         return {name: _table(values) for name, values in vocabularies.items()}
 

@@ -1,4 +1,4 @@
-"""A small network for masks: from images to the classes of their pixels."""
+"""A small network for masks, which predicts the class of each pixel of an image."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,29 +15,29 @@ from crowdzoo.networks.network import Network, class_head
 class UNet(Network):
     """A small U-Net: class probabilities of every pixel.
 
-    Each stage is two 3 x 3 convolutions with batch normalisation. On the way down a maximum over 2 x 2 pixels halves
+    Each stage is two 3 x 3 convolutions with batch normalisation. On the way down, max pooling over 2 x 2 pixels halves
     the map between stages; on the way up it is doubled and joined with the map of the same size. Images of any size are
-    padded at the lower right edge, and the padding comes off at the end. The colours are normalised by the batches of
-    the training, so that pixels of 0 to 255 and of 0 to 1 both do. Weights follow `keras.utils.set_random_seed`.
+    padded at the lower right edge, and the padding is removed at the end. Batch normalisation scales the colours, so
+    that pixels may be 0 to 255 or 0 to 1. Weights depend on `keras.utils.set_random_seed`.
 
     Args:
         height: H, rows of an image.
         width: W, columns.
-        num_classes: K, background among them.
+        num_classes: K, including the background.
         channels: C, colours of an image.
-        filters: of each stage on the way down, at least one; (16, 32, 64) has 0.1 million weights.
+        filters: filters of each stage on the way down, at least one; (16, 32, 64) has 0.1 million weights.
         dropout: share dropped in training in the deepest stage, 0 <= dropout < 1.
-        **kwargs: `keras.Model`'s `name`, `trainable`.
+        **kwargs: `name` and `trainable` of `keras.Model`.
 
     Call arguments:
         inputs: images `[B, H, W, C]`, float.
 
     Returns:
-        Class probabilities `[B, H, W, K]`, float32 under mixed precision too. The layer "features" has the last hidden
-        map `[B, H, W, filters[0]]`.
+        Class probabilities `[B, H, W, K]`, float32, also under mixed precision. The layer "features" has the last
+        hidden map `[B, H, W, filters[0]]`.
 
     Raises:
-        ConfigError: impossible sizes, or an image smaller than the deepest stage needs, `2 ** (len(filters) - 1)`.
+        ConfigError: invalid sizes, or an image smaller than the deepest stage needs, `2 ** (len(filters) - 1)`.
 
     Example:
         >>> import numpy as np
@@ -48,7 +48,7 @@ class UNet(Network):
 
     Source:
         O. Ronneberger, P. Fischer, T. Brox: U-Net: Convolutional Networks for Biomedical Image Segmentation. MICCAI
-        2015; padded convolutions and batch normalisation are later custom.
+        2015; padded convolutions and batch normalisation are later practice.
     """
 
     @checked(height=SIDE, width=SIDE, num_classes=CLASSES, channels=UNITS, filters=HIDDEN, dropout=DROPOUT)
@@ -96,7 +96,7 @@ def _twice(x: Any, number: int, name: str) -> Any:
         x = keras.layers.Conv2D(
             number, 3, padding="same", use_bias=False, kernel_initializer="he_normal", name=f"{name}_{place}"
         )(x)
-        # few batches are seen in a training on few images, too few for Keras' momentum of 0.99
+        # training on few images has few batches, too few for Keras' momentum of 0.99
         x = keras.layers.BatchNormalization(momentum=0.9, name=f"{name}_{place}_normalize")(x)
         x = keras.layers.ReLU(name=f"{name}_{place}_rectify")(x)
     return x

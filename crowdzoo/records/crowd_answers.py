@@ -1,4 +1,4 @@
-"""What an aggregation says of each task, in the form in which CrowdAggregator adds it to the Examples."""
+"""Answers of an aggregation in the form that CrowdAggregator adds to the Examples."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,18 +9,18 @@ import tensorflow as tf
 
 from crowdzoo.data.vocabulary import name_texts
 
-BOTH = "train and eval"  # key of all annotations, next to the splits'
+BOTH = "train and eval"  # key of the annotations of both splits
 
 
 @dataclass(frozen=True)
 class CrowdAnswers:
-    """What an aggregation came to.
+    """The result of an aggregation for both splits.
 
     Attributes:
         fitted: its result on the train split.
-        tables: by split, of `answers_table`.
-        posterior: of a task without annotations, flat; empty if missing.
-        label: of such a task, or of each of its tokens.
+        tables: results of `answers_table` by split.
+        posterior: posterior of a task without annotations, flat; empty if missing.
+        label: label of such a task, or of each of its tokens.
     """
 
     fitted: Any
@@ -32,13 +32,13 @@ class CrowdAnswers:
 def answers_table(
     tasks: np.ndarray, labels: np.ndarray, posteriors: np.ndarray | None = None, starts: np.ndarray | None = None
 ) -> pa.Table:
-    """A table of answers, a row a task.
+    """A table of answers, with one row per task.
 
     Args:
         tasks: names, [N].
         labels: codes or ratings, [N]; for sentences those of all tokens.
-        posteriors: [N, K], of sentences a row a token; None for ratings.
-        starts: of sentences: where each begins, [N + 1]; None is one label per task.
+        posteriors: [N, K], for sentences one row per token; None for ratings.
+        starts: for sentences, the first token of each, [N + 1]; None: one label per task.
     """
     starts = np.arange(len(tasks) + 1) if starts is None else starts
     if posteriors is None:
@@ -53,13 +53,13 @@ def answers_table(
 
 
 def add_answer(example: tf.train.Example, posterior: list[float], labels: list[Any], truth: str, kind: str) -> None:
-    """Adds `posterior` (where there is one), `aggregated_label`, `evaluation_label` and `evaluation_weight`.
+    """Adds `posterior` (if there is one), `aggregated_label`, `evaluation_label` and `evaluation_weight`.
 
     Args:
-        example: of a task; changed.
-        posterior: flat.
-        labels: one, or one a token.
-        truth: what evaluation compares with, "gold" or "aggregated".
+        example: Example of a task; changed in place.
+        posterior: posterior, flat.
+        labels: one label, or one per token.
+        truth: reference of the evaluation, "gold" or "aggregated".
         kind: name of the list that holds labels, "int64_list" or "float_list".
     """
     feature = example.features.feature

@@ -1,4 +1,4 @@
-"""tf.data over the pipeline's Examples: instances with their annotations, or with what an aggregation made of them."""
+"""tf.data over the pipeline's Examples: instances with their annotations or aggregated labels."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -10,20 +10,20 @@ from crowdzoo.records.example_files import DatasetInfo
 from crowdzoo.records.instance_features import INSTANCES, instance_features, parsed_instances
 from crowdzoo.training.training_state import EpochCount
 
-# Features of what annotators said, as `tf.io.parse_example` takes them
+# Features of annotations, for `tf.io.parse_example`
 _CODES = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
 SAID = {"annotator_ids": _CODES, "annotator_labels": _CODES}
 
-_HELD_BYTES = 256 * 2**20  # of the files, at a time; photographs as cameras write them have some megabytes each
+_HELD_BYTES = 256 * 2**20  # size of Examples in memory; photographs from cameras have some megabytes each
 _SHUFFLED = 10_000
 _READ = 1024
 
 
 def files_of(patterns: Sequence[str]) -> list[str]:
-    """The files that fit any of the patterns, sorted, because the order of records decides about the trained weights.
+    """The files that match any of the patterns, sorted, because trained weights depend on the order of records.
 
     Raises:
-        FileNotFoundError: no file fits.
+        FileNotFoundError: no file matches.
     """
     files = sorted(file for pattern in patterns for file in tf.io.gfile.glob(pattern))
     if not files:
@@ -32,17 +32,17 @@ def files_of(patterns: Sequence[str]) -> list[str]:
 
 
 def _num_bytes(files: Sequence[str]) -> int:
-    """How many bytes files have together."""
+    """Total size of files in bytes."""
     return sum(tf.io.gfile.stat(file).length for file in files)
 
 
 def held_examples(files: Sequence[str], num_tasks: int, most: int) -> int:
-    """How many Examples may be in memory as they are: so many, or as few as have 256 MiB together.
+    """Number of Examples that may be in memory: `most`, or fewer if these would exceed 256 MiB.
 
     Args:
-        files: all of a split.
-        num_tasks: how many Examples they hold.
-        most: 1 or more.
+        files: all files of a split.
+        num_tasks: number of Examples in them.
+        most: upper limit, 1 or more.
     """
     return max(1, min(most, _HELD_BYTES * num_tasks // max(_num_bytes(files), 1)))
 
@@ -57,23 +57,23 @@ def read_batches(
     others: Mapping[str, Any] | None = None,
     **sizes: int,
 ) -> Iterator[dict[str, Any]]:
-    """Instances and some features of all Examples, batch after batch, in the files' order.
+    """Yields batches of instances and some features of all Examples, in the files' order.
 
     Args:
         patterns: patterns of gzipped TFRecord files.
         info: of `dataset.json`.
-        split: which these files are.
-        batch_size: most Examples in a batch, B; for large instances there are fewer.
+        split: name of the split.
+        batch_size: largest number of Examples per batch, B; fewer for large instances.
         instances: names of the features of instances; for pairs "left" and "right".
-        others: further features, as `tf.io.parse_example` takes them.
-        **sizes: of further features, which are floats.
+        others: further features, for `tf.io.parse_example`.
+        **sizes: sizes of further features, which are floats.
 
     Yields:
-        `instances` float32 [B, D], or bytes [B] (of a table each column, see `parsed_instances`); the others float32
-        [B, size].
+        `instances` float32 [B, D], or bytes [B] (for a table one per column, see `parsed_instances`); the others
+        float32 [B, size].
 
     Raises:
-        FileNotFoundError: no file fits.
+        FileNotFoundError: no file matches.
     """
     features = {name: tf.io.FixedLenFeature([size], tf.float32) for name, size in sizes.items()}
     files = files_of(patterns)
@@ -90,9 +90,9 @@ class ExampleDataset:
         patterns: patterns of gzipped TFRecord files.
         num_tasks: N.
         info: of `dataset.json`.
-        encode: from instances to what the model takes, in TensorFlow operations; None gives instances as they are. One
-            that encodes `each` instance (see `InstanceEncoder`) does so before batches are made.
-        only: tasks that batches have, bool [N], of which one at least; None is all of them.
+        encode: function from instances to the model's input, in TensorFlow operations; None leaves them unchanged. An
+            encoder with `encode_one` (see `InstanceEncoder`) is applied before batching.
+        only: mask of the tasks to use, bool [N], at least one; None is all.
     """
 
     def __init__(
@@ -163,13 +163,13 @@ class ExampleDataset:
         return self._shuffled(batch_size, seed, parse)
 
     def aggregated_ratings(self) -> np.ndarray:
-        """The aggregation's estimate of each task, float32 [N], in the files' order; for ratings only."""
+        """Aggregated rating of each task, float32 [N], in the files' order; for ratings only."""
         name, target = self._aggregated
         parts = _parsed(self.files, {name: target}, self._held(_READ))
         return np.concatenate([part[name] for part in parts])[:, 0]
 
     def instances(self, batch_size: int = _READ) -> tf.data.Dataset:
-        """Batches of instances alone, float32 [B, D], or strings [B], not encoded; in the files' order.
+        """Batches of instances only, float32 [B, D] or strings [B], not encoded, in the files' order.
 
         Batches of large instances are smaller.
         """
@@ -177,7 +177,7 @@ class ExampleDataset:
         return records.map(lambda batch: parsed_instances(tf.io.parse_example(batch, self._features)))
 
     def _parsed(self, records: tf.Tensor, features: dict[str, Any], encoded: tuple[tf.Tensor, ...]) -> Any:
-        """Features of a batch of records, and its instances as the model takes them."""
+        """Features of a batch of records, and its instances as input of the model."""
         if encoded:
             return tf.io.parse_example(records, features), encoded[0]
         parsed = tf.io.parse_example(records, self._features | features)
@@ -188,7 +188,7 @@ class ExampleDataset:
         """The tasks' numbers and their records."""
         records = tf.data.TFRecordDataset(self.files, "GZIP")
         if self._bytes <= _HELD_BYTES:
-            records = records.cache()  # unpacking once, not every epoch
+            records = records.cache()  # decompressed once, not in every epoch
         rows = records.enumerate()
         return rows if self._only is None else rows.filter(lambda task, _: tf.gather(self._only, task))
 
@@ -199,14 +199,15 @@ class ExampleDataset:
         buffer = self._held(_SHUFFLED)
 
         def shuffled(of_epoch: tf.Tensor) -> tf.data.Dataset:
-            # of this function alone: TensorFlow joins both seeds, and cannot look at a tensor with a global seed of 0
+            # seed of this function only: TensorFlow combines both seeds, and cannot compare a tensor with a global seed
+            # of 0
             tf.compat.v1.set_random_seed(1)
             return rows.shuffle(buffer, seed=of_epoch, reshuffle_each_iteration=False)
 
         def seed_of_epoch() -> np.int64:
             return np.int64(np.random.default_rng([seed, epochs.next()]).integers(2**62))
 
-        # `shuffle` counts by itself too, but in a copy that Keras makes, where no checkpoint reaches it
+        # `shuffle` counts epochs itself, but in a copy made by Keras, which checkpoints cannot reach
         seeds = tf.data.Dataset.range(1).map(
             lambda _: tf.ensure_shape(tf.numpy_function(seed_of_epoch, [], tf.int64), ())
         )
@@ -218,14 +219,14 @@ class ExampleDataset:
         return held_examples(self.files, self.num_tasks, most)
 
     def _batched(self, rows: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
-        """Batches of the tasks' numbers and their records, and of encoded instances where each is encoded alone."""
+        """Batches of the tasks' numbers and their records, and of encoded instances if each is encoded separately."""
         if (encode := self._encode_one) is not None:
 
             def encode_each(task: tf.Tensor, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
                 return task, record, encode(parsed_instances(tf.io.parse_single_example(record, self._features)))
 
             rows = rows.map(encode_each, tf.data.AUTOTUNE)
-        # files do not say how much they hold, and Keras warns when an epoch ends where it does not expect it
+        # the size of files is unknown, and Keras warns when an epoch ends unexpectedly
         num_tasks = self.num_tasks if self._only is None else int(self._only.sum())
         return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-num_tasks // batch_size)))
 
@@ -236,12 +237,12 @@ def _parsed(files: list[str], features: dict[str, Any], batch_size: int) -> Iter
 
 
 def _rows(targets: np.ndarray, tasks: tf.Tensor) -> tf.Tensor:
-    """Rows of an array that may change between epochs: looked up in Python, when a batch is made."""
+    """Rows of an array that may change between epochs, read in Python when a batch is made."""
     values = tf.numpy_function(lambda rows: targets[rows], [tasks], tf.as_dtype(targets.dtype))
     return tf.ensure_shape(values, (None, *targets.shape[1:]))
 
 
 def said_of(batch: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What annotators said of the tasks of a batch that was read with `SAID`: rows of the batch, annotators, labels."""
+    """Annotations of the tasks of a batch that was read with `SAID`: rows of the batch, annotators, labels."""
     ids, labels = (np.concatenate([*batch[name], np.empty(0, np.int64)]) for name in SAID)
     return np.repeat(np.arange(len(batch["annotator_ids"])), [*map(len, batch["annotator_ids"])]), ids, labels

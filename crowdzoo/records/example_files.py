@@ -1,4 +1,4 @@
-"""The files of a split of tf.Examples; their bytes depend on the data alone."""
+"""Files of a split of tf.Examples, whose bytes depend only on the data."""
 
 import hashlib
 import json
@@ -31,21 +31,21 @@ def split_files(uri: str, split: str) -> str:
 
 
 def task_and_example(record: bytes) -> tuple[str, tf.train.Example]:
-    """What a record of a split's files holds, with the task's name."""
+    """Returns the task's name and the Example of a record."""
     example = tf.train.Example.FromString(record)
     return example.features.feature["task"].bytes_list.value[0].decode(), example
 
 
 def write_dataset_info(uri: str, info: DatasetInfo) -> None:
-    """Writes `dataset.json` next to the splits: what a reader of the Examples must know of all of them.
+    """Writes `dataset.json` next to the splits: facts about all Examples that readers need.
 
     Args:
         uri: the artifact's folder.
         info: `kind` (of label), `classes` (None for ratings) and `annotators` (names in the order of their codes),
-            `instances` (name of their kind), `num_features` and `features` (names of columns, or
-            None), `columns` (of a table), `num_tasks` and `num_gold` (by split; of
-            pairs `num_tasks` counts Examples, each order for itself, and `num_gold` pairs), `sha256` (of the content of
-            each input file, by key), `reading` (settings of AnnotationExampleGen, with the paths or URIs of the files).
+            `instances` (name of their kind), `num_features` and `features` (names of columns, or None), `columns` (of a
+            table), `num_tasks` and `num_gold` (by split; for pairs, `num_tasks` counts Examples, each order separately,
+            and `num_gold` pairs), `sha256` (of the content of each input file, by key), `reading` (settings of
+            AnnotationExampleGen, with the paths or URIs of the files).
     """
     with tf.io.gfile.GFile(os.path.join(uri, "dataset.json"), "w") as file:
         file.write(json.dumps({**info, "format_version": FORMAT_VERSION}))
@@ -65,8 +65,8 @@ def read_dataset_info(uri: str) -> DatasetInfo:
 
 
 def split_by_hash(names: Iterable[str], eval_fraction: float) -> np.ndarray:
-    """The split of each name, by a hash of it: a name keeps its split when others come or go, and with any seed."""
-    # with 0 before it, as the seed 0 had it: earlier splits stay
+    """Splits names by a hash: a name keeps its split when others are added or removed, and with any seed."""
+    # prefixed with 0, as with seed 0 earlier, so that earlier splits are unchanged
     digests = (hashlib.sha256(f"0:{name}".encode()).digest() for name in names)
     shares = np.array([int.from_bytes(digest[:8], "big") / 2**64 for digest in digests])
     return np.where(shares < eval_fraction, "eval", "train")
@@ -75,14 +75,14 @@ def split_by_hash(names: Iterable[str], eval_fraction: float) -> np.ndarray:
 def write_examples(uri: str, split: str, tasks: Sequence[str], example: Callable[[int], tf.train.Example]) -> None:
     """Writes a split.
 
-    A hash of the task decides its file and its place in the file. So records are in the same order in every run, and
-    training on them can be repeated exactly; and they are well mixed.
+    A hash of the task determines its file and its position in the file, so that records are well mixed, and in the same
+    order in every run, which makes training reproducible.
 
     Args:
         uri: the artifact's folder.
         split: its name.
         tasks: names of the tasks.
-        example: makes the Example of the task at a place in `tasks`; called when it is written.
+        example: function that makes the Example of the task at a position in `tasks`; called when it is written.
     """
     num_files = max(1, -(-len(tasks) // _TASKS_PER_FILE))
     rows: dict[int, list[tuple[bytes, int]]] = {}
@@ -97,13 +97,13 @@ def write_examples(uri: str, split: str, tasks: Sequence[str], example: Callable
 def rewrite_examples(
     uri: str, target: str, split: str, changed: Callable[[str, tf.train.Example], tf.train.Example]
 ) -> None:
-    """Writes a split once more, in files of the same names and records in the same order.
+    """Writes a changed split, with the same names of files and order of records.
 
     Args:
-        uri: folder of the artifact that is read.
-        target: folder of the artifact that is written.
+        uri: folder of the artifact to read.
+        target: folder of the artifact to write.
         split: its name.
-        changed: gives what is written, of a task's name and its Example.
+        changed: function of a task's name and its Example that returns the Example to write.
     """
     for path in tf.io.gfile.glob(split_files(uri, split)):
         records = tf.data.TFRecordDataset(path, "GZIP").as_numpy_iterator()
@@ -124,18 +124,18 @@ GenOptions = dict[str, Any]  # settings of AnnotationExampleGen, by name
 
 @dataclass(frozen=True)
 class LabelledTasks:
-    """Tasks with what is known of them, in the order of their file; or pairs of tasks.
+    """Tasks or pairs of tasks with their annotations and gold, in the order of their file.
 
     Attributes:
         annotations: labels of all tasks.
-        names: of the tasks, N; for pairs see `pair_names`.
+        names: names of the tasks, N; for pairs see `pair_names`.
         split: "train" or "eval", [N].
-        labelled: whether anybody labelled the task, bool [N].
-        gold: names of classes, ratings, or JSON of tags, N; None where nothing is known.
+        labelled: whether the task has labels, bool [N].
+        gold: names of classes, ratings, or JSON of tags, N; None where unknown.
         info: entries of `dataset.json` that belong to the kind.
-        change_split: what a user can do about a split that is empty.
-        example: makes the tf.Example of a task, by its row.
-        unit: what a row is, in messages.
+        change_split: advice about an empty split.
+        example: function that makes the tf.Example of a task, by its row.
+        unit: name of a row in messages.
     """
 
     annotations: Annotations
@@ -150,10 +150,10 @@ class LabelledTasks:
 
     @property
     def known(self) -> np.ndarray:
-        """Whose gold is known, bool [N]."""
+        """Mask of tasks whose gold is known, bool [N]."""
         return np.array([gold is not None for gold in self.gold], bool)
 
     @property
     def used(self) -> np.ndarray:
-        """Which tasks become Examples, bool [N]: those that nobody labelled teach nothing, and stay in eval only."""
+        """Mask of tasks that become Examples, bool [N]; tasks without labels are only used in eval."""
         return self.labelled | (self.split == "eval")

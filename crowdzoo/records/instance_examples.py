@@ -1,4 +1,4 @@
-"""Classes and ratings of instances, from their two files to tf.Examples."""
+"""Reads annotations and instances from their files for tf.Examples of classes and ratings."""
 
 import numpy as np
 import tensorflow as tf
@@ -15,20 +15,20 @@ from crowdzoo.reading.tables.options import ROW_OPTIONS
 from crowdzoo.records.example_files import GenOptions, LabelledTasks, split_by_hash
 from crowdzoo.records.instance_features import add_instance, instance_info
 
-# Options of the reader, those that a kind has
+# Options of the reader, if a kind has them
 _READING = ("classes", "low", "high", *ROW_OPTIONS, "platform", "field", "image", *LAYOUT_OPTIONS)
 
 
 def read_labelled_instances(options: GenOptions, rejects: str, folder: str) -> LabelledTasks:
-    """Reads instances and what annotators said of them.
+    """Reads instances and their annotations.
 
     Args:
         options: settings of AnnotationExampleGen.
-        rejects: path of the file of rejected rows.
-        folder: an empty one, where instances are kept until their Examples are made.
+        rejects: path of the file for rejected rows.
+        folder: empty folder for instances until their Examples are made.
 
     Raises:
-        DataError: as the readers; or tasks without instances, or nothing to learn from.
+        DataError: errors of the readers, tasks without instances, or nothing to learn from.
     """
     crowd = read_annotations(options, rejects)
     instances = read_instances_of(options, crowd, folder)
@@ -66,15 +66,15 @@ def read_labelled_instances(options: GenOptions, rejects: str, folder: str) -> L
 
 
 def read_instances_of(options: GenOptions, crowd: Annotations, folder: str) -> Instances:
-    """Reads instances, those of all annotated tasks among them.
+    """Reads instances, which must include those of all annotated tasks.
 
     Args:
         options: settings of AnnotationExampleGen.
         crowd: the annotations.
-        folder: an empty one, for the instances.
+        folder: empty folder for the instances.
 
     Raises:
-        DataError: as the reader; or tasks without instances.
+        DataError: errors of the reader, or tasks without instances.
     """
     layout = Layout.of_second(options.get("instance_columns"), options)
     named = options.get("instance_kind")
@@ -87,14 +87,14 @@ def read_instances_of(options: GenOptions, crowd: Annotations, folder: str) -> I
 
 
 def split_of(instances: Instances, options: GenOptions) -> tuple[np.ndarray, str]:
-    """The split of instances, and what a user can do where one of the two is empty.
+    """The split of instances, and advice about an empty split.
 
     Args:
         instances: N instances.
         options: settings of AnnotationExampleGen.
 
     Returns:
-        "train" or "eval", [N], from their column split, else by a hash of their names; and a sentence.
+        "train" or "eval", [N], from their column `split`, else by a hash of their names; and the advice.
     """
     if instances.split is not None:
         return instances.split, "Check its column 'split'."
@@ -103,14 +103,14 @@ def split_of(instances: Instances, options: GenOptions) -> tuple[np.ndarray, str
 
 
 def read_annotations(options: GenOptions, rejects: str) -> Annotations:
-    """Reads what annotators said.
+    """Reads the annotations.
 
     Args:
         options: settings of AnnotationExampleGen.
-        rejects: path of the file of rejected rows.
+        rejects: path of the file for rejected rows.
 
     Raises:
-        DataError: as the reader; or there is nothing to learn from.
+        DataError: errors of the reader, or nothing to learn from.
     """
     path = options["annotations"]
     crowd = Annotations.read(
@@ -127,7 +127,7 @@ def read_annotations(options: GenOptions, rejects: str) -> Annotations:
 
 
 def _gold(instances: Instances, crowd: Annotations, path: str) -> tuple[np.ndarray, np.ndarray]:
-    """Gold as ratings or codes, and whether it is known, both [N]."""
+    """Gold as ratings or codes, and a mask of known ones, both [N]."""
     if crowd.label_kind.has_numbers:
         ratings = instances.gold_ratings(path)
         return ratings, ~np.isnan(ratings)

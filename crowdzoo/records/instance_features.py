@@ -1,4 +1,4 @@
-"""Instances in tf.Examples: how a row is written, and how batches of them are read."""
+"""Writes instances to tf.Examples, and reads batches of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,17 +14,17 @@ from crowdzoo.reading.instances.upright_image import opened
 from crowdzoo.records.example_files import DatasetInfo
 
 INSTANCES = "instances"
-COLUMN = f"{INSTANCES}/"  # begins the names of columns
+COLUMN = f"{INSTANCES}/"  # prefix of names of columns
 
 
 def instance_info(instances: Instances) -> dict[str, Any]:
-    """Entries of `dataset.json`: what `instance_features` needs, and names of columns.
+    """Entries of `dataset.json` that `instance_features` needs, and names of columns.
 
-    They are `instances` (name of their kind), `num_features` and `features` (names of columns) of feature vectors, and
-    `columns` of a table: name as it is served -> shape of a value, of strings None.
+    They are `instances` (name of their kind), `num_features` and `features` (names of columns) for feature vectors, and
+    `columns` for a table: served name -> shape of a value, None for strings.
 
     Args:
-        instances: all of them.
+        instances: all instances.
     """
     of_vectors = instances.kind == VECTORS
     columns = instances.values if instances.kind == TABLES else {}
@@ -40,15 +40,15 @@ def instance_info(instances: Instances) -> dict[str, Any]:
 
 
 def add_instance(example: tf.train.Example, instances: Instances, row: int, feature: str = INSTANCES) -> None:
-    """Adds a feature: float [D] of a feature vector, bytes [1] of a text or an image file.
+    """Adds a feature to an Example: float [D] for a feature vector, bytes [1] for a text or an image file.
 
-    Of a table it adds a feature `<feature>/<name as it is served>` for each column, float or bytes.
+    For a table it adds a feature `<feature>/<served name>` for each column, float or bytes.
 
     Args:
-        example: of a task, or of a pair of them; changed.
-        instances: all of them.
-        row: of the task.
-        feature: its name; for pairs "left" or "right".
+        example: Example of a task, or of a pair of tasks; changed in place.
+        instances: all instances.
+        row: row of the task.
+        feature: name of the feature; for pairs "left" or "right".
 
     Raises:
         DataError: an image that TensorFlow does not decode, or that cannot be read.
@@ -73,11 +73,11 @@ def _stored(values: np.ndarray, row: int) -> bytes:
 
 
 def instance_features(info: DatasetInfo, feature: str = INSTANCES) -> dict[str, Any]:
-    """What `tf.io.parse_example` needs to read instances.
+    """Features for `tf.io.parse_example` to read instances.
 
     Args:
-        info: of `dataset.json`.
-        feature: as `add_instance` had it.
+        info: contents of `dataset.json`.
+        feature: as for `add_instance`.
     """
     if info.get("columns"):
         return {
@@ -90,13 +90,13 @@ def instance_features(info: DatasetInfo, feature: str = INSTANCES) -> dict[str, 
 
 
 def parsed_instances(parsed: Mapping[str, Any], feature: str = INSTANCES) -> Any:
-    """Instances out of what `tf.io.parse_example` gives: a batch as the base or its encoder takes it.
+    """Instances from the result of `tf.io.parse_example`, as input of the base or its encoder.
 
-    Columns of a table have the names by which they are served.
+    Columns of a table have their served names.
 
     Args:
-        parsed: what was read.
-        feature: as `add_instance` had it.
+        parsed: result of `tf.io.parse_example`.
+        feature: as for `add_instance`.
     """
     if feature in parsed:
         return parsed[feature]

@@ -1,4 +1,4 @@
-"""Training from files of Examples, with the recipes that `crowdzoo train` uses."""
+"""Training from files of Examples, with the same recipes as `crowdzoo train`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from crowdzoo.training.warm_start import warm_start
 
 WARMUP = 16
 NAMES_FILE = "model.names.json"
-INSTANCES = "instances"  # its entry of what was learned from
+INSTANCES = "instances"  # entry of the names file with facts about instances
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class Trained:
 
     Attributes:
         model: the model.
-        history: of its training, Keras' own.
-        encoder: from instances to its input; None where instances are the input.
+        history: Keras' history of its training.
+        encoder: converts instances to its input; None if instances are the input.
         warmup: instances for warm-up requests.
-        began: whether it began with the weights of an earlier training.
+        began: whether training started from the weights of an earlier one.
     """
 
     model: Any
@@ -59,26 +59,26 @@ def train_on_instances(
     checkpoint: Checkpoint | None = None,
     start: str | None = None,
 ) -> Trained:
-    """Trains a classifier or a regressor, in batches that are read from the files, and encoded, when they are needed.
+    """Trains a classifier or a regressor in batches that are read from the files and encoded when needed.
 
-    A regressor learns in units of the mean and deviation of the ratings (method "aggregated": of the estimates) that it
-    learns from, and its answers are in the labels' own unit.
+    A regressor learns ratings standardised by their mean and deviation (method "aggregated": those of the estimates),
+    and its predictions are in the labels' unit.
 
     Args:
-        settings: of the training, with epochs and batch size.
-        files: patterns of the files of train.
+        settings: settings of the training, with epochs and batch size.
+        files: patterns of the files of the split train.
         info: result of `read_dataset_info`.
-        checkpoint: where the state is kept after each epoch; None keeps nothing.
-        start: folder of the Trainer's model_run whose weights the training begins with; None begins with fresh ones.
+        checkpoint: folder in which the state is saved after each epoch; None saves nothing.
+        start: folder of the Trainer's model_run from whose weights training starts; None starts from new weights.
     """
     base, classes, num_tasks = BASES[settings.base], info["classes"], info["num_tasks"]["train"]
     data = ExampleDataset(files, num_tasks, info)
     names = None if start is None else _names_to_begin_with(Path(start), info)
-    # whose words the weights know
+    # its words fit the weights
     encoder = None if names is None else encoder_of(names, Path(start or "", NAMES_FILE))
     if encoder is None:
         encoder = base.encoder(settings, data.instances().as_numpy_iterator)
-    columns = annotation_columns(data)  # before instances are encoded for nothing
+    columns = annotation_columns(data)  # first, as it may raise an error before instances are encoded
     labels = columns[2]
     if encoder is not None:
         data = ExampleDataset(files, num_tasks, info, encode=encoder)
@@ -109,16 +109,16 @@ def train_on_instances(
 
 
 def instances_of(info: DatasetInfo) -> DatasetInfo:
-    """What a training says of its instances, so that a later one knows whether it may begin with its weights."""
+    """Facts about the instances of a training, by which a later one decides whether it can start from its weights."""
     return {key: info.get(key) for key in ("instances", "features", "columns")}
 
 
 def _names_to_begin_with(start: Path, info: DatasetInfo) -> dict[str, Any] | None:
-    """Names of an earlier training whose weights fit classes and instances; None, with a line in the log, if not."""
+    """Names of an earlier training whose weights fit classes and instances; else None, and the reason is printed."""
     names = read_model_names(start / NAMES_FILE)
     before, now = names.get(INSTANCES), instances_of(info)
     differs = name_difference("class", info["classes"] or [], names["classes"] or [])
-    if not differs and before is not None and before != now:  # a training before this release does not say
+    if not differs and before is not None and before != now:  # trainings by earlier releases have no such entry
         differs = f"instances are {now['instances']}, were {before['instances']}"
         if now["instances"] == before["instances"]:
             keys = ("features", "columns")
@@ -131,7 +131,7 @@ def _names_to_begin_with(start: Path, info: DatasetInfo) -> dict[str, Any] | Non
 
 
 def _begin_with(model: Any, start: Path, names: dict[str, Any], info: DatasetInfo) -> bool:
-    """Puts the weights of an earlier training in, and prints what came of it; whether they fit."""
+    """Starts from the weights of an earlier training and prints the outcome; returns whether they fit."""
     unseen = warm_start(model, keras.saving.load_model(start / "model.keras"), names["annotators"], info["annotators"])
     if unseen is None:
         print(f"warm_start: the weights are fresh, as the model of {start} has other layers")

@@ -1,4 +1,4 @@
-"""Instances through a graph of TensorFlow Transform, in training and in the served model."""
+"""Encodes instances by a graph of TensorFlow Transform, in training and in the served model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,12 +14,12 @@ from crowdzoo.records.instance_features import COLUMN, instance_features
 
 
 class TransformedInstances(InstanceEncoder):
-    """What a `preprocessing_fn` makes of instances; its graph goes into the exported model.
+    """Encodes instances by a `preprocessing_fn`, whose graph becomes part of the exported model.
 
-    Outputs of the function that need more than the instances, such as the annotators' labels, are left out.
+    Outputs of the function that depend on other data than the instances, such as annotators' labels, are dropped.
 
     Args:
-        folder: of the TransformGraph, `fn_args.transform_graph_path`.
+        folder: folder of the TransformGraph, `fn_args.transform_graph_path`.
         info: result of `read_dataset_info`.
     """
 
@@ -44,12 +44,12 @@ class TransformedInstances(InstanceEncoder):
 
     @property
     def instances(self) -> InstanceKind:  # type: ignore[override]
-        """Kind of instances that it takes."""
+        """Kind of instances that it encodes."""
         return instance_kind(self.info["instances"])
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What the Examples hold of an instance; columns of a table have the names by which they are served."""
+        """Features of an instance in the Examples; columns of a table have their served names."""
         return dict(self._specs)
 
     @property
@@ -59,7 +59,7 @@ class TransformedInstances(InstanceEncoder):
         return [part for part in parts if isinstance(part, tf.__internal__.tracking.Trackable)]
 
     def __call__(self, values: Any) -> Any:
-        """What the function returns: a tensor where that is one, else a dictionary of them."""
+        """The result of the function: a tensor, or a dictionary of several."""
         inputs = values if isinstance(values, Mapping) else {"instances": values}
         begin = "" if "instances" in self._specs else COLUMN
         outputs = self._graph.apply_transform_model(
@@ -75,7 +75,7 @@ class TransformedInstances(InstanceEncoder):
             return tf.reshape(values, [-1, *feature.shape])
         if isinstance(feature, tf.io.VarLenFeature):
             rows = values if len(values.shape) > 1 else values[:, None]
-            places = tf.where(tf.ones_like(rows, tf.bool))  # all of them: zeros and "" are values, too
+            places = tf.where(tf.ones_like(rows, tf.bool))  # all places, as zeros and "" are values as well
             return tf.SparseTensor(places, tf.reshape(rows, [-1]), tf.shape(rows, tf.int64))
         return values
 

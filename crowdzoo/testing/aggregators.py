@@ -1,4 +1,4 @@
-"""check_aggregator: the routine that every aggregation algorithm has to pass."""
+"""check_aggregator: checks that every aggregation algorithm must pass."""
 
 import copy
 from collections.abc import Callable
@@ -20,26 +20,26 @@ from crowdzoo.testing.explained import explained
 
 
 def check_aggregator(aggregator: Aggregator) -> None:
-    """Runs every check of `AGGREGATOR_CHECKS`: the one line in a test of an aggregator for classes of one's own.
+    """Runs every check of `AGGREGATOR_CHECKS` on a custom aggregator for classes.
 
-    To see all failures, and not the first alone, parametrise a test over that dictionary.
+    To see all failures and not only the first, parametrise a test over that dictionary.
 
-    An aggregator may declare, as attributes, where it honestly differs; each loosens one thing and nothing else:
+    An aggregator may declare exceptions as attributes, each of which relaxes one requirement:
 
-    - `max_classes`, an integer: it knows no more classes. It is checked with that many (at most three), and has to
-      refuse more with a DataError that names their number.
+    - `max_classes`, an integer: the largest number of classes. It is checked with that many (at most three), and must
+      reject more with a DataError that names their number.
     - `draws_by_code`, true: its result depends on numbers drawn for the codes of annotators, tasks or classes (such as
       several random starts). Other codes may then change one label in twenty, posteriors and confusions.
-    - `whole_table`, true: it takes the whole table at once, and not blocks of it, as most vectorised methods do.
-    - `unanimous_probability`, below the usual 0.99: what the class that all four annotators of a task named, as they
-      do everywhere, has at least. For posteriors that stay unsure on purpose.
+    - `whole_table`, true: it processes the whole table at once and not in blocks, as most vectorised methods do.
+    - `unanimous_probability`, below the usual 0.99: least probability of the class that all four annotators of a task
+      chose, in a crowd that always agrees. For posteriors that are uncertain on purpose.
 
     Args:
         aggregator: an instance with `fit(annotations, ...) -> Aggregation`; for any redundancy.
 
     Raises:
-        AssertionError: the first check that fails; it says what was checked, on which data, what the aggregator raised
-            or gave, and what to do.
+        AssertionError: the first check that fails, with the check, the data, the aggregator's error or result, and
+            advice.
         ConfigError: an aggregator for labels of another kind.
 
     Example:
@@ -56,7 +56,7 @@ def check_aggregator(aggregator: Aggregator) -> None:
 def simulated_crowd(
     num_tasks: int = 60, num_annotators: int = 8, num_classes: int = 3, redundancy: int = 5, seed: int = 0
 ) -> tuple[Annotations, np.ndarray]:
-    """A crowd that is right 60 to 90 % of the time, and slips to the next class twice as often as to another.
+    """Simulates annotators who are right 60 to 90 % of the time and whose errors are twice as often the next class.
 
     Returns:
         Annotations, rows in random order, and the true class codes, int64 [N].
@@ -94,19 +94,19 @@ def _crowd(aggregator: Aggregator, seed: int = 0) -> tuple[Annotations, np.ndarr
     return simulated_crowd(num_classes=_num_classes(aggregator), seed=seed)
 
 
-_data: list[str] = []  # of the check that runs: what was simulated, and what was fitted last
+_data: list[str] = []  # data of the current check: the simulation, and the last fitted table
 
 
 def _fit(aggregator: Aggregator, annotations: Any, **extra: Any) -> Aggregation:
     names = () if len(annotations) > 8 else ("task_ids", "annotator_ids", "labels")
     rows = [f"{name} {getattr(annotations, name).tolist()}" for name in names]
     _data[1:] = [", ".join([f"last fitted to {annotations!r}", *rows, *extra])]
-    with ignored(ConvergenceWarning):  # whether it converges on odd data is not what is checked
+    with ignored(ConvergenceWarning):  # convergence on odd data is not checked
         return result_of(aggregator, annotations, **extra)
 
 
 def _assert_sound(result: Aggregation, annotations: Annotations) -> None:
-    """Shapes, no NaN, rows that sum to one, labels among the most probable classes, a history that never falls."""
+    """Checks shapes, no NaN, rows that sum to one, most probable labels, and a history that never falls."""
     n, r, k = annotations.num_tasks, annotations.num_annotators, annotations.num_classes
     assert result.posteriors.shape == (n, k)
     assert result.labels.shape == (n,)
@@ -143,10 +143,10 @@ def _assert_same(left: Aggregation, right: Aggregation, atol: float = 0.0) -> No
 
 
 def check_result_is_sound(aggregator: Aggregator) -> None:
-    """A plain crowd: shapes, sums, no NaN; and most tasks come out right.
+    """For a plain crowd: shapes, sums, no NaN, and most tasks are right.
 
-    `Aggregation.of(name, annotations, posteriors)` fills in all that follows from posteriors [N, K]. Arrays of the
-    input are read-only: work on copies.
+    `Aggregation.of(name, annotations, posteriors)` derives all other fields from posteriors [N, K]. Arrays of the input
+    are read-only: work on copies.
     """
     annotations, truth = _crowd(aggregator)
     result = _fit(aggregator, annotations)
@@ -157,12 +157,12 @@ def check_result_is_sound(aggregator: Aggregator) -> None:
 def check_settings_and_input_stay(aggregator: Aggregator) -> None:
     """`fit` changes neither the aggregator nor its input, nor NumPy's global random numbers.
 
-    Work on copies, keep what is learned in the result, and draw from a generator of your own.
+    Work on copies, store what is learned in the result, and draw from your own generator.
     """
     annotations, _ = _crowd(aggregator)
     settings = copy.deepcopy(vars(aggregator))
     before = {name: getattr(annotations, name).copy() for name in ("task_ids", "annotator_ids", "labels")}
-    np.random.random()  # so that a seed is noticed that an earlier fit has set, too
+    np.random.random()  # so that a seed that an earlier fit set is noticed as well
     state = np.random.get_state()
     _fit(aggregator, annotations)
     assert vars(aggregator) == settings
@@ -172,9 +172,9 @@ def check_settings_and_input_stay(aggregator: Aggregator) -> None:
 
 
 def check_fit_twice_equals_once(aggregator: Aggregator) -> None:
-    """The second fit gives the first one's result, bit by bit, also after a fit on other data.
+    """A second fit gives exactly the same result, also after a fit on other data.
 
-    Make a generator of random numbers in each `fit`, from a setting `seed`.
+    Create a random number generator in each `fit`, from a setting `seed`.
     """
     annotations, _ = _crowd(aggregator)
     first = _fit(aggregator, annotations)
@@ -183,9 +183,9 @@ def check_fit_twice_equals_once(aggregator: Aggregator) -> None:
 
 
 def check_unanimous_crowd_is_believed(aggregator: Aggregator) -> None:
-    """Where all agree, that is the answer.
+    """If all annotators agree, their answer is the result.
 
-    Posteriors that stay unsure on purpose: declare `unanimous_probability`.
+    For posteriors that are uncertain on purpose, declare `unanimous_probability`.
     """
     _data[:] = ["30 tasks of four annotators who agree"]
     k = _num_classes(aggregator)
@@ -200,7 +200,7 @@ def check_unanimous_crowd_is_believed(aggregator: Aggregator) -> None:
 def check_row_order_is_irrelevant(aggregator: Aggregator) -> None:
     """Shuffled rows give the same result up to rounding.
 
-    Nothing may depend on which row comes first: sum over rows, and draw by the codes of tasks.
+    Results must not depend on the order of rows: sum over rows, and draw by the codes of tasks.
     """
     annotations, _ = _crowd(aggregator)
     order = np.random.default_rng(1).permutation(len(annotations))
@@ -211,7 +211,7 @@ def check_row_order_is_irrelevant(aggregator: Aggregator) -> None:
 def check_renaming_permutes(aggregator: Aggregator) -> None:
     """Other codes for tasks, annotators and classes permute the result; only drawn ties may differ.
 
-    Use codes as positions only. A method whose random starts are drawn by code declares `draws_by_code = True`.
+    Use codes as positions only. If random starts are drawn by code, declare `draws_by_code = True`.
     """
     annotations, _ = _crowd(aggregator)
     rng = np.random.default_rng(2)
@@ -236,7 +236,7 @@ def check_renaming_permutes(aggregator: Aggregator) -> None:
 
 
 def _drawn(result: Aggregation, annotations: Annotations) -> np.ndarray:
-    """Tasks with tied votes and yet a certain answer, which a draw or the order of the classes decided, bool [N]."""
+    """Mask of tasks with tied votes but a certain answer, by a draw or the order of the classes, bool [N]."""
     votes = np.zeros(result.posteriors.shape)
     np.add.at(votes, (annotations.task_ids, annotations.labels), 1)
     tied = (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1
@@ -244,9 +244,9 @@ def _drawn(result: Aggregation, annotations: Annotations) -> np.ndarray:
 
 
 def check_blocks_are_irrelevant(aggregator: Aggregator) -> None:
-    """Blocks of a few annotations add up to what one block gives; or there are no blocks, as declared.
+    """Blocks of a few annotations give the same result as one block, unless declared otherwise.
 
-    A method that takes the whole table at once declares `whole_table = True`.
+    If the method processes the whole table at once, declare `whole_table = True`.
     """
     annotations, _ = _crowd(aggregator)
     whole = _fit(aggregator, annotations)
@@ -268,7 +268,7 @@ def check_blocks_are_irrelevant(aggregator: Aggregator) -> None:
 def check_gold_is_clamped(aggregator: Aggregator) -> None:
     """A known class is the answer, even against the whole crowd.
 
-    Where `fit` takes gold [N], -1 for unknown: give these tasks a posterior of one, in every iteration.
+    If `fit` takes gold [N], -1 for unknown, give these tasks a posterior of one in every iteration.
     """
     if "gold" not in signature(aggregator.fit).parameters:
         return
@@ -284,10 +284,10 @@ def check_gold_is_clamped(aggregator: Aggregator) -> None:
 
 
 def check_sparse_and_odd_tables(aggregator: Aggregator) -> None:
-    """One annotation; one class; tasks, annotators and classes that nothing is known of; a tie. Never a NaN.
+    """One annotation; one class; tasks, annotators and classes without annotations; a tie: never NaN.
 
-    Look at divisions by counts that are 0 and logarithms of 0: add a small count, or raise to 1e-300 before. A tie of
-    two votes has equal posteriors, or is drawn: then one class has a posterior of 1.
+    Avoid divisions by zero counts and logarithms of 0: add a small count, or use at least 1e-300. A tie of two votes
+    has equal posteriors, or is broken at random: then one class has a posterior of 1.
     """
     tables = {
         "a single annotation": _table([0], [0], [1], 1, 1, 2),
@@ -313,7 +313,7 @@ def check_sparse_and_odd_tables(aggregator: Aggregator) -> None:
 def check_unknown_tasks_get_the_class_prior(aggregator: Aggregator) -> None:
     """A task without annotations has the class prior as posterior, and is marked by its count of zero.
 
-    Say the class prior in the result, if there is one, and give it to these tasks.
+    Put the class prior into the result, if there is one, and use it for these tasks.
     """
     annotations, _ = _crowd(aggregator)
     longer = replace(annotations, tasks=np.arange(annotations.num_tasks + 2))
@@ -325,9 +325,9 @@ def check_unknown_tasks_get_the_class_prior(aggregator: Aggregator) -> None:
 
 
 def check_more_classes_than_it_knows_are_refused(aggregator: Aggregator) -> None:
-    """An aggregator of few classes refuses more, and says how many there are.
+    """An aggregator with a limit on classes rejects more, and names their number.
 
-    Raise DataError where annotations.num_classes is above `max_classes`, with the number in its message.
+    Raise DataError if annotations.num_classes is above `max_classes`, with the number in the message.
     """
     most = getattr(aggregator, "max_classes", None)
     if most is None:

@@ -1,4 +1,4 @@
-"""explained: a check of a battery whose failure says what was checked, on which data, and what to do."""
+"""explained: makes failures of a check report the check, the data and advice."""
 
 import functools
 import inspect
@@ -9,11 +9,12 @@ from typing import Any
 
 
 def explained(check: Callable[[Any], None], data: Callable[[Any], str]) -> Callable[[Any], None]:
-    """The check, with all that it raises as an AssertionError whose message can be acted on.
+    """Wraps a check so that all its errors become an AssertionError with advice.
 
     Args:
-        check: takes what is checked; its docstring says what has to hold, and after an empty line what to do if not.
-        data: from what is checked to a few words on the data.
+        check: function of the object to check; its docstring states the requirement, and after an empty line the
+            advice.
+        data: function of the object to check that describes the data.
     """
 
     @functools.wraps(check)
@@ -22,7 +23,7 @@ def explained(check: Callable[[Any], None], data: Callable[[Any], str]) -> Calla
             raise RuntimeError("python -O leaves out what checks assert: run the tests without -O and PYTHONOPTIMIZE.")
         try:
             check(subject)
-        except Exception as error:  # whatever one's own code raises
+        except Exception as error:  # custom code may raise anything
             *_, last = frames = traceback.extract_tb(error.__traceback__)
             own = [frame.line for frame in frames if Path(frame.filename).parent == Path(__file__).parent]
             raise AssertionError(

@@ -1,4 +1,4 @@
-"""check_layer: the routine that every layer has to pass, on every Keras backend."""
+"""check_layer: checks that every layer must pass, on every Keras backend."""
 
 import json
 import tempfile
@@ -17,14 +17,14 @@ from crowdzoo.testing.explained import explained
 
 @dataclass(frozen=True, repr=False)
 class LayerCase:
-    """A layer with arguments and inputs to try it on.
+    """A layer with arguments and inputs for its checks.
 
     Attributes:
         layer: the layer's class.
-        arguments: arguments of its constructor; the config must hold every one of them.
+        arguments: arguments of its constructor, all of which the config must contain.
         inputs: first call argument, `[B, ...]` with B at least 2.
         call_arguments: further call arguments by name, arrays `[B, ...]`.
-        output_shape: what must come out, batch included.
+        output_shape: expected shape of the output, including the batch.
     """
 
     layer: type[keras.layers.Layer]
@@ -38,13 +38,13 @@ class LayerCase:
         return f"{self.layer.__name__}({arguments})"
 
     def data(self) -> str:
-        """What it is tried on, in a few words."""
+        """Short description of the data."""
         arrays = {"inputs": self.inputs, **self.call_arguments}.items()
         shapes = "".join(f"{name} {list(array.shape)} {array.dtype}, " for name, array in arrays)
         return f"{shapes}weights uniform in 0.5 to 1.5, of seed 0"
 
     def make(self, **more: Any) -> keras.layers.Layer:
-        """A fresh layer, built, with random weights that are not at their initial values."""
+        """A new built layer with random weights instead of their initial values."""
         layer = self.layer(**{**self.arguments, **more})
         layer(self.inputs, **self.call_arguments)
         rng = np.random.default_rng(0)
@@ -59,20 +59,19 @@ def check_layer(
     output_shape: tuple[int, ...],
     **call_arguments: np.ndarray,
 ) -> None:
-    """Runs every check of `LAYER_CHECKS`: the one line in a test of a layer of one's own.
+    """Runs every check of `LAYER_CHECKS` on a custom layer.
 
-    To see all failures, and not the first alone, parametrise a test over that dictionary, with a `LayerCase`.
+    To see all failures and not only the first, parametrise a test over that dictionary, with a `LayerCase`.
 
     Args:
         layer: the layer's class.
         arguments: arguments of its constructor.
         inputs: `[B, ...]`, B at least 2.
-        output_shape: of its output, batch included.
+        output_shape: shape of its output, including the batch.
         **call_arguments: further call arguments, arrays `[B, ...]`.
 
     Raises:
-        AssertionError: the first check that fails; it says what was checked, on which data, what the layer raised or
-            gave, and what to do.
+        AssertionError: the first check that fails, with the check, the data, the layer's error or result, and advice.
 
     Example:
         >>> import numpy as np
@@ -89,16 +88,16 @@ def check_layer(
 def gradients(
     layer: keras.layers.Layer, cost: Callable[[Any], Any], inputs: np.ndarray, **call_arguments: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Gradients of a cost of a layer's output, on whichever backend runs.
+    """Gradients of a cost of a layer's output, on any backend.
 
     Args:
         layer: a built layer.
-        cost: from the output to a scalar, in `keras.ops`.
+        cost: function from the output to a scalar, in `keras.ops`.
         inputs: float array, first call argument.
         **call_arguments: further call arguments.
 
     Returns:
-        The gradient by the inputs, and those by the layer's trainable weights in their order.
+        The gradient with respect to the inputs, and those of the layer's trainable weights in their order.
     """
     variables = layer.trainable_variables
     x = ops.convert_to_tensor(inputs)
@@ -137,7 +136,7 @@ def _output(case: LayerCase, layer: keras.layers.Layer) -> np.ndarray:
 
 
 def _config_holds_every_argument(case: LayerCase) -> None:
-    """`get_config` holds every argument, and Keras makes the same layer of it.
+    """`get_config` contains every argument, and Keras recreates the layer from it.
 
     Register the class (`@keras.saving.register_keras_serializable(package=...)`), keep each argument as an attribute
     of its name, and add it in `get_config`.
@@ -155,9 +154,9 @@ def _config_holds_every_argument(case: LayerCase) -> None:
 
 
 def _symbolic_output_agrees_with_the_real_one(case: LayerCase) -> None:
-    """The output has the shape that was said, and in a functional model, too.
+    """The output has the expected shape, also in a functional model.
 
-    `compute_output_shape` has to say it; `CrowdLayer` does for `[B, M, K]`. Compute in float32 or wider.
+    `compute_output_shape` must return it; `CrowdLayer` does so for `[B, M, K]`. Compute in float32 or wider.
     """
     layer = case.make()
     output = layer(case.inputs, **case.call_arguments)
@@ -173,7 +172,7 @@ def _symbolic_output_agrees_with_the_real_one(case: LayerCase) -> None:
 
 
 def _probabilities_of_labels_sum_to_one(case: LayerCase) -> None:
-    """The answers of a `CrowdLayer` for classes, as it is made, are log-probabilities over the last axis.
+    """The answers of a new `CrowdLayer` for classes are log-probabilities over the last axis.
 
     End in `ops.log_softmax(..., axis=-1)`, or sum over the truths; for logits declare
     `traits = LayerTraits(returns_logits=True)`.
@@ -184,9 +183,9 @@ def _probabilities_of_labels_sum_to_one(case: LayerCase) -> None:
 
 
 def _a_batch_of_one_keeps_its_axes_and_values(case: LayerCase) -> None:
-    """A row alone gives what it gives in a batch.
+    """A single row gives the same result as in a batch.
 
-    Do not squeeze axes; outside of training take no statistics over the batch, and draw nothing at random.
+    Do not squeeze axes; outside training, compute no statistics over the batch, and draw no random numbers.
     """
     layer = case.make()
     whole = _output(case, layer)
@@ -198,9 +197,9 @@ def _a_batch_of_one_keeps_its_axes_and_values(case: LayerCase) -> None:
 
 
 def _gradients_are_finite_and_reach_every_weight(case: LayerCase) -> None:
-    """The gradient by inputs and by each weight is finite and not 0.
+    """The gradients of inputs and of each weight are finite and not 0.
 
-    Raise what goes into a logarithm or a root above 0 before; a weight without gradient is not used.
+    Keep arguments of logarithms and roots above 0; a weight without gradient is not used.
     """
     layer = case.make()
     by_inputs, by_weights = gradients(
@@ -223,14 +222,14 @@ def _mixed_precision_keeps_weights_and_output_in_float32(case: LayerCase) -> Non
         assert {weight.dtype for weight in layer.weights} <= {"float32"}
         output = layer(ops.cast(case.inputs, half), **case.call_arguments)
         assert keras.backend.standardize_dtype(output.dtype) == "float32"
-        # the inputs are rounded to 8 or 11 bits, and nothing after them
+        # only the inputs are rounded, to 8 or 11 bits
         np.testing.assert_allclose(ops.convert_to_numpy(output), expected, rtol=0.02, atol=0.02)
 
 
 def _a_saved_model_answers_the_same(case: LayerCase) -> None:
-    """A model with the layer, saved and loaded, answers the same.
+    """A model with the layer gives the same results after saving and loading.
 
-    Make all weights in `build`, and none in `call`.
+    Create all weights in `build`, and none in `call`.
     """
     first = keras.Input(case.inputs.shape[1:], dtype=str(case.inputs.dtype))
     others = {

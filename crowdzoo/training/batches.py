@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 INPUTS = ("annotators", "labels", "tasks")
 
-# Sentences of a batch are cut to a multiple of this: few shapes occur, and little is compiled
+# Sentences of a batch are cut to a multiple of this, so that few shapes need compiling
 TOKENS = 8
-# Batches among which sentences are sorted by their length
+# Number of batches within which sentences are sorted by length
 SORTED_TOGETHER = 16
 
 
@@ -35,11 +35,11 @@ class _Shuffled(keras.utils.PyDataset):
     """Batches in an order that depends on the seed and the epoch only.
 
     Args:
-        rows: what is put in order, int `[n]`.
+        rows: rows to order, int `[n]`.
         batch_size: rows in a batch.
         seed: seed of the shuffling.
         shuffle: False keeps the order of `rows`.
-        encode: from instances to what the model takes, in TensorFlow operations; None gives them as they are.
+        encode: function from instances to the model's input, in TensorFlow operations; None leaves them unchanged.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class _Shuffled(keras.utils.PyDataset):
         self._drawn_epoch, self._order = 0, self._draw_order(0)
 
     def __len__(self) -> int:
-        """Batches in an epoch, the last one maybe smaller."""
+        """Number of batches in an epoch; the last one may be smaller."""
         return -(-len(self.rows) // self.batch_size)
 
     def on_epoch_begin(self) -> None:
@@ -67,7 +67,7 @@ class _Shuffled(keras.utils.PyDataset):
 
     def batch_of_epoch(self, epoch: int, index: int) -> tuple:
         """A batch of an epoch by its index."""
-        with self._lock:  # TensorFlow may read ahead in an iteration that Keras has given up
+        with self._lock:  # TensorFlow may read ahead in an iteration that Keras has abandoned
             self._go_to(epoch)
             return self[index]
 
@@ -76,7 +76,7 @@ class _Shuffled(keras.utils.PyDataset):
             self._drawn_epoch, self._order = epoch, self._draw_order(epoch)
 
     def for_keras(self) -> KerasBatches:
-        """What `keras.Model.fit` takes: on TensorFlow, or to encode, a `tf.data.Dataset`, else these batches."""
+        """Data for `keras.Model.fit`: on TensorFlow, or with `encode`, a `tf.data.Dataset`, else these batches."""
         return self.as_tf_dataset() if keras.backend.backend() == "tensorflow" or self.encode else self
 
     def as_tf_dataset(self) -> tf.data.Dataset:
@@ -102,10 +102,10 @@ class TargetBatches(_Shuffled):
         batch_size: rows in a batch.
         seed: seed of the shuffling.
         shuffle: False keeps the rows' order.
-        encode: from x to what the model takes, in TensorFlow operations, by which batches of `as_tf_dataset` go.
+        encode: function from x to the model's input, in TensorFlow operations; applied by `as_tf_dataset`.
 
     Raises:
-        DataError: different numbers of rows, or weights that `checked_weights` refuses.
+        DataError: different numbers of rows, or weights that `checked_weights` rejects.
     """
 
     def __init__(
@@ -141,17 +141,16 @@ class TargetBatches(_Shuffled):
 
 
 class CrowdBatches(_Shuffled):
-    """Batches `({"instances": x, "annotators": ids}, labels)` out of arrays and annotations, or with weights as third.
+    """Batches `({"instances": x, "annotators": ids}, labels)` from arrays and annotations, optionally with weights.
 
-    Only tasks that somebody labelled appear. The annotations of a batch are padded to its own most annotated
-    task (rounded up to a power of two, so that few shapes occur and little is compiled), so that one task with
-    a thousand labels does not widen all the others.
+    Only labelled tasks appear. The annotations of a batch are padded to its own most annotated task (rounded up to a
+    power of two, so that few shapes need compiling), so that one task with a thousand labels does not widen all others.
 
-    Sentences, too, are cut to the longest of their batch (labels and targets with them), and with shuffling sentences
-    of about one length come together, so that little of a batch is padding. Tokens beyond the last labelled
-    one of a batch are not used.
+    Sentences are likewise cut to the longest one of their batch, with labels and targets. With shuffling, sentences of
+    similar length are batched together, which saves padding. Tokens after the last labelled one of a batch are not
+    used.
 
-    The order of an epoch depends on the seed and the number of the epoch, on nothing else.
+    The order of an epoch depends only on the seed and the number of the epoch.
 
     Args:
         x: instances, an array `[N, ...]`, a structure of them, or a table that carries the ids of its rows.
@@ -159,24 +158,24 @@ class CrowdBatches(_Shuffled):
         tasks: ids of the rows of x, `[N]`; see `CrowdModel.fit`.
         batch_size: tasks in a batch, at least 1.
         seed: seed of the shuffling.
-        shuffle: whether every epoch has an order of its own; False keeps that of the tasks.
-        inputs: what is added to the instances: any of "annotators", "labels", "tasks" (the rows' numbers); with none
-            of them `x` is the instances alone.
-        targets: what takes the place of the labels as `y`, a row for each row of x; looked up when a batch is made, so
-            it may be changed between epochs. For sequences `[N, T, ...]`, T the longest labelled one.
-        answers: what takes the place of the labels as input, float32 `[N, W, K]` in the order of `Annotations.padded`,
-            W the most annotations of a task; for classification.
-        sample_weight: weights of the rows of x, `[N]`, which the batches then have as well; None: they have none.
-        encode: from instances to what the model takes, in TensorFlow operations, by which batches of `as_tf_dataset`
-            go; None gives instances as they are.
+        shuffle: whether every epoch has its own order; False keeps that of the tasks.
+        inputs: inputs in addition to the instances: any of "annotators", "labels", "tasks" (the rows' numbers); without
+            any, `x` is the instances alone.
+        targets: `y` in place of the labels, one row per row of x; read when a batch is made, so they may be changed
+            between epochs. For sequences `[N, T, ...]`, T the longest labelled one.
+        answers: input in place of the labels, float32 `[N, W, K]` in the order of `Annotations.padded`, W the most
+            annotations of a task; for classification.
+        sample_weight: weights of the rows of x, `[N]`, which are then added to the batches; None adds none.
+        encode: function from instances to the model's input, in TensorFlow operations, applied by `as_tf_dataset`; None
+            leaves them unchanged.
 
     Items:
         instances `[B, ...]`; ids int32 `[B, M]`, -1 as padding; labels int32 `[B, M]`, -1 where missing
         (float32 and NaN for regression; int32 `[B, T, M]` for sequences, T the batch's longest sentence rounded up).
 
     Raises:
-        DataError: nothing says which row is which task, labelled tasks have no row, no annotation at all, more
-            tokens labelled than an instance has, or weights that `checked_weights` refuses.
+        DataError: rows of x cannot be matched with tasks, labelled tasks have no row, there are no annotations, more
+            tokens are labelled than an instance has, or `checked_weights` rejects the weights.
 
     Example:
         >>> import numpy as np
@@ -222,10 +221,10 @@ class CrowdBatches(_Shuffled):
             self._length = int(positions.max()) + 1
             if self._length > tokens:
                 raw = arrays[0].dtype.kind in "OSU"
-                way_out = " Raw texts need crowdzoo.models.Preprocessed(tagger, preprocessor) as base." if raw else ""
+                fix = " Raw texts need crowdzoo.models.Preprocessed(tagger, preprocessor) as base." if raw else ""
                 raise DataError(
                     f"a label is at position {self._length - 1}, but the instances have {tokens} tokens (their "
-                    f"second axis; positions count from 0).{way_out}"
+                    f"second axis; positions count from 0).{fix}"
                 )
             self._lengths = np.zeros(annotations.num_tasks, dtype=np.int64)
             np.maximum.at(self._lengths, annotations.task_ids, positions + 1)
@@ -250,15 +249,15 @@ class CrowdBatches(_Shuffled):
         return (inputs, y) if self.sample_weight is None else (inputs, y, self.sample_weight[tasks])
 
     def _rows(self, array: np.ndarray, tasks: np.ndarray) -> np.ndarray:
-        """Some tasks' rows; for sequences as many tokens as the batch needs."""
+        """Rows of some tasks; for sequences, as many tokens as the batch needs."""
         return array[tasks] if self.annotations.positions is None else array[tasks, : self._tokens(tasks)]
 
     def _tokens(self, tasks: np.ndarray) -> int:
-        """Tokens that a batch of sequences has."""
+        """Number of tokens of a batch of sequences."""
         return min(-(-int(self._lengths[tasks].max()) // TOKENS) * TOKENS, self._length)
 
     def _draw_order(self, epoch: int) -> np.ndarray:
-        """The order of an epoch: of sequences sorted by length in part, and the batches shuffled once more."""
+        """The order of an epoch; sequences are partly sorted by length, and their batches shuffled again."""
         order = super()._draw_order(epoch)
         if self.annotations.positions is None or not self.shuffle:
             return order
@@ -284,11 +283,11 @@ class CrowdBatches(_Shuffled):
     def as_tf_dataset(self) -> tf.data.Dataset:
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch.
 
-        Keras makes one by itself, but fixes the padded width at that of the first two batches.
+        Keras would make one itself, but fix the padded width at that of the first two batches.
         """
         import tensorflow as tf
 
-        spec = partial(tensor_spec, open_axes=self._kind.axes)  # batches of sequences have a length of their own
+        spec = partial(tensor_spec, open_axes=self._kind.axes)  # each batch of sequences has its own length
         instances = keras.tree.map_structure(spec, self.x)
         labels = tf.TensorSpec((None,) * (1 + self._kind.axes), self._kind.tensor_dtype)
         specs = {
@@ -313,15 +312,15 @@ class CrowdBatches(_Shuffled):
 
 
 def checked_weights(sample_weight: ArrayLike, rows: int, labelled: np.ndarray | slice = slice(None)) -> np.ndarray:
-    """Weights of rows as float32 `[rows]`.
+    """Checks weights of rows and returns them as float32 `[rows]`.
 
     Args:
-        sample_weight: `[rows]`.
+        sample_weight: weights, `[rows]`.
         rows: number of rows.
         labelled: rows that are learned from.
 
     Raises:
-        DataError: another shape; a weight that is negative, NaN or infinite; or no labelled row has a weight above 0.
+        DataError: the wrong shape; a weight that is negative, NaN or infinite; or no labelled row has a weight above 0.
     """
     weights = np.asarray(sample_weight)
     if weights.shape != (rows,) or weights.dtype.kind not in "fiub":
@@ -336,7 +335,7 @@ def checked_weights(sample_weight: ArrayLike, rows: int, labelled: np.ndarray | 
 
 
 def tensor_spec(array: np.ndarray, open_axes: int = 1) -> tf.TensorSpec:
-    """What batches of an array's rows look like to TensorFlow; the first axes may have any length."""
+    """TensorFlow's specification of batches of an array's rows; the first axes may have any length."""
     import tensorflow as tf
 
     dtype = tf.string if array.dtype.kind in "OSU" else array.dtype
@@ -348,16 +347,16 @@ def tf_dataset(
 ) -> tf.data.Dataset:
     """Batches made in Python as a `tf.data.Dataset`; an iteration is an epoch.
 
-    A third of the cost of `Dataset.from_generator`, which crosses into Python several times a batch.
+    Takes a third of the time of `Dataset.from_generator`, which crosses into Python several times per batch.
 
     Args:
         batches: `CrowdBatches` or `TargetBatches`.
         signature: `tf.TensorSpec`s in the structure of a batch.
-        encode: from a batch's x to what the model takes, in TensorFlow operations; None leaves it.
+        encode: function from a batch's x to the model's input, in TensorFlow operations; None leaves it unchanged.
     """
     import tensorflow as tf
 
-    signature = keras.tree.lists_to_tuples(signature)  # tf.data takes lists for tensors
+    signature = keras.tree.lists_to_tuples(signature)  # tf.data converts lists to tensors
     specs = tf.nest.flatten(signature)
 
     def make(epoch: np.int64, index: np.int64) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""The state of a training after each epoch, in a folder, from which a training that was killed goes on."""
+"""Saves the state of a training after each epoch, so that an interrupted training can continue."""
 
 import contextlib
 import fcntl
@@ -33,28 +33,27 @@ from crowdzoo.training.training_state import (
 )
 
 IDENTITY = "checkpoint.json"
-ARRAY = "array of this file"  # where an array belongs, the key of its name
-LOCK = ".lock"  # holds the number of the process that trains
+ARRAY = "array of this file"  # key that replaces an array by its name
+LOCK = ".lock"  # contains the id of the training process
 
 _log = logging.getLogger(__name__)
 
 
 class Checkpoint:
-    """Keeps the state of one training in a folder.
+    """Saves the state of one training in a folder.
 
-    After each epoch the weights, the optimizer's variables, the state of the callbacks, the history and the states of
-    NumPy's and Python's random numbers are written, one file for each phase of the method; a file appears complete or
-    not at all. A training that begins with a folder that holds such files goes on after the last epoch there, and ends
-    as if it had not been interrupted.
+    After each epoch it writes the weights, the optimizer's variables, the state of the callbacks, the history and the
+    random states of NumPy and Python, one file per phase of the method; files are written atomically. A training that
+    starts with such a folder continues after the last saved epoch, and ends as if it had not been interrupted.
 
-    A method trains in phases, each a call of `CrowdModel.fit_batches`. A phase that was completed is not trained again:
-    its end is read, and what the method computes between phases is computed again.
+    A method trains in phases, each a call of `CrowdModel.fit_batches`. A completed phase is not trained again: its
+    final state is read, and computations between phases are repeated.
 
     Args:
-        folder: is made where it is missing; otherwise it is empty, or holds the checkpoint of the same training.
-        data: what is trained on, for `begin` to compare: arrays, `Annotations`, paths of files, and lists and
-            dictionaries of them. None: `checkpoint_of` names them.
-        settings: what the model is made by, such as its method and its seed, for `begin` to compare and to name.
+        folder: a new or empty folder, or one with a checkpoint of the same training.
+        data: training data, which `begin` compares: arrays, `Annotations`, paths of files, and lists and dictionaries
+            of them. None: set by `checkpoint_of`.
+        settings: settings of the model, such as its method and seed, which `begin` compares and names.
 
     Attributes:
         resumed: number of epochs, over all phases, that were not trained again.
@@ -76,22 +75,21 @@ class Checkpoint:
         validation: object | None = None,
         **arguments: Any,
     ) -> Iterator[None]:
-        """Compares the folder's checkpoint with this training, or starts one; meanwhile no other process may use it.
+        """Compares the folder's checkpoint with this training, or starts one, and locks the folder.
 
         Args:
             model: a compiled and built model, before its first epoch.
             callbacks: Keras callbacks.
-            validation: what the model is validated with: arrays and `Annotations`; None where that is nothing, or
-                batches of the user's own.
-            **arguments: of the training, such as `epochs`.
+            validation: validation data: arrays and `Annotations`; None if there are none, or custom batches.
+            **arguments: arguments of the training, such as `epochs`.
 
         Raises:
-            ConfigError: the folder holds the checkpoint of another training, or something else; another process trains
-                with it; or `data` is missing.
-            DataError: the folder's files are damaged, or a later crowdzoo wrote them.
+            ConfigError: the folder has the checkpoint of another training, or other files; another process uses it; or
+                `data` is missing.
+            DataError: the folder's files are damaged, or were written by a later version of crowdzoo.
         """
         if self.data is None:
-            raise ConfigError("Checkpoint: name what is trained on, Checkpoint(folder, data).")
+            raise ConfigError("Checkpoint: pass the training data, Checkpoint(folder, data).")
         self._phase, self.resumed = -1, 0
         identity = identity_of(model, arguments, [self.data, validation], self.settings, callbacks=callbacks)
         self.on_begin(identity)
@@ -109,21 +107,21 @@ class Checkpoint:
             if clause := difference(stored, identity):
                 raise ConfigError(
                     f"{self.folder}: holds the checkpoint of another training: {clause}. Repeat that "
-                    "training to go on with it, name another folder, or remove this one to train from the beginning."
+                    "training to continue it, name another folder, or remove this one to train from the beginning."
                 )
             return
         write_json(place, {**identity, "format_version": FORMAT_VERSION})
         self.on_write(place)
 
     def on_begin(self, identity: Mapping[str, object]) -> None:
-        """Called when it is known which training begins, before `folder` is looked at; for subclasses.
+        """Called when the training is identified, before `folder` is read; for subclasses.
 
         Args:
-            identity: what makes two trainings the same, see `identity_of`.
+            identity: identity of the training, see `identity_of`.
         """
 
     def on_write(self, path: Path) -> None:
-        """Called when a file has been written; for subclasses that keep copies elsewhere."""
+        """Called when a file has been written; for subclasses that store copies elsewhere."""
 
     def fit(
         self,
@@ -136,13 +134,13 @@ class Checkpoint:
         callbacks: Sequence[keras.callbacks.Callback] | None = None,
         **kwargs: Any,
     ) -> keras.callbacks.History:
-        """The next phase: `fit(batches, ...)`, from where it was left.
+        """Runs the next phase, `fit(batches, ...)`, from its last saved epoch.
 
         Args:
             fit: Keras' `fit` of the model.
             model: the model.
-            batches: `tf.data.Dataset` or `keras.utils.PyDataset` that has not been gone through yet.
-            epochs: see `keras.Model.fit`, as for the arguments that follow.
+            batches: `tf.data.Dataset` or `keras.utils.PyDataset` that has not been iterated yet.
+            epochs: see `keras.Model.fit`, as for the following arguments.
             initial_epoch: the first epoch.
             callbacks: Keras callbacks.
             **kwargs: further arguments.
@@ -176,12 +174,12 @@ class Checkpoint:
 def checkpoint_of(
     place: str | os.PathLike[str] | Checkpoint | None, data: object, settings: Settings | None = None
 ) -> Checkpoint | None:
-    """The checkpoint of a training that knows what it trains on.
+    """Creates a checkpoint for given training data.
 
     Args:
-        place: its folder, or a checkpoint, whose own settings come first; None keeps nothing.
+        place: its folder, or a checkpoint, whose own settings take precedence; None saves nothing.
         data: see `Checkpoint`.
-        settings: `crowdzoo.training.settings.Settings`; None where nobody knows them.
+        settings: `crowdzoo.training.settings.Settings`; None if unknown.
     """
     if place is None:
         return None
@@ -196,12 +194,12 @@ def checkpoint_of(
 def keep_checkpoint(
     model: keras.Model, checkpoint: str | os.PathLike[str] | Checkpoint | None, data: object, **arguments: Any
 ) -> Iterator[None]:
-    """The state of a `CrowdModel` that is trained meanwhile is kept after each epoch."""
+    """Within this context, the state of a `CrowdModel` is saved after each epoch of training."""
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         arrays = getattr(data, "arrays", data)
         if not isinstance(arrays, tuple):
             raise ConfigError(
-                "fit: checkpoint is for arrays and annotations. With batches of your own write "
+                "fit: checkpoint is for arrays and annotations. With your own batches use "
                 "callbacks=[keras.callbacks.BackupAndRestore(FOLDER)]."
             )
         checkpoint = checkpoint_of(checkpoint, arrays)
@@ -218,18 +216,18 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
     """Removes a checkpoint's files, and the folder if nothing else is in it.
 
     Args:
-        folder: of a `Checkpoint` whose result has been saved elsewhere.
+        folder: folder of a `Checkpoint` whose result has been saved elsewhere.
     """
     place = local_path(folder)
     for path in [*place.glob("phase-*.npz"), place / IDENTITY, place / LOCK]:
         path.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # something else is in it
+    with contextlib.suppress(OSError):  # the folder has other files
         place.rmdir()
 
 
 @contextlib.contextmanager
 def _lock(folder: Path) -> Iterator[None]:
-    """Keeps other processes out of a folder. The system lets go of the lock when a process dies, however it dies."""
+    """Locks a folder against other processes. The system releases the lock when the process ends, however it ends."""
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder}: is a file. Name a folder of its own, which need not exist.")
     names = os.listdir(folder) if folder.exists() else []
@@ -243,7 +241,7 @@ def _lock(folder: Path) -> Iterator[None]:
             file.seek(0)
             owner = file.read(20).strip()
             raise ConfigError(
-                f"{folder}: another training{f' (process {owner})' if owner else ''} is at work with this checkpoint. "
+                f"{folder}: another training{f' (process {owner})' if owner else ''} is using this checkpoint. "
                 "Wait for it, end it, or name another folder."
             ) from None
         except OSError:  # a network file system without locks
@@ -255,7 +253,7 @@ def _lock(folder: Path) -> Iterator[None]:
 
 
 class _Keeper(keras.callbacks.Callback):
-    """The last of a phase's callbacks: restores what was stored, and writes each epoch's end."""
+    """The last callback of a phase: restores a stored state, and writes the state after each epoch."""
 
     def __init__(
         self,
@@ -273,7 +271,7 @@ class _Keeper(keras.callbacks.Callback):
         self.history: dict[str, list[Any]] = {} if stored is None else stored["history"]
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
-        """Restores, after the other callbacks have begun."""
+        """Restores a stored state, after the other callbacks have begun."""
         stored = self.stored
         if stored is None:
             return
@@ -282,7 +280,7 @@ class _Keeper(keras.callbacks.Callback):
         for name, state in stored["callbacks"]:
             states[name].append(state)
         for callback in self.callbacks:
-            if kept := states[type(callback).__name__]:  # else it only looks on, as `Checkpoint.begin` has compared
+            if kept := states[type(callback).__name__]:  # others only observe, as `Checkpoint.begin` has checked
                 state = kept.pop(0)
                 getattr(callback, "restore_state", lambda state, of=callback: restore_state(of, state))(state)
         kind, keys, *rest = stored["numpy"]
@@ -291,14 +289,14 @@ class _Keeper(keras.callbacks.Callback):
         random.setstate((version, tuple(numbers), last))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        """Writes the epoch's end."""
+        """Writes the state after the epoch."""
         self.epochs.append(epoch)
         for name, value in (logs or {}).items():
             self.history.setdefault(name, []).append(float(value) if np.ndim(value) == 0 else np.asarray(value))
         self.write()
 
     def write(self, ended: bool = False) -> None:
-        """Writes the state as it is now."""
+        """Writes the current state."""
         model = self.model
         version, numbers, last = random.getstate()
         state = {
@@ -318,7 +316,7 @@ class _Keeper(keras.callbacks.Callback):
 
         def put_aside(value: Any) -> Any:
             if not isinstance(value, np.ndarray):
-                return value.item()  # a number of NumPy's
+                return value.item()  # a NumPy scalar
             name = f"array_{len(arrays)}"
             arrays[name] = exact_array(value)
             return {ARRAY: name}
@@ -333,7 +331,7 @@ class _Keeper(keras.callbacks.Callback):
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The state of a phase."""
+    """Reads the state of a phase."""
     try:
         with open_regular(path, unzip=False) as file, np.load(file, allow_pickle=False) as arrays:
             stored = json.loads(
@@ -341,7 +339,7 @@ def _read(path: Path) -> dict[str, Any]:
                 object_hook=lambda part: arrays[part[ARRAY]] if {*part} == {ARRAY} else part,
             )
             version, state = stored["format_version"], dict(stored["state"])
-    except Exception as error:  # zipfile and NumPy raise a dozen kinds for damaged files
+    except Exception as error:  # zipfile and NumPy raise many kinds of errors for damaged files
         raise DataError(
             f"{path}: is damaged ({error}). Remove the folder {path.parent} to train from the beginning."
         ) from error

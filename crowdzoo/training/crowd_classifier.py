@@ -1,4 +1,4 @@
-"""A classifier for scikit-learn that learns from the labels of several annotators."""
+"""A scikit-learn classifier that learns from the labels of several annotators."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from crowdzoo.training.pair_rows import Labels
 
 
 class CrowdClassifier(ClassifierMixin, CrowdEstimator):
-    """A base model under a crowd layer, with scikit-learn's `fit`, `predict` and `predict_proba`.
+    """A base model with a crowd layer, as a scikit-learn classifier.
 
-    It works in a `Pipeline` and in `GridSearchCV`. A search splits y by its rows, so y has to be a matrix there.
-    Needs scikit-learn: `pip install 'crowdzoo[sklearn]'`.
+    It works in a `Pipeline` and in `GridSearchCV`. A search splits y by rows, so y must then be a matrix. Requires
+    scikit-learn: `pip install 'crowdzoo[sklearn]'`.
 
     Args:
         base: a Keras model of features `[N, D]` that ends in K probabilities, copied with new weights at each `fit`;
@@ -25,18 +25,18 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         method: a name in `crowdzoo.models.METHODS`, such as "deep-em". None is "ccem".
         arguments: the method's settings, such as `{"connection": "VW"}`; None: its defaults.
         hidden: units of each hidden layer of `FeatureClassifier`.
-        dropout: share of hidden units that it drops in training.
+        dropout: share of hidden units dropped in training.
         epochs: passes over the tasks; None chooses by their number.
         batch_size: tasks in a batch; None chooses by their number.
         learning_rate: learning rate of Adam.
-        random_state: seed of weights, dropout and the order of the tasks: an integer, a `RandomState`, or None for
-            another one at each `fit`.
+        random_state: seed of weights, dropout and the order of the tasks: an integer, a `RandomState`, or None for a
+            different one in each `fit`.
         verbose: Keras' verbosity.
 
     Attributes:
         model_: the trained `CrowdModel`, which has `annotator_confusions()`.
         classes_: names of the classes, [K], in the order of the columns of `predict_proba`.
-        annotators_: names of the annotators, [R], as in `model_`; None after plain labels.
+        annotators_: names of the annotators, [R], as in `model_`; None if y was plain labels.
         n_features_in_: D.
 
     Example:
@@ -52,15 +52,15 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
     kind: ClassVar[str] = "classification"
 
     def fit(self, X: ArrayLike, y: Labels, tasks: ArrayLike | None = None, task: str | None = None) -> CrowdClassifier:
-        """Trains from new weights.
+        """Trains a new model.
 
         Args:
             X: features `[N, D]`, finite numbers; an array, or a frame of numbers.
-            y: labels of the annotators: a matrix `[N, R]`, one column an annotator, with -1, NaN or None where
-                missing; or `Annotations`, or a pandas or polars frame with the columns task, annotator (or worker)
-                and label. Or plain labels `[N]`, one a row, on which the base is trained alone.
-            tasks: with a table, ids of the rows of X, `[N]`; see `CrowdModel.fit`.
-            task: name of the frame's column of the tasks' ids, if it is not a usual one.
+            y: labels of the annotators: a matrix `[N, R]`, one column per annotator, with -1, NaN or None where
+                missing; or `Annotations`, or a pandas or polars frame with the columns task, annotator (or worker) and
+                label. Or plain labels `[N]`, one per row, on which the base alone is trained.
+            tasks: with `Annotations` or a frame, ids of the rows of X, `[N]`; see `CrowdModel.fit`.
+            task: name of the frame's column with the task ids, if it is not a usual one.
 
         Returns:
             The estimator itself.
@@ -68,7 +68,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         Raises:
             DataError: labels that do not fit X, or of one class only.
             ConfigError: a setting that is out of range, or a base that does not fit.
-            ValueError: what scikit-learn says of other unusable data.
+            ValueError: other data that scikit-learn rejects.
         """
         X = self._check_features(X, y, reset=True)
         annotations = self._table(X, y, tasks, task)
@@ -112,9 +112,9 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
         tasks: ArrayLike | None = None,
         task: str | None = None,
     ) -> float:
-        """Accuracy; against labels of several annotators, the share of these labels that is predicted.
+        """Returns the accuracy; for labels of several annotators, the share of these labels that is predicted.
 
-        The latter needs no gold. It cannot reach 1 where annotators disagree: compare it between models only.
+        The latter needs no gold. It cannot reach 1 where annotators disagree, so only compare it between models.
 
         Args:
             X: features `[N, D]`.
@@ -124,7 +124,7 @@ class CrowdClassifier(ClassifierMixin, CrowdEstimator):
             task: as in `fit`.
 
         Raises:
-            DataError: weights for the annotators' labels.
+            DataError: weights for annotators' labels.
         """
         annotations = self._annotations_to_score(X, y, sample_weight, tasks, task)
         if annotations is None:

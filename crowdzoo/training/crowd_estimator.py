@@ -1,4 +1,4 @@
-"""What the estimators for scikit-learn have in common."""
+"""Base class of the scikit-learn estimators."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -24,15 +24,15 @@ try:
 except ImportError:  # before scikit-learn 1.6
 
     def validate_data(estimator: BaseEstimator, X: ArrayLike, **options: Any) -> np.ndarray:
-        """As in later releases."""
+        """Backport of scikit-learn 1.6's function."""
         return estimator._validate_data(X, **options)
 
 
 class CrowdEstimator(BaseEstimator):
-    """Parent of `CrowdClassifier` and `CrowdRegressor`, which say what their arguments are.
+    """Parent of `CrowdClassifier` and `CrowdRegressor`, which define its arguments.
 
     Attributes:
-        kind: of labels, "classification" or "regression".
+        kind: kind of labels, "classification" or "regression".
     """
 
     kind: ClassVar[str]
@@ -63,7 +63,7 @@ class CrowdEstimator(BaseEstimator):
         self.verbose = verbose
 
     def _train(self, X: ArrayLike, annotations: Annotations | None, **targets: Any) -> Any:
-        """Trains on annotations, or on targets (one row a task), an argument of `train`."""
+        """Trains on annotations, or on targets (one row per task), given as an argument of `train`."""
         seed = self.random_state
         if seed is None or not isinstance(seed, (int, np.integer)):
             seed = check_random_state(seed).randint(2**31 - 1)
@@ -97,17 +97,17 @@ class CrowdEstimator(BaseEstimator):
     def _annotations_to_score(
         self, X: ArrayLike, y: Labels, sample_weight: ArrayLike | None, tasks: ArrayLike | None, task: str | None
     ) -> Annotations | None:
-        """Annotations that `score` compares with; None of plain labels."""
+        """Annotations that `score` compares with; None for plain labels."""
         annotations = self._table(self._check_features(X), y, tasks, task)
         if annotations is not None and sample_weight is not None:
-            raise DataError("sample_weight is for plain labels; annotators' labels count alike.")
+            raise DataError("sample_weight is for plain labels; annotators' labels have equal weights.")
         return annotations
 
     def _estimates(self, X: ArrayLike) -> np.ndarray:
         return np.asarray(self.model_.predict(X, verbose=0), dtype="float64")
 
     def _table(self, X: np.ndarray, y: Labels, tasks: ArrayLike | None, task: str | None) -> Annotations | None:
-        """Annotations whose task code i is row i of X; None of plain labels."""
+        """Annotations whose task code i is row i of X; None for plain labels."""
         y = annotations_from_frame(y, self.kind, task)
         if isinstance(y, Annotations):
             if y.kind != self.kind:
@@ -123,19 +123,19 @@ class CrowdEstimator(BaseEstimator):
         return self._from_matrix(matrix, names)
 
     def _from_matrix(self, matrix: np.ndarray, names: list[str] | None) -> Annotations:
-        """Annotations of a matrix, one column an annotator."""
+        """Annotations from a matrix with one column per annotator."""
         labelled = ~pd.isna(matrix)  # first, as pandas' NA cannot be compared
         for missing in ("", label_kind(self.kind).missing):
             labelled[labelled] = matrix[labelled].astype(object) != missing
         rows, columns = np.nonzero(labelled)
         if not len(rows):
-            raise DataError("y: holds no label.")
+            raise DataError("y contains no label.")
         options: dict[str, Any] = {"tasks": np.arange(len(matrix)), "annotators": names or np.arange(matrix.shape[1])}
         annotators = columns if names is None else np.asarray(names, dtype=object)[columns]
         return Annotations.from_arrays(rows, annotators, matrix[labelled].tolist(), kind=self.kind, **options)
 
     def _plain(self, X: np.ndarray, y: Labels) -> np.ndarray:
-        """One label a row, [N]."""
+        """One label per row, [N]."""
         values = column_or_1d(y, warn=True)
         check_consistent_length(X, values)
         if values.dtype.kind in "fc":

@@ -1,4 +1,4 @@
-"""Any base model under a crowd layer: trained on the annotators' labels, asked for the truth."""
+"""A base model with a crowd layer: trained on annotators' labels, predicts the truth."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -55,33 +55,33 @@ CALIBRATED = "calibrated_confusions(x, annotations, tasks={})"
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class CrowdModel(keras.Model):
-    """A base model that estimates the truth, and a crowd layer that says what each annotator would answer.
+    """A base model that estimates the truth, and a crowd layer that predicts what each annotator would answer.
 
-    Training compares the crowd layer's answers with the annotations; `predict` gives the base's
-    estimate, and the crowd layer is not needed any more.
+    Training compares the crowd layer's answers with the annotations; `predict` returns the base's estimate and does not
+    use the crowd layer.
 
     Args:
         base: model from instances to the estimate: class probabilities `[B, K]` (sequences `[B, T, K]`, masks
             `[B, H, W, K]`, regression `[B, 1]`).
-        crowd: crowd layer (any of `crowdzoo.layers`), or None for a base that is trained on given
-            targets, such as aggregated labels; then `fit(x, y)` takes distributions `[N, K]`.
-        features: name of the base's layer whose output, flattened to `[B, D]`, is the features of an instance for
-            crowd layers that use them (CoNAL, LIA; for masks `[B, H, W, D]`, SpatialConfusions); None gives them the
-            instances as they come.
+        crowd: crowd layer (any of `crowdzoo.layers`), or None to train the base on given targets, such as aggregated
+            labels; then `fit(x, y)` takes distributions `[N, K]`.
+        features: name of the base's layer whose output, flattened to `[B, D]`, is the features of an instance for crowd
+            layers that use them (CoNAL, LIA; for masks `[B, H, W, D]`, SpatialConfusions); None passes the instances
+            unchanged.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
     Attributes:
-        annotators: names of the annotators that `fit` learnt from, by their codes; those that a frame is read by. They
-            are not saved in `.keras` files. None before.
-        classes: names of the classes, likewise; None of ratings.
-        instances_shape: structure of shapes that the base was built with; None before.
+        annotators: names of the annotators that `fit` learnt from, by their codes; frames of labels are matched with
+            them. Not saved in `.keras` files. None before `fit`.
+        classes: names of the classes, likewise; None for ratings.
+        instances_shape: structure of shapes that the base was built with; None before it is built.
         bottleneck_shape: shape of the base's output; None before it is built.
 
     Call arguments:
-        inputs: instances: gives the estimate of the truth. Or `{"instances": ..., "annotators": ids}` with ids int
-            `[B, M]`, -1 for padding: gives the crowd layer's answers, `[B, M, K]` (`[B, T, M, K]`, `[B, M]`). With
-            "labels" as well, int `[B, M]`, -1 where missing: what the crowd layer makes of them
-            (`CrowdLayer.with_labels`, for most the log-joint `[B, K]`).
+        inputs: instances, for the estimate of the truth. Or `{"instances": ..., "annotators": ids}` with ids int
+            `[B, M]`, -1 for padding, for the crowd layer's answers, `[B, M, K]` (`[B, T, M, K]`, `[B, M]`). With
+            "labels" as well, int `[B, M]`, -1 where missing, for the output of `CrowdLayer.with_labels` (for most
+            layers the log-joint `[B, K]`).
 
     Example:
         >>> import numpy as np
@@ -103,7 +103,7 @@ class CrowdModel(keras.Model):
     _gold_metrics: Callable[[], list[GoldMetric]] = staticmethod(list)
 
     def __init__(self, base: keras.Model, crowd: CrowdLayer | None = None, features: str | None = None, **kwargs: Any):
-        # the base and the crowd layer cast by themselves; casting here would round the instances first
+        # base and crowd layer cast their inputs themselves; casting here would round the instances first
         super().__init__(autocast=False, **kwargs)
         self.base = base
         self.crowd = crowd
@@ -120,13 +120,13 @@ class CrowdModel(keras.Model):
     # === Keras ===
 
     def build(self, input_shape: Shapes) -> None:
-        """Makes all weights.
+        """Creates all weights.
 
         Args:
             input_shape: shape of the instances, or the dictionary of the instances' and annotators' shapes.
         """
         shape = input_shape["instances"] if has_annotators(input_shape) else input_shape
-        # a symbolic call builds any base and tells its output's shape, which `build` of a subclassed model does not
+        # a symbolic call builds any base and returns its output's shape, which `build` of a subclassed model does not
         tensors = symbols(shape)
         bottleneck = self.base(tensors)
         self.bottleneck_shape = bottleneck.shape
@@ -142,7 +142,7 @@ class CrowdModel(keras.Model):
         self.built = True
 
     def _with_features(self) -> Callable[..., Any]:
-        """From instances to the bottleneck and the features `[B, D]`, in one pass through the base."""
+        """Function from instances to the bottleneck and the features `[B, D]`, in one pass through the base."""
         if self.features is None:
 
             def both(instances: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
@@ -151,7 +151,7 @@ class CrowdModel(keras.Model):
         else:
             try:
                 output = self.base.get_layer(self.features).output
-                # held by the function below only: the model must not count the base's layers twice
+                # only the function below refers to it: the model must not count the base's layers twice
                 inputs = self.base.inputs
                 both = keras.Model(inputs[0] if len(inputs) == 1 else inputs, [self.base.outputs[0], output])
             except (ValueError, AttributeError) as error:
@@ -170,12 +170,12 @@ class CrowdModel(keras.Model):
         return flattened
 
     def call(self, inputs: Mapping[str, Tensor] | Tensor, training: bool = False) -> Tensor:
-        """The truth's estimate, or with annotators their answers; see the class."""
+        """Returns the estimate of the truth or, given annotators, their answers; see the class."""
         if not has_annotators(inputs):
             bottleneck = self.base(inputs, training=training)
             return bottleneck if self.crowd is None else self.crowd.truth(bottleneck)
         if self.crowd is None:
-            raise ValueError("CrowdModel: there is no crowd layer, so annotators cannot be asked")
+            raise ValueError("CrowdModel: there is no crowd layer to predict annotators' answers")
         instances, annotators = inputs["instances"], inputs["annotators"]
         features = {}
         if self._base_and_features is None:
@@ -187,7 +187,7 @@ class CrowdModel(keras.Model):
         return self.crowd(bottleneck, annotators=annotators, training=training, **features)
 
     def get_config(self) -> Config:
-        """Base and crowd layer, serialised."""
+        """Returns the serialised base and crowd layer."""
         return {
             "name": self.name,
             "trainable": self.trainable,
@@ -199,7 +199,7 @@ class CrowdModel(keras.Model):
 
     @classmethod
     def from_config(cls, config: Config, custom_objects: Mapping[str, type] | None = None) -> "CrowdModel":
-        """A model with fresh weights from `get_config`'s result."""
+        """Creates a model with new weights from the result of `get_config`."""
         check_format(config.get("format_version"), "the configuration of CrowdModel")
         config = {name: value for name, value in config.items() if name != "format_version"}
         parts = {
@@ -209,7 +209,7 @@ class CrowdModel(keras.Model):
         return cls(**{**config, **parts})
 
     def get_build_config(self) -> Config:
-        """What `build` needs, for loading."""
+        """Returns the arguments of `build`, for loading."""
         return {"instances_shape": self.instances_shape}
 
     def build_from_config(self, config: Config) -> None:
@@ -219,7 +219,7 @@ class CrowdModel(keras.Model):
             self.build(shape)
 
     def compile_from_config(self, config: Config) -> None:
-        """Sets up a loaded model's training as it was saved."""
+        """Compiles a loaded model as it was when saved."""
         self.compile(**keras.saving.deserialize_keras_object(config))
         if self.built:
             self.optimizer.build(self.trainable_variables)
@@ -232,24 +232,24 @@ class CrowdModel(keras.Model):
         loss: keras.losses.Loss | Callable[..., Tensor] | str | None = None,
         **kwargs: Any,
     ) -> None:
-        """Sets up training.
+        """Configures the model for training.
 
         Args:
             optimizer: a Keras optimizer or its name; None is Adam at 0.001.
-            loss: None is the right one: the crowd layer's own (`MaskedCrowdCrossentropy` for most, for regression
-                `MaskedCrowdMeanSquaredError`); without a crowd layer cross-entropy to the given distributions, or
-                squared error for one output.
+            loss: None chooses the crowd layer's loss (`MaskedCrowdCrossentropy` for most, `MaskedCrowdMeanSquaredError`
+                for regression); without a crowd layer the cross-entropy with the given distributions, or the squared
+                error for one output.
             **kwargs: as for `keras.Model.compile`. Keras' own metrics, such as "accuracy", "AUC" or `F1Score`, compare
-                the model's estimate with gold (`evaluate`, `validation_data`), with every method. On annotators' labels
-                a model with a crowd layer has none. A metric of your own gets what the loss gets.
+                the model's estimate with gold (`evaluate`, `validation_data`), with every method. They are not computed
+                on annotators' labels. Custom metrics get the same inputs as the loss.
 
         Raises:
-            ConfigError: a loss of Keras', which would take missing labels (-1) for a class; or "accuracy" of ratings.
+            ConfigError: a Keras loss, which would treat missing labels (-1) as a class; or "accuracy" for ratings.
         """
         if self.crowd is not None and (isinstance(loss, str) or _is_from_keras(loss)):
             name = loss if isinstance(loss, str) else getattr(loss, "name", getattr(loss, "__name__", repr(loss)))
             raise ConfigError(
-                f"compile: loss {name!r} compares with one truth a task, and this model learns from several "
+                f"compile: loss {name!r} compares with one truth per task, and this model learns from several "
                 "annotators' labels. Write compile() without loss; the crowd layer has its own."
             )
         for name in ("metrics", "weighted_metrics"):
@@ -260,13 +260,13 @@ class CrowdModel(keras.Model):
             self._gold_metrics = lambda: gold_metrics  # as a list, Keras would track them a second time
         optimizer = keras.optimizers.Adam(1e-3) if optimizer is None else optimizer
         super().compile(optimizer=optimizer, loss=self._default_loss() if loss is None else loss, **kwargs)
-        # a weight that LazyAdam trained before would go on giving gradients of single rows; see take_rows
+        # a weight that LazyAdam trained before would still give gradients of single rows; see take_rows
         lazy = isinstance(getattr(self.optimizer, "inner_optimizer", self.optimizer), LazyAdam)
         for variable in self.variables:
             variable.sparse_gradient = lazy
 
     def _metric(self, metric: keras.metrics.Metric | str) -> keras.metrics.Metric:
-        """A metric that knows which truths are missing."""
+        """Wraps a metric so that it ignores missing truths."""
         if metric in ("accuracy", "acc"):
             if not self.label_kind.has_classes:
                 raise ConfigError("compile: metric 'accuracy' is for classes. For ratings write metrics=['mae'].")
@@ -281,7 +281,7 @@ class CrowdModel(keras.Model):
     def compute_metrics(
         self, x: Tensor, y: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """The compiled metrics; on annotators' labels without those that compare with gold."""
+        """Computes the compiled metrics; on annotators' labels without those that compare with gold."""
         is_gold = self._is_gold(x, y, y_pred)
         for metric in self._gold_metrics():
             metric.counts = is_gold
@@ -315,7 +315,7 @@ class CrowdModel(keras.Model):
         sample_weight: Tensor | None = None,
         training: bool = True,
     ) -> Tensor:
-        """The compiled loss; on gold cross-entropy of the model's estimate, or its squared error.
+        """Computes the compiled loss; on gold the cross-entropy of the model's estimate, or its squared error.
 
         Args:
             x: a batch of the model's inputs.
@@ -328,7 +328,7 @@ class CrowdModel(keras.Model):
             A scalar.
         """
         if self.crowd is not None and not (self.crowd.is_fitted_now or has_annotators(x)):
-            # Keras makes the loss from a batch as it came, before `train_step` sees one
+            # Keras builds the loss from an unchanged batch, before `train_step` gets one
             x, y, _ = keras.utils.unpack_x_y_sample_weight(sparse_batch(self.crowd, (x, y)))
             if has_annotators(x):
                 y_pred = self(x, training=training)
@@ -349,12 +349,12 @@ class CrowdModel(keras.Model):
             return False
         return len(y.shape) == len(y_pred.shape) - 1
 
-    # Keras' steps, which on JAX get a state before the batch
+    # Keras' steps, which on JAX get a state as first argument
 
     def train_step(self, *args: Any) -> dict[str, Tensor]:
-        """A step on a batch, whose labels may have a column an annotator; see `keras.Model.train_step`."""
+        """Trains on a batch, whose labels may have one column per annotator; see `keras.Model.train_step`."""
         batch = args[-1]
-        if self.crowd is not None and not self.crowd.is_fitted_now:  # a recipe's batches are as they should be
+        if self.crowd is not None and not self.crowd.is_fitted_now:  # a recipe's batches already have this form
             batch = sparse_batch(self.crowd, batch)
             x, y, _ = keras.utils.unpack_x_y_sample_weight(batch)
             if not has_annotators(x) and hasattr(y, "shape"):
@@ -362,7 +362,7 @@ class CrowdModel(keras.Model):
         return super().train_step(*args[:-1], batch)
 
     def test_step(self, *args: Any) -> dict[str, Tensor]:
-        """The same for evaluation, also on gold; see `keras.Model.test_step`."""
+        """Evaluates a batch, also on gold; see `keras.Model.test_step`."""
         return super().test_step(*args[:-1], sparse_batch(self.crowd, args[-1]))
 
     # === Training ===
@@ -391,41 +391,38 @@ class CrowdModel(keras.Model):
         """Trains on annotations.
 
         Args:
-            x: instances `[N, ...]`; or what carries the ids of its rows, `{"instances": x, "tasks": ids}`,
+            x: instances `[N, ...]`; or instances with the ids of their rows: `{"instances": x, "tasks": ids}`,
                 `crowdzoo.instances.Instances` or a pandas frame with a column `task`; or
-                `{"instances": ..., "annotators": ids}` with ids int
-                `[N, M]`, -1 for padding, and y their labels (`[N, M]`, sequences `[N, T, M]`, masks
-                `[N, H, W, M]`); or, with
-                y None, a `tf.data.Dataset`, `keras.utils.PyDataset` or generator of
-                `({"instances": ..., "annotators": ids}, labels)` or of `(x, labels)` with a column an annotator; or
-                `TrainingData`.
-            y: `Annotations`; a pandas or polars frame with a row an annotation, which is read by
+                `{"instances": ..., "annotators": ids}` with ids int `[N, M]`, -1 for padding, and y their labels
+                (`[N, M]`, sequences `[N, T, M]`, masks `[N, H, W, M]`); or, with y None, a `tf.data.Dataset`,
+                `keras.utils.PyDataset` or generator of `({"instances": ..., "annotators": ids}, labels)` or of
+                `(x, labels)` with one column per annotator; or `TrainingData`.
+            y: `Annotations`; a pandas or polars frame with one row per annotation, which is read by
                 `Annotations.from_frame`; or their dense form, int `[N, R]` with -1 where missing (regression float with
-                NaN, sequences `[N, T, R]`, masks `[N, H, W, R]`), row by row. Tasks that nobody labelled are left out.
+                NaN, sequences `[N, T, R]`, masks `[N, H, W, R]`), in the order of x. Tasks without labels are ignored.
                 Without a crowd layer the targets, `[N, K]`.
-            tasks: with `Annotations` or a frame, ids of the rows of x, `[N]`, in any order, also of tasks that nobody
-                labelled. They may be left out where x carries them, and where x has one row a task and the tasks are
-                named 0..N-1.
-            task: name of the frame's column of the tasks' ids, and of that of x if x is a frame, where it is not
+            tasks: with `Annotations` or a frame, ids of the rows of x, `[N]`, in any order, including tasks without
+                labels. Optional if x carries them, or if x has one row per task and the tasks are named 0..N-1.
+            task: name of the column with the task ids, in the frame and in x if x is a frame; needed if it is not
                 "task" or another usual name.
             epochs: passes over the data.
             batch_size: tasks in a batch.
-            seed: seed of the order of the tasks. Weights and dropout follow `keras.utils.set_random_seed` where
-                the base is made; with both, two runs on one CPU agree exactly.
-            shuffle: False keeps the order.
+            seed: seed of the order of the tasks. Weights and dropout depend on `keras.utils.set_random_seed`, called
+                before the base is made; with both seeds, two runs on one CPU agree exactly.
+            shuffle: whether to shuffle the tasks in each epoch.
             validation_data: `(x, y)` or `(x, y, sample_weight)` like the above, or a dataset; also `(x, gold)`, as in
                 `evaluate`.
-            validation_split: share of the rows of x, the last ones, that are held out in place of `validation_data`.
+            validation_split: share of the last rows of x to hold out in place of `validation_data`.
             validation_batch_size: None is `batch_size`.
-            sample_weight: weights of the rows of x, `[N]`, finite, 0 or more: a task's term in the loss, and what it
-                counts where EM estimates the annotators, is multiplied by its weight. As in Keras the loss is divided
-                by the number of labels all the same. Batches of your own hold the weights, `(x, y, weights)`.
+            sample_weight: weights of the rows of x, `[N]`, finite, 0 or more. They multiply a task's term in the loss,
+                and its counts when EM estimates the annotators. As in Keras, the loss is still divided by the number of
+                labels. Custom batches contain the weights, `(x, y, weights)`.
             class_weight: as in Keras, for a model without a crowd layer only.
             callbacks: Keras callbacks.
             checkpoint: folder in which the state is kept after each epoch. The same call in a new process, on a model
-                made by the same code after `keras.utils.set_random_seed`, goes on after the last epoch there and ends
-                with the same weights as one call. The folder stays; remove it when the model is saved. With batches
-                of your own use `keras.callbacks.BackupAndRestore`. See `crowdzoo.training.checkpoint.Checkpoint`.
+                made by the same code after `keras.utils.set_random_seed`, continues after the last saved epoch and ends
+                with the same weights as one call. The folder is kept; remove it when the model is saved. With custom
+                batches use `keras.callbacks.BackupAndRestore`. See `crowdzoo.training.checkpoint.Checkpoint`.
             verbose: as in Keras.
             **kwargs: further arguments of `keras.Model.fit`.
 
@@ -433,14 +430,14 @@ class CrowdModel(keras.Model):
             Keras' `History`.
 
         Raises:
-            DataError: nothing says which row is which task, labelled tasks without a row, labels of another kind, or
-                another number of annotators or classes than the model has.
-            ConfigError: weights for a method that cannot weigh tasks (`LayerTraits.accepts_sample_weight`), weights or
-                `validation_split` for data that are not arrays; or a checkpoint of another training.
+            DataError: rows of x cannot be matched with tasks, a labelled task has no row, labels are of another kind,
+                or the number of annotators or classes differs from the model's.
+            ConfigError: weights for a method that cannot weight tasks (`LayerTraits.accepts_sample_weight`), weights or
+                `validation_split` for data that are not arrays, or a checkpoint of another training.
 
         Warns:
-            NotLearnedWarning: after five epochs or more the model gives one class to all tasks (tokens), or never gives
-                a class that a fair share of the votes is for.
+            NotLearnedWarning: after five epochs or more the model predicts one class for all tasks (tokens), or never
+                predicts a class that has a fair share of the votes.
         """
         if not self.compiled:
             self.compile()
@@ -450,11 +447,11 @@ class CrowdModel(keras.Model):
         held_order: dict[str, Any] = {"batch_size": validation_batch_size or batch_size, "seed": seed, "shuffle": False}
         if self.crowd is not None and class_weight is not None:
             raise ConfigError(
-                "fit: class_weight needs the tasks' classes, which nobody knows here. Aggregate first and write "
+                "fit: class_weight needs the tasks' classes, which are unknown here. Aggregate first and write "
                 "CrowdModel(base).fit(x, result.posteriors, class_weight=...)."
             )
         data = x
-        # of batches it is not known what they hold
+        # the contents of validation batches are unknown
         validation = validation_data if isinstance(validation_data, (tuple, list)) else None
         kept: dict[str, Any] = {"callbacks": callbacks, "validation": validation, "epochs": epochs}
         if self.crowd is not None and (y is not None or isinstance(x, TrainingData)):
@@ -463,7 +460,7 @@ class CrowdModel(keras.Model):
                 self.annotators, self.classes = known.annotators, known.classes
         elif y is not None:
             data = target_arrays(self, x, y, sample_weight)
-        weights: dict[str, Any] = {}  # of annotators' tasks; those of targets are in `data`
+        weights: dict[str, Any] = {}  # with annotations; weights of targets are in `data`
         if sample_weight is not None and not isinstance(data, tuple):
             weights["sample_weight"] = task_weights(self.crowd, data, sample_weight)
             kept["sample_weight"] = digest_of(weights)
@@ -476,7 +473,7 @@ class CrowdModel(keras.Model):
         kwargs |= {"epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose}
         if self.crowd is not None and isinstance(data, TrainingData):
             first = next(iter(data.batches(1, seed, shuffle=False, **weights)))[0]
-            if not self.built:  # a method looks at sizes before the first step
+            if not self.built:  # recipes need the sizes before the first step
                 self(first)
             self.crowd.check_probabilities(self.base(first["instances"]))
             with allow_training(self.crowd), keep_checkpoint(self, checkpoint, data, **kept, **order):
@@ -484,7 +481,7 @@ class CrowdModel(keras.Model):
             if is_judged(self):
                 look_for_lost_classes(self, data, batch_size, **weights)
             return history
-        if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
+        if self.crowd is not None:  # batches made elsewhere
             self.crowd.check_training()
         batches = TargetBatches(*data, **order).for_keras() if isinstance(data, tuple) else data
         with keep_checkpoint(self, checkpoint, data, **kept, **order):
@@ -493,10 +490,10 @@ class CrowdModel(keras.Model):
     def fit_batches(
         self, data: KerasBatches, callbacks: Sequence[keras.callbacks.Callback] | None = None, **kwargs: Any
     ) -> keras.callbacks.History:
-        """Gradient descent on the compiled loss over batches as they come, as in `keras.Model.fit`.
+        """Trains on the compiled loss by gradient descent over given batches, as `keras.Model.fit` does.
 
         Args:
-            data: `tf.data.Dataset` or `keras.utils.PyDataset` of batches `(x, y)`; it shuffles itself.
+            data: `tf.data.Dataset` or `keras.utils.PyDataset` of batches `(x, y)`, already shuffled if wanted.
             callbacks: Keras callbacks.
             **kwargs: as for `keras.Model.fit`.
 
@@ -529,10 +526,10 @@ class CrowdModel(keras.Model):
         sample_weight: ArrayLike | None = None,
         **kwargs: Any,
     ) -> float | list[float] | dict[str, float]:
-        """Loss and metrics, on annotators' labels or on gold.
+        """Returns loss and metrics on annotators' labels or on gold.
 
-        On gold, what is compared is the model's estimate of the truth, as `predict` gives it: the loss is its
-        cross-entropy (of ratings the squared error, in their unit), and "accuracy" the share that is right.
+        On gold, the model's estimate of the truth (see `predict`) is evaluated: the loss is its cross-entropy (for
+        ratings the squared error, in their unit), and "accuracy" the share of correct estimates.
 
         Args:
             x: as in `fit`.
@@ -552,21 +549,21 @@ class CrowdModel(keras.Model):
         """
         if y is None:
             spec = repr(getattr(x, "element_spec", None))
-            if spec != self._evaluated:  # or TensorFlow takes gold and labels for one tensor of unknown rank
+            if spec != self._evaluated:  # else TensorFlow would merge gold and labels into one tensor of unknown rank
                 self.test_function, self._evaluated = None, spec
         else:
             order = {"batch_size": batch_size or 32, "seed": 0, "shuffle": False}
             x = evaluation_batches(self, x, y, sample_weight, tasks=tasks, task=task, line=EVALUATE, **order)
-        results = super().evaluate(x, **kwargs)  # TensorFlow's numbers where the layer has metrics of its own
+        results = super().evaluate(x, **kwargs)  # TensorFlow numbers if the layer has its own metrics
         return keras.tree.map_structure(lambda value: value if np.ndim(value) else float(value), results)
 
     # === Predictions ===
 
     def predict(self, x: Examples | KerasBatches, **kwargs: Any) -> np.ndarray:
-        """Estimates the truth; annotators, where x names any, are not looked at.
+        """Estimates the truth. Annotators in x are ignored.
 
         Args:
-            x: instances `[N, ...]`, or a `tf.data.Dataset` of batches: instances, or what `fit` takes.
+            x: instances `[N, ...]`, or a `tf.data.Dataset` of batches of instances or of batches as for `fit`.
             **kwargs: as for `keras.Model.predict`.
 
         Returns:
@@ -590,9 +587,9 @@ class CrowdModel(keras.Model):
         task: str | None = None,
         batch_size: int = 256,
     ) -> np.ndarray:
-        """What annotated tasks are, given their instances and the labels that they got.
+        """Posterior of the truth given the instances and the annotators' labels.
 
-        `q_i(k) ~ p_i(k) prod_r P(r says y_ir | truth k)` (Bayes' rule with the model's own annotators).
+        `q_i(k) ~ p_i(k) prod_r P(r says y_ir | truth k)` (Bayes' rule with the model's annotators).
 
         Args:
             x: instances, or `TrainingData`; as in `fit`.
@@ -602,13 +599,14 @@ class CrowdModel(keras.Model):
             batch_size: tasks in a batch.
 
         Returns:
-            float32 `[N, K]`, a row for each row of x, rows sum to one; where nobody labelled a task, the estimate from
-            its instance. For sequences `[N, T, K]`, T the longest labelled one; rows of zeros beyond a sentence's last
-            labelled token. For masks `[N, H, W, K]`, the estimate where a pixel has no label.
+            float32 `[N, K]`, a row for each row of x, rows sum to one; for tasks without labels the estimate from the
+            instance. For sequences `[N, T, K]`, T the length of the longest labelled one, with rows of zeros after a
+            sentence's last labelled token. For masks `[N, H, W, K]`, for pixels without labels the estimate from the
+            image.
 
         Raises:
-            ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
-            NotImplementedError: a crowd layer of your own that does not say how labels depend on the truth.
+            ValueError: there is no crowd layer, or one without a truth (`DoctorNet`).
+            NotImplementedError: a custom crowd layer that does not model how labels depend on the truth.
         """
         self._crowd()
         if isinstance(x, TrainingData):
@@ -626,15 +624,15 @@ class CrowdModel(keras.Model):
         return posteriors
 
     def e_step(self, data: TrainingData, *, batch_size: int = 256) -> tuple[np.ndarray, float]:
-        """Posteriors of the annotated tasks, and how likely their labels are.
+        """Returns the posteriors of the annotated tasks, and the log-likelihood of their labels.
 
         Args:
             data: annotated tasks.
             batch_size: tasks in a batch.
 
         Returns:
-            posteriors float32 `[N, K]` (sequences `[N, T, K]`, masks `[N, H, W, K]`, tokens and pixels taken one by
-            one), rows of zeros where nobody labelled; and the log-likelihood of all labels, in nats:
+            posteriors float32 `[N, K]` (sequences `[N, T, K]`, masks `[N, H, W, K]`, tokens and pixels independently),
+            rows of zeros for tasks without labels; and the log-likelihood of all labels, in nats:
             `sum_i log sum_k p_i(k) prod_r P(r says y_ir | truth k)`.
         """
         self._crowd()
@@ -643,10 +641,10 @@ class CrowdModel(keras.Model):
     # === Annotators ===
 
     def annotator_confusions(self) -> np.ndarray:
-        """The label distribution of every annotator for each certain truth, float64 `[R, K, K]`; rows sum to one.
+        """The label distribution of each annotator for each true class, float64 `[R, K, K]`; rows sum to one.
 
-        For `CrowdsourcedLayer` this does not estimate how often an annotator is right: it applies a second softmax to
-        that of the base, so its diagonal is too low by design. See `calibrated_confusions`.
+        For `CrowdsourcedLayer` this does not estimate how often an annotator is right: the layer applies a second
+        softmax after that of the base, so the diagonal is too low by design. See `calibrated_confusions`.
         """
         return self._crowd().annotator_confusions()
 
@@ -659,9 +657,9 @@ class CrowdModel(keras.Model):
         task: str | None = None,
         batch_size: int = 256,
     ) -> np.ndarray:
-        """What every annotator said of tasks of each class, counted by the tasks' posteriors.
+        """Confusion matrix of each annotator, counted from their labels with the tasks' posteriors as weights.
 
-        `sum_i q_i(k) 1[y_ir = l] / sum_i q_i(k) 1[r labelled i]`, q as `posteriors` gives it.
+        `sum_i q_i(k) 1[y_ir = l] / sum_i q_i(k) 1[r labelled i]`, with q from `posteriors`.
 
         Args:
             x: instances, or `TrainingData`; as in `fit`.
@@ -671,8 +669,8 @@ class CrowdModel(keras.Model):
             batch_size: tasks in a batch.
 
         Returns:
-            float64 `[R, K, K]`, `[annotator, true, said]`; rows sum to one, and are uniform where an annotator labelled
-            nothing.
+            float64 `[R, K, K]`, `[annotator, true, said]`; rows sum to one, and are uniform for classes that an
+            annotator did not label.
 
         Raises:
             ValueError: as `posteriors`.
@@ -686,9 +684,9 @@ class CrowdModel(keras.Model):
         return np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / counts.shape[2])
 
     def log_confusions(self, x: Examples, annotators: np.ndarray) -> np.ndarray:
-        """Log-probabilities of what annotators would say of tasks, for every possible truth.
+        """Log-probabilities of annotators' labels for given tasks and every possible truth.
 
-        Methods that look at the instances (CoNAL, LIA) differ from task to task.
+        They differ between tasks for methods that use features of the instances (CoNAL, LIA).
 
         Args:
             x: instances `[B, ...]`.
@@ -698,8 +696,8 @@ class CrowdModel(keras.Model):
             float32 `[B, M, K, K]`, `[task, annotator, true, said]`.
 
         Raises:
-            ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
-            NotImplementedError: a crowd layer of your own that does not say how labels depend on the truth.
+            ValueError: there is no crowd layer, or one without a truth (`DoctorNet`).
+            NotImplementedError: a custom crowd layer that does not model how labels depend on the truth.
         """
         crowd, codes = self._crowd(), ops.convert_to_tensor(np.asarray(annotators, dtype="int32"))
         if not crowd.traits.uses_features:
@@ -707,7 +705,7 @@ class CrowdModel(keras.Model):
         return ops.convert_to_numpy(crowd.log_confusions(codes, self.features_of(x)))
 
     def features_of(self, x: Examples) -> Tensor:
-        """What a crowd layer that looks at the instances sees of them.
+        """Features of the instances that the crowd layer gets.
 
         Args:
             x: instances `[B, ...]`.
@@ -716,10 +714,10 @@ class CrowdModel(keras.Model):
             A tensor `[B, D]`, float32 or wider.
 
         Raises:
-            ValueError: the crowd layer does not look at the instances.
+            ValueError: the crowd layer does not use features of the instances.
         """
         if self._base_and_features is None:
-            raise ValueError(f"{type(self._crowd()).__name__} does not look at the instances, so it has no features")
+            raise ValueError(f"{type(self._crowd()).__name__} does not use features of the instances")
         return self._base_and_features(x)[1]
 
     def annotator_scales(self) -> np.ndarray:
@@ -732,7 +730,7 @@ class CrowdModel(keras.Model):
 
     def _crowd(self) -> CrowdLayer:
         if self.crowd is None:
-            raise ValueError("CrowdModel: there is no crowd layer, so nothing was learnt about the annotators")
+            raise ValueError("CrowdModel: there is no crowd layer that models the annotators")
         return self.crowd
 
     # === Export ===

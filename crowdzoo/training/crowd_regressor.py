@@ -1,4 +1,4 @@
-"""A regressor for scikit-learn that learns from the ratings of several annotators."""
+"""A scikit-learn regressor that learns from the ratings of several annotators."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from crowdzoo.training.pair_rows import Labels
 
 
 class CrowdRegressor(RegressorMixin, CrowdEstimator):
-    """A base model under a crowd layer for ratings, with scikit-learn's `fit` and `predict`.
+    """A base model with a crowd layer for ratings, as a scikit-learn regressor.
 
     The arguments are those of `CrowdClassifier`. `base` ends in one number, and is `FeatureRegressor` by default;
     `method` is a name in `crowdzoo.models.RATING_METHODS`; None is "crowdsourced-layer".
 
     Attributes:
         model_: the trained `CrowdModel`.
-        annotators_: names of the annotators, [R], as in `model_`; None after plain ratings.
+        annotators_: names of the annotators, [R], as in `model_`; None if y was plain ratings.
         n_features_in_: D.
 
     Example:
@@ -37,15 +37,15 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
     kind: ClassVar[str] = "regression"
 
     def fit(self, X: ArrayLike, y: Labels, tasks: ArrayLike | None = None, task: str | None = None) -> CrowdRegressor:
-        """Trains from new weights.
+        """Trains a new model.
 
         Args:
             X: features `[N, D]`, finite numbers; an array, or a frame of numbers.
-            y: ratings of the annotators: a matrix `[N, R]`, one column an annotator, with NaN where missing; or
+            y: ratings of the annotators: a matrix `[N, R]`, one column per annotator, with NaN where missing; or
                 `Annotations` of kind regression, or a frame with the columns task, annotator (or worker) and label. Or
-                plain numbers `[N]`, one a row, on which the base is trained alone.
-            tasks: with a table, ids of the rows of X, `[N]`; see `CrowdModel.fit`.
-            task: name of the frame's column of the tasks' ids, if it is not a usual one.
+                plain numbers `[N]`, one per row, on which the base alone is trained.
+            tasks: with `Annotations` or a frame, ids of the rows of X, `[N]`; see `CrowdModel.fit`.
+            task: name of the frame's column with the task ids, if it is not a usual one.
 
         Returns:
             The estimator itself.
@@ -53,7 +53,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
         Raises:
             DataError: ratings that do not fit X.
             ConfigError: a setting that is out of range, or a base that does not fit.
-            ValueError: what scikit-learn says of other unusable data.
+            ValueError: other data that scikit-learn rejects.
         """
         X = self._check_features(X, y, reset=True)
         annotations = self._table(X, y, tasks, task)
@@ -80,7 +80,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
         tasks: ArrayLike | None = None,
         task: str | None = None,
     ) -> float:
-        """R²; against ratings of several annotators, that of all these ratings.
+        """Returns R²; for ratings of several annotators, R² over all of them.
 
         Args:
             X: features `[N, D]`.
@@ -90,7 +90,7 @@ class CrowdRegressor(RegressorMixin, CrowdEstimator):
             task: as in `fit`.
 
         Raises:
-            DataError: weights for the annotators' ratings.
+            DataError: weights for annotators' ratings.
         """
         annotations = self._annotations_to_score(X, y, sample_weight, tasks, task)
         if annotations is None:

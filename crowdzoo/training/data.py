@@ -1,4 +1,4 @@
-"""Where training gets its batches from: arrays in memory here, files in the pipeline, one set of words for both."""
+"""Data for training: arrays in memory here, files in the pipeline, with one interface for both."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ BatchOrder: TypeAlias = dict[str, Any]
 
 
 def split_row(rows: int, fraction: float) -> int:
-    """The first row that is held out where a share of the last rows is, as Keras' `validation_split` counts.
+    """First row of the held-out part, counted as Keras' `validation_split` does.
 
     Args:
         rows: number of rows.
@@ -35,10 +35,10 @@ def split_row(rows: int, fraction: float) -> int:
 
 @runtime_checkable
 class TrainingData(Protocol):
-    """Annotated tasks that training can go through as often as it likes.
+    """Annotated tasks that training can iterate over any number of times.
 
     Attributes:
-        num_tasks: N, rows that `targets` need; tasks are numbered 0..N-1.
+        num_tasks: N, number of rows of `targets`; tasks are numbered 0..N-1.
         num_tokens: T, labelled tokens of the longest task, the second axis of `targets`; for masks their rows and
             columns; None where a task has one label.
 
@@ -66,29 +66,29 @@ class TrainingData(Protocol):
         answers: np.ndarray | None = None,
         sample_weight: np.ndarray | None = None,
     ) -> KerasBatches:
-        """One pass over the tasks as Keras takes it; every pass has an order of its own.
+        """Returns one pass over the tasks as data for Keras; every pass has its own order.
 
         Args:
             batch_size: tasks in a batch.
             seed: seed of the order.
             shuffle: False keeps one order.
-            inputs: what goes into the model in addition to the instances: any of "annotators" (codes, int `[B, M]`,
-                -1 as padding), "labels" (int `[B, M]`, -1 where missing), "tasks" (numbers, int `[B]`).
-                With none of them the model gets the instances alone, and `targets` are needed.
-            targets: what the model is compared with, `[N, ...]` (sequences `[N, T, ...]`), looked up when a batch is
-                made, so that they may be changed between passes; None is the labels `[B, M]`.
-            answers: distributions in place of the "labels" that go in, float32 `[N, W, K]`, in the order of
+            inputs: inputs of the model in addition to the instances: any of "annotators" (codes, int `[B, M]`, -1 as
+                padding), "labels" (int `[B, M]`, -1 where missing), "tasks" (numbers, int `[B]`). Without any, the
+                model gets only the instances, and `targets` are needed.
+            targets: targets of the model, `[N, ...]` (sequences `[N, T, ...]`), read when a batch is made, so that they
+                may be changed between passes; None is the labels `[B, M]`.
+            answers: distributions in place of the input "labels", float32 `[N, W, K]`, in the order of
                 `Annotations.padded`; for annotations in memory.
             sample_weight: weights of the tasks, `[N]`, for data in memory; None: every task counts once.
 
         Returns:
-            Batches `(x, y)`, or with weights `(x, y, weights)`: x the instances, or a dictionary of "instances" and the
-            inputs named.
+            Batches `(x, y)`, or with weights `(x, y, weights)`: x is the instances, or a dictionary of "instances" and
+            the named inputs.
         """
 
 
 def answer_shape(data: TrainingData) -> tuple[int, ...]:
-    """Shape of an array with one answer for each place that is labelled: `[N]`, `[N, T]` or `[N, H, W]`.
+    """Shape of an array with one answer per labelled place: `[N]`, `[N, T]` or `[N, H, W]`.
 
     Args:
         data: `TrainingData`.
@@ -104,14 +104,14 @@ class ArrayData:
         x: instances, an array `[N, ...]`, a structure of them, or a table that carries the ids of its rows.
         annotations: labels.
         tasks: ids of the rows of x, `[N]`; see `CrowdModel.fit`.
-        encode: from instances to what the model takes, in TensorFlow operations, such as an `InstanceEncoder`; batches
-            are then a `tf.data.Dataset` on every backend. None gives instances as they are.
+        encode: function from instances to the model's input, in TensorFlow operations, such as an `InstanceEncoder`;
+            batches are then a `tf.data.Dataset` on every backend. None leaves instances unchanged.
 
     Attributes:
         annotations: the same labels, renumbered so that task code i is row i of x.
 
     Raises:
-        DataError: nothing says which row is which task, or labelled tasks have no row.
+        DataError: rows of x cannot be matched with tasks, or labelled tasks have no row.
 
     Example:
         >>> import numpy as np
@@ -136,17 +136,17 @@ class ArrayData:
 
     @property
     def arrays(self) -> tuple:
-        """What is learned from: x and the annotations."""
+        """The training data: x and the annotations."""
         return self.x, self.annotations
 
     def split(self, fraction: float) -> tuple["ArrayData", "ArrayData"]:
-        """The first rows, and the share of the last ones.
+        """Splits the data into the first rows and a share of last rows.
 
         Args:
             fraction: share of the rows in the second part, above 0 and below 1.
 
         Raises:
-            DataError: a part without rows, or in which nobody labelled anything.
+            DataError: a part without rows, or without labels.
         """
         place = split_row(self.num_tasks, fraction)
         parts = []
@@ -154,7 +154,7 @@ class ArrayData:
             annotations = self.annotations.select_tasks(rows)
             if len(annotations) == 0:
                 raise DataError(
-                    f"validation_split={fraction}: nobody labelled rows {rows[0]:,} to {rows[-1]:,} of x. Shuffle the "
+                    f"validation_split={fraction}: rows {rows[0]:,} to {rows[-1]:,} of x have no labels. Shuffle the "
                     "rows, or give validation_data."
                 )
             x = keras.tree.map_structure(lambda array, rows=rows: np.asarray(array)[rows[0] : rows[-1] + 1], self.x)

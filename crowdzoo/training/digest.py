@@ -1,4 +1,4 @@
-"""A hash of what is learned from. Loads no Keras."""
+"""A hash of training data. Does not import Keras."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.files.regular import open_regular
 from crowdzoo.reading.instances.upright_image import opened
 
-ROWS = 256  # of texts and images, hashed at a time
-BYTES = 1 << 20  # of a file, read at a time
+ROWS = 256  # number of texts or images hashed at a time
+BYTES = 1 << 20  # bytes of a file read at a time
 
 
 def digest_of(data: object) -> str:

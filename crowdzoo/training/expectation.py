@@ -1,4 +1,4 @@
-"""EM for methods whose labels have a likelihood: the E-step between epochs, the M-step as Keras trains."""
+"""EM for methods with a likelihood of labels: the E-step between epochs, the M-step by Keras' training."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,19 +17,18 @@ from crowdzoo.training.phases import answers_of_batch
 
 
 class ExpectationStep(keras.callbacks.Callback):
-    """Renews the posteriors before every round of epochs.
+    """Updates the posteriors before every round of epochs.
 
-    `log_likelihood` goes to the history from the second round on: before that there was no E-step.
+    The history has `log_likelihood` from the second round on, as there is no E-step before.
 
     Args:
         data: `crowdzoo.models.TrainingData`.
-        posteriors: float `[N, K]` (sequences `[N, T, K]`), the targets of the training, changed in place; until the
-            first round they keep the given values (the shares of the votes, which breaks the symmetry between
-            classes).
+        posteriors: float `[N, K]` (sequences `[N, T, K]`), the targets of the training, changed in place; until then
+            they keep the given values (the shares of the votes, which break the symmetry between classes).
         every: epochs in a round.
-        after: called with the posteriors, and whether it is the first time, after each E-step and before the first
-            epoch, such as for a closed-form M-step of the annotators; or None.
-        e_step: gives posteriors `[N, K]` and the log-likelihood of all labels; None asks the model for them.
+        after: function of the posteriors, and of whether it is the first call, called after each E-step and before the
+            first epoch, for example a closed-form M-step of the annotators; or None.
+        e_step: returns posteriors `[N, K]` and the log-likelihood of all labels; None uses the model's.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class ExpectationStep(keras.callbacks.Callback):
         self._epochs = 0
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        """The E-step, every `every` epochs."""
+        """Runs the E-step every `every` epochs."""
         if self._epochs and self._epochs % self.every == 0:
             e_step = self.e_step or partial(self.model.e_step, self.data)
             self.posteriors[:], self.log_likelihood = e_step()
@@ -60,16 +59,16 @@ class ExpectationStep(keras.callbacks.Callback):
         self._epochs += 1
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        """Logs the likelihood of the last E-step next to the loss."""
+        """Logs the log-likelihood of the last E-step next to the loss."""
         if logs is not None and np.isfinite(self.log_likelihood):
             logs["log_likelihood"] = self.log_likelihood
 
 
 def e_step(model: keras.Model, data: TrainingData, batch_size: int = 256) -> tuple[np.ndarray, float]:
-    """Posteriors of the annotated tasks, and how likely their labels are; see `CrowdModel.e_step`."""
+    """Posteriors of the annotated tasks, and the log-likelihood of their labels; see `CrowdModel.e_step`."""
     counts_confidence = getattr(model.crowd, "confidence", False)
     soft = counts_confidence and has_confidence(getattr(data, "annotations", None))
-    if soft and not model.crowd.traits.uses_features:  # one matrix an annotator says all
+    if soft and not model.crowd.traits.uses_features:  # one matrix per annotator is enough
         return _e_step_of_soft_answers(model, data, batch_size)
     posteriors, likelihood = np.zeros((*answer_shape(data), model.crowd.num_classes or 1), "float32"), 0.0
     inputs, answers = ("annotators", "labels", "tasks"), answer_inputs(model, data) if soft else {}
@@ -84,7 +83,7 @@ def e_step(model: keras.Model, data: TrainingData, batch_size: int = 256) -> tup
 
 
 def answer_inputs(model: keras.Model, data: Any) -> BatchOrder:
-    """What batches need in place of labels where a layer counts annotations by their confidence; else nothing.
+    """Answers that batches need in place of labels if a layer uses the annotations' confidence; else empty.
 
     Args:
         model: a `CrowdModel`.
@@ -94,7 +93,7 @@ def answer_inputs(model: keras.Model, data: Any) -> BatchOrder:
         Arguments of `TrainingData.batches`.
 
     Raises:
-        DataError: the confidence is missing or no probability, or the annotations are not in memory.
+        DataError: the confidence is missing or not a probability, or the annotations are not in memory.
     """
     if not model.crowd.confidence:
         return {}
@@ -109,9 +108,9 @@ def padded_answers(annotations: Annotations, shares: np.ndarray) -> np.ndarray:
         shares: their distributions, `[A, K]`.
 
     Returns:
-        float32 `[N, W, K]`, zeros as padding; W is the most annotations of a task.
+        float32 `[N, W, K]`, zeros as padding; W is the largest number of annotations of a task.
     """
-    numbered = replace(annotations, labels=np.arange(len(annotations)))  # which annotation is where
+    numbered = replace(annotations, labels=np.arange(len(annotations)))  # the number of each annotation
     _, place = numbered.padded()
     padded = np.zeros((*place.shape, shares.shape[1]), "float32")
     padded[place >= 0] = shares[place[place >= 0]]
@@ -119,7 +118,7 @@ def padded_answers(annotations: Annotations, shares: np.ndarray) -> np.ndarray:
 
 
 def _e_step_of_soft_answers(model: Any, data: Any, batch_size: int) -> tuple[np.ndarray, float]:
-    """`e_step` where annotations count by their confidence."""
+    """`e_step` with the annotations' confidence."""
     log_prior = np.zeros((data.num_tasks, model.crowd.num_classes))
     for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("tasks",), targets=log_prior):
         tasks = np.asarray(x["tasks"])
@@ -129,7 +128,7 @@ def _e_step_of_soft_answers(model: Any, data: Any, batch_size: int) -> tuple[np.
 
 
 def _normalise(joint: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, float]:
-    """Posteriors of log-joints `[..., K]`, zeros where nobody labelled, and the log-likelihood of all labels."""
+    """Posteriors from log-joints `[..., K]`, zeros for tasks without labels, and the log-likelihood of all labels."""
     top = joint.max(axis=-1, keepdims=True)
     odds = np.exp(joint - top)
     total = odds.sum(axis=-1, keepdims=True)
@@ -137,7 +136,7 @@ def _normalise(joint: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, flo
 
 
 def annotation_columns(data: Any, batch_size: int = 4096) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All annotations that training goes through, as columns.
+    """All training annotations, as columns.
 
     Args:
         data: `crowdzoo.models.TrainingData`.
@@ -160,10 +159,10 @@ def annotation_columns(data: Any, batch_size: int = 4096) -> tuple[np.ndarray, n
 
 
 class Labels:
-    """All annotations of a training, as EM between the epochs needs them; `SoftAnswers` are the same with confidence.
+    """All annotations of a training, for EM between epochs; `SoftAnswers` is the same with confidence.
 
     Args:
-        columns: of `annotation_columns`.
+        columns: result of `annotation_columns`.
         num_classes: K.
 
     Example:
@@ -179,7 +178,7 @@ class Labels:
         self.num_classes = num_classes
 
     def mean(self, num_tasks: int) -> np.ndarray:
-        """Shares of the votes of each task, where EM starts, float32 `[N, K]`; zeros where nobody labelled."""
+        """Shares of the votes of each task, from which EM starts, float32 `[N, K]`; zeros for tasks without labels."""
         cells = self.tasks.astype("int64") * self.num_classes + self.labels
         counts = np.bincount(cells, minlength=num_tasks * self.num_classes).reshape(num_tasks, self.num_classes)
         return (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)).astype("float32")
@@ -187,12 +186,12 @@ class Labels:
     def expected_counts(
         self, posteriors: np.ndarray, num_annotators: int, confusions: np.ndarray | None = None
     ) -> np.ndarray:
-        """How often each annotator gave each label to tasks of each class: `sum_i q_i(k) 1[y_ir = l]`.
+        """Expected number of each annotator's labels by true class: `sum_i q_i(k) 1[y_ir = l]`.
 
         Args:
             posteriors: q `[N, K]`.
             num_annotators: R.
-            confusions: not needed without confidence.
+            confusions: only needed with confidence.
 
         Returns:
             float64 `[R, K, K]`, `[annotator, true, said]`.
@@ -204,7 +203,7 @@ class Labels:
 
     def log_evidence(self, confusions: np.ndarray, num_tasks: int) -> np.ndarray:
         """Log-likelihood of each task's answers by true class, nats, `[N, K]`."""
-        # a class at a time: an array [A, K] of many annotations is larger than they are
+        # one class at a time: an array [A, K] of many annotations would be larger than they are
         logs = np.log(confusions).swapaxes(0, 1)
         columns = [np.bincount(self.tasks, rows[self.annotators, self.labels], num_tasks) for rows in logs]
         return np.stack(columns, axis=1)
@@ -219,10 +218,10 @@ def answers_of(data: TrainingData, num_classes: int, confidence_for: str | None 
     Args:
         data: `crowdzoo.models.TrainingData`.
         num_classes: K.
-        confidence_for: name of the layer that counts annotations by their confidence; None counts labels.
+        confidence_for: name of the layer that uses the annotations' confidence; None ignores confidence.
 
     Raises:
-        DataError: the confidence is missing or no probability, or the annotations are not in memory.
+        DataError: the confidence is missing or not a probability, or the annotations are not in memory.
     """
     if confidence_for is None:
         return Labels(annotation_columns(data), num_classes)
@@ -237,12 +236,12 @@ def soft_answers_of(data: TrainingData, layer: str) -> SoftAnswers:
         layer: name of the layer, for messages.
 
     Raises:
-        DataError: the confidence is missing or no probability, or the annotations are not in memory.
+        DataError: the confidence is missing or not a probability, or the annotations are not in memory.
     """
     annotations = getattr(data, "annotations", None)
     if annotations is None:
         raise DataError(
-            f"{layer}: confidence=True needs annotations in memory, and these batches carry none. "
+            f"{layer}: confidence=True needs annotations in memory, and these batches have none. "
             "Pass annotations to CrowdModel.fit, or set confidence=False."
         )
     return SoftAnswers(annotations, layer)
@@ -251,16 +250,16 @@ def soft_answers_of(data: TrainingData, layer: str) -> SoftAnswers:
 def posteriors_given_answers(
     log_prior: np.ndarray, answers: Answers, confusions: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """An E-step outside of a model, in log-space.
+    """Runs an E-step outside a model, in log-space.
 
     Args:
-        log_prior: `[N, K]`, what is known of the tasks without their answers.
-        answers: of annotators.
+        log_prior: `[N, K]`, log-probabilities of the truth before the answers.
+        answers: answers of the annotators.
         confusions: `[R, K, K]`, `[annotator, true, said]`, all above 0.
 
     Returns:
-        q float32 `[N, K]`, rows sum to one; zeros where nobody labelled. And the log-likelihood of all
-        answers, in nats.
+        q float32 `[N, K]`, rows sum to one; zeros for tasks without labels. And the log-likelihood of all answers, in
+        nats.
     """
     evidence = answers.log_evidence(confusions, len(log_prior))
     labelled = answers.mean(len(log_prior)).sum(axis=1) > 0

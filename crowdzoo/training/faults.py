@@ -1,4 +1,4 @@
-"""What can go wrong in training without an error in Keras: losses that are not numbers, models that learn nothing."""
+"""Faults of training that Keras does not report: NaN losses, and models that learn nothing."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,20 +15,20 @@ from crowdzoo.training.data import TrainingData
 from crowdzoo.training.phases import answers_of_batch
 
 JUDGED = 5  # epochs after which a model that never predicts a class is reported
-LOOKED_AT = 1024  # training examples whose predictions are looked at
-OTHERS = 0.01  # share of targets of other classes from which on one class for all is a fault
-MOVES = 0.01  # deviation of a regressor's answers, as a share of the ratings', below which they are one value
+LOOKED_AT = 1024  # number of training examples whose predictions are checked
+OTHERS = 0.01  # share of targets of other classes that makes one class for all a fault
+MOVES = 0.01  # deviation of a regressor's predictions relative to the ratings', below which they are one value
 
 
 class NotLearnedWarning(UserWarning):
-    """A trained model gives the same answer for every example it was trained on, or gives a class to none."""
+    """A trained model predicts the same for all training examples, or never predicts a class."""
 
 
 class StopAtNaN(keras.callbacks.Callback):
-    """Ends training with an error when the loss is no longer a finite number.
+    """Raises an error when the loss is not a finite number.
 
     Raises:
-        DataError: at the end of such an epoch.
+        DataError: at the end of an epoch with such a loss.
     """
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
@@ -42,7 +42,7 @@ class StopAtNaN(keras.callbacks.Callback):
 
 
 def check_weights(model: keras.Model) -> None:
-    """Refuses a model with weights that are not finite.
+    """Rejects a model with weights that are not finite.
 
     Raises:
         DataError: names the first layer and weight that holds NaN or infinity.
@@ -63,16 +63,16 @@ def warn_if_one_class(
     classes: Sequence[object] | np.ndarray | None = None,
     what: str = "tasks",
 ) -> None:
-    """Warns where a classifier or tagger knows one class and the data have more.
+    """Warns if a classifier or tagger predicts one class only and the data have more.
 
     Args:
         predicted: class codes of training examples, int `[n]`.
-        targets: class codes that it was trained towards, int `[m]`; negative ones do not count.
+        targets: class codes of its training targets, int `[m]`; negative ones are ignored.
         classes: names, or None.
         what: name of the examples.
 
     Warns:
-        NotLearnedWarning: all predictions are of one class, and a hundredth of the targets or more are of others.
+        NotLearnedWarning: all predictions are of one class, and at least a hundredth of the targets are of others.
     """
     if answers := _one_class(predicted, targets, classes, what):
         _warn(answers)
@@ -81,7 +81,7 @@ def warn_if_one_class(
 def _one_class(
     predicted: np.ndarray, targets: np.ndarray, classes: Sequence[object] | np.ndarray | None, what: str
 ) -> str:
-    """What a model gives that knows one class; empty where it knows more, or there are no others to know."""
+    """Clause about a model that predicts one class only; empty if it predicts more, or if there are no others."""
     targets = targets[targets >= 0]
     if len(predicted) == 0 or len(targets) == 0 or (predicted != predicted[0]).any():
         return ""
@@ -96,20 +96,20 @@ def _one_class(
 
 
 def is_judged(model: keras.Model) -> bool:
-    """Whether a `CrowdModel` was just trained long enough for its `fit` to look for lost classes, by its kind too."""
+    """Whether `CrowdModel.fit` should look for lost classes, after enough epochs and for its kind of labels."""
     if model.crowd is None or len(getattr(getattr(model, "history", None), "epoch", ())) < JUDGED:
         return False
-    # of a pair "equal" is seldom the most probable
+    # for pairs, "equal" is seldom the most probable
     of_classes = model.label_kind.one_class and not isinstance(model.base.input, dict)
     return of_classes or model.label_kind.has_tokens
 
 
 def look_for_lost_classes(model: keras.Model, data: TrainingData, batch_size: int, **weights: Any) -> None:
-    """Looks at some training tasks of a trained `CrowdModel`; see `warn_if_classes_are_lost`."""
+    """Checks predictions of a trained `CrowdModel` for some training tasks; see `warn_if_classes_are_lost`."""
     predicted, votes, left = [], [], LOOKED_AT
     for x, _, *weight in data.batches(batch_size, 0, inputs=("labels",), **weights):
         labels = np.asarray(x["labels"])
-        if weight:  # votes of weight 0 are not learned from
+        if weight:  # votes of weight 0 are not trained on
             counts = np.asarray(weight[0]).reshape(-1, *[1] * (labels.ndim - 1))
             labels = np.where(counts > 0, labels, -1)
         answers = answers_of_batch(model, x["instances"], len(labels)).argmax(axis=-1)
@@ -125,11 +125,11 @@ def look_for_lost_classes(model: keras.Model, data: TrainingData, batch_size: in
 def warn_if_classes_are_lost(
     predicted: np.ndarray, votes: np.ndarray, layer: CrowdLayer, classes: Sequence[object] | np.ndarray | None = None
 ) -> None:
-    """Warns where a model never gives a class that a fair share of the votes is for, or gives one to everything.
+    """Warns if a model never predicts a class with a fair share of the votes, or predicts one class only.
 
     Args:
         predicted: class codes of training tasks or tokens, int `[n]`.
-        votes: annotators' labels of them, int, of any shape, negative ones do not count.
+        votes: annotators' labels of them, int, of any shape; negative ones are ignored.
         layer: the model's crowd layer.
         classes: names, or None.
 
@@ -142,9 +142,9 @@ def warn_if_classes_are_lost(
     if (predicted == predicted[:1]).all():
         answers = _one_class(predicted, votes, classes, what)
         fault = f"{answers}: it has learned nothing beyond that" if answers else ""
-        if of_tokens:  # most are O, which is easily all that is learned without the votes
+        if of_tokens:  # most are O, and often nothing else is learned without the votes
             votes_first = _votes_first(layer)
-        way_out = f"{votes_first} Or t{advice[1:]}" if votes_first else advice
+        fix = f"{votes_first} Or t{advice[1:]}" if votes_first else advice
     else:
         lost = lost_classes(predicted, votes, layer.num_classes or 0)
         names = ", ".join(repr(str(code if classes is None else classes[code])) for code in lost)
@@ -152,13 +152,13 @@ def warn_if_classes_are_lost(
         seen = f"none of the {len(predicted):,} training {what} looked at"
         votes_for = f"{share:.1%} of their votes are for {'it' if len(lost) == 1 else 'them'}"
         fault = f"{names} to {seen}, while {votes_for}" if len(lost) else ""
-        way_out = votes_first or advice
+        fix = votes_first or advice
     if fault:
-        warnings.warn(f"The trained model gives {fault}. {way_out}", NotLearnedWarning, stacklevel=4)
+        warnings.warn(f"The trained model gives {fault}. {fix}", NotLearnedWarning, stacklevel=4)
 
 
 def _votes_first(layer: CrowdLayer) -> str:
-    """How to train the base on the votes first, or for longer; empty where the layer's recipe does not."""
+    """How to train the base on the votes first, or for longer; empty if the layer's recipe does not do so."""
     if not layer.traits.starts_from_votes:
         return ""
     epochs = max(JUDGED, 4 * layer.num_majority_epochs)
@@ -170,14 +170,14 @@ def _votes_first(layer: CrowdLayer) -> str:
 
 
 def warn_if_one_value(predicted: np.ndarray, targets: np.ndarray) -> None:
-    """Warns where a regressor says nearly the same of everything and the ratings differ.
+    """Warns if a regressor predicts nearly one value while the ratings differ.
 
     Args:
-        predicted: of training examples, float `[n]`.
-        targets: ratings that it was trained towards, float `[m]`, NaN does not count.
+        predicted: predictions for training examples, float `[n]`.
+        targets: training ratings, float `[m]`; NaN is ignored.
 
     Warns:
-        NotLearnedWarning: predictions have less than a hundredth of the ratings' deviation.
+        NotLearnedWarning: the deviation of the predictions is less than a hundredth of the ratings'.
     """
     targets = targets[np.isfinite(targets)]
     if len(predicted) < 2 or len(targets) < 2:
@@ -191,11 +191,11 @@ def warn_if_one_value(predicted: np.ndarray, targets: np.ndarray) -> None:
 
 
 def warn_if_one_score(scores: np.ndarray, labels: np.ndarray) -> None:
-    """Warns where a network of scores says nearly the same of everything and the comparisons differ.
+    """Warns if a network of scores predicts nearly one score while the comparisons differ.
 
     Args:
-        scores: of training examples, in log odds, float `[n]`.
-        labels: what it was trained towards, codes of left, right and equal, int `[m]`.
+        scores: scores of training examples, in log-odds, float `[n]`.
+        labels: training labels, codes of left, right and equal, int `[m]`.
 
     Warns:
         NotLearnedWarning: scores have a deviation below a hundredth, and both sides were preferred.
@@ -214,6 +214,6 @@ def _advice() -> str:
 
 
 def _warn(answers: str) -> None:
-    """Warns the caller of the public function, who trained the model."""
+    """Warns the caller of the public function that trained the model."""
     text = f"The trained model gives {answers}: it has learned nothing beyond that. {_advice()}"
     warnings.warn(text, NotLearnedWarning, stacklevel=4)

@@ -1,4 +1,4 @@
-"""What `CrowdModel.fit` and `evaluate` take: paired, checked, and in batches."""
+"""Arguments of `CrowdModel.fit` and `evaluate`: paired, checked, and made into batches."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,13 +31,13 @@ from crowdzoo.training.pair_rows import (
 from crowdzoo.training.sparse_batch import check_columns, has_annotators
 
 ROWS_AT_ONCE = 1024
-SUM_TOLERANCE = 1e-3  # of a row of targets, also in half precision
+SUM_TOLERANCE = 1e-3  # of the sum of a row of targets, also in half precision
 
 
 def crowd_arrays(
     model: keras.Model, x: Examples, y: Labels, tasks: ArrayLike | None = None, task: str | None = None, line: str = FIT
 ) -> ArrayData | MaskData:
-    """Instances and annotations out of what `fit` takes, paired and checked; `line` is what a message suggests."""
+    """Pairs and checks the instances and annotations that `fit` gets; `line` is the call that messages suggest."""
     crowd = model.crowd
     x, y, line = _read_frame(model, x, y, task, line)
     if isinstance(y, Annotations):
@@ -72,7 +72,7 @@ def crowd_arrays(
 
 
 def token_ids(model: keras.Model, x: Examples) -> Any:
-    """Raw texts of a tagger as its preprocessor gives them, all at once: batches are cut to their tokens; else x."""
+    """Raw texts of a tagger, preprocessed all at once because batches are cut to their tokens; else x."""
     base = model.base
     if not (isinstance(base, Preprocessed) and base.shape is None and model.label_kind.has_positions):
         return x
@@ -83,7 +83,7 @@ def token_ids(model: keras.Model, x: Examples) -> Any:
 
 
 def _check_tokens(ids: np.ndarray, annotations: Annotations) -> None:
-    """Refuses word ids, 0 for padding, that are not one for each token that annotators saw."""
+    """Rejects word ids, 0 for padding, unless there is one for each token that annotators saw."""
     labelled = np.zeros(len(ids), dtype=np.int64)
     np.maximum.at(labelled, annotations.task_ids, np.asarray(annotations.positions) + 1)
     numbers = np.where(ids != 0, np.arange(1, ids.shape[1] + 1), 0).max(axis=1, initial=0)
@@ -97,7 +97,7 @@ def _check_tokens(ids: np.ndarray, annotations: Annotations) -> None:
 
 
 def _check_finite(model: keras.Model, x: Any) -> None:
-    """Refuses instances with NaN or infinity, unless the base makes numbers of them."""
+    """Rejects instances with NaN or infinity, unless the base's output for them is finite."""
     ops = keras.ops
     x = keras.tree.map_structure(lambda array: ops.convert_to_numpy(array) if ops.is_tensor(array) else array, x)
     x = keras.tree.map_structure(np.asarray, x)
@@ -111,13 +111,13 @@ def _check_finite(model: keras.Model, x: Any) -> None:
             if np.isfinite(np.asarray(ops.convert_to_numpy(answer), "float64")).all():
                 return
             raise DataError(
-                f"x[{', '.join(map(str, where))}] is {part[where]}, and the base's answer to it is no "
-                "number. Fill such values in, or leave the rows out, of the labels as well."
+                f"x[{', '.join(map(str, where))}] is {part[where]}, and the base's output for it is not "
+                "finite. Fill in such values, or drop these rows from x and from the labels."
             )
 
 
 def _masks(model: keras.Model, x: Any, y: Labels) -> MaskData:
-    """Images and annotators' masks, as large as what the base gives."""
+    """Images and annotators' masks, which must have the size of the base's output."""
     x, ids = (x["instances"], x["annotators"]) if has_annotators(x) else (instances_of(x), None)
     _build_on(model, x)
     _check_finite(model, x)
@@ -128,7 +128,7 @@ def _masks(model: keras.Model, x: Any, y: Labels) -> MaskData:
 
 
 def _check_pixels(model: keras.Model, drawn: tuple[int, ...]) -> None:
-    """Refuses masks of another size than the base's output."""
+    """Rejects masks whose size differs from that of the base's output."""
     output_size = model.bottleneck_shape[1:3]
     if not same_shape(output_size, drawn):
         raise DataError(
@@ -138,7 +138,7 @@ def _check_pixels(model: keras.Model, drawn: tuple[int, ...]) -> None:
 
 
 def _read_frame(model: keras.Model, x: Any, y: Labels, task: str | None, line: str) -> tuple[Any, Any, str]:
-    """What is given, with a frame of annotations as `Annotations` by the model's names."""
+    """Returns the arguments, with a frame of annotations converted to `Annotations` by the model's names."""
     annotations = annotations_from_frame(
         y, model.crowd.kind, task, line=line, annotators=model.annotators, classes=model.classes
     )
@@ -153,7 +153,7 @@ def _read_frame(model: keras.Model, x: Any, y: Labels, task: str | None, line: s
 
 
 def _from_padded(crowd: CrowdLayer, ids: Any, labels: Any) -> Annotations:
-    """Annotations out of the sparse form's arrays."""
+    """Annotations from arrays in the sparse form."""
     ids, labels, kind = np.asarray(ids), np.asarray(labels), crowd.label_kind
     if ids.ndim != 2 or labels.ndim != kind.axes + 1 or ids.shape != (labels.shape[0], labels.shape[-1]):
         written = f"{kind.shape[:-1]}, M]"
@@ -178,9 +178,9 @@ def _from_padded(crowd: CrowdLayer, ids: Any, labels: Any) -> Annotations:
 
 
 def _check_sizes(crowd: CrowdLayer, annotations: Annotations, are_codes: bool) -> None:
-    """Where the numbers differ, codes may mean other annotators, or other classes, than the model's.
+    """Rejects other numbers of annotators or classes than the model's, as codes may then differ in meaning.
 
-    An array holds codes (`are_codes`), and need not have the last classes.
+    An array holds codes (`are_codes`) and need not contain the last classes.
     """
     num_annotators, num_classes = crowd.num_annotators, crowd.num_classes
     if annotations.num_annotators != num_annotators:
@@ -199,18 +199,18 @@ def _check_sizes(crowd: CrowdLayer, annotations: Annotations, are_codes: bool) -
             f"labels must be class codes 0 to {num_classes - 1} ({num_classes} classes of the model), the "
             f"annotations have codes {annotations.labels.min()} to {annotations.labels.max()}"
         )
-    way_out = "End the base with as many outputs, Dense(annotations.num_classes, activation='softmax')"
+    fix = "End the base with as many outputs, Dense(annotations.num_classes, activation='softmax')"
     if crowd.traits.needs_hidden_layer:
-        way_out = f"Write {type(crowd).__name__}(annotations.num_annotators, annotations.num_classes, ...)"
+        fix = f"Write {type(crowd).__name__}(annotations.num_annotators, annotations.num_classes, ...)"
     raise DataError(
         f"the model has {num_classes} classes, the annotations have {annotations.num_classes}, "
-        f"{list_names(annotations.classes)}. {way_out}; or name all classes where annotations are read, classes=[...], "
+        f"{list_names(annotations.classes)}. {fix}; or name all classes where annotations are read, classes=[...], "
         "in the order of the outputs."
     )
 
 
 def target_arrays(model: keras.Model, x: Examples, y: Labels, sample_weight: ArrayLike | None) -> tuple:
-    """Arrays to train a base alone on; class codes become one-hot where the loss takes distributions."""
+    """Arrays to train a base alone; class codes become one-hot if the loss expects distributions."""
     if isinstance(y, Annotations):
         raise DataError("this model has no crowd layer: aggregate the annotations and give their posteriors [N, K]")
     x, y = keras.tree.map_structure(np.asarray, instances_of(x)), np.asarray(y)
@@ -229,7 +229,7 @@ def target_arrays(model: keras.Model, x: Examples, y: Labels, sample_weight: Arr
 
 
 def _check_distributions(y: np.ndarray) -> None:
-    """Refuses targets that are not distributions: on TensorFlow, Keras' gradient is wrong for them, even of zeros."""
+    """Rejects targets that are not distributions: Keras' gradient on TensorFlow is wrong for them, even for zeros."""
     totals = y.sum(axis=-1)
     wrong = np.argwhere(~(np.abs(totals - 1) <= SUM_TOLERANCE) | (y < 0).any(axis=-1))
     if len(wrong):
@@ -252,7 +252,7 @@ def evaluation_batches(
     line: str,
     **order: Any,
 ) -> KerasBatches:
-    """Batches of what `evaluate` takes; `line` is what a message suggests."""
+    """Batches of the arguments of `evaluate`; `line` is the call that messages suggest."""
     if model.crowd is None:
         return TargetBatches(*target_arrays(model, x, y, sample_weight), **order).for_keras()
     gold, crowd = None, model.crowd
@@ -267,18 +267,18 @@ def evaluation_batches(
         _check_pixels(model, gold.shape[1:])
     x = instances_of(x)
     ids = token_ids(model, x)
-    if ids is not x:  # the gold of a shorter sentence is unknown beyond its end
+    if ids is not x:  # gold beyond the end of a shorter sentence is unknown
         width = keras.tree.flatten(ids)[0].shape[1]
         gold = np.pad(gold, ((0, 0), (0, max(width - gold.shape[1], 0))), constant_values=-1)
     arrays = ids, gold, sample_weight
-    if gold.ndim == 1 and num_rows(arrays[0]) == len(gold):  # Keras weighs a batch by all of its rows
+    if gold.ndim == 1 and num_rows(arrays[0]) == len(gold):  # Keras weights a batch by all of its rows
         known = crowd.label_kind.observed(gold)
         arrays = keras.tree.map_structure(lambda array: None if array is None else np.asarray(array)[known], arrays)
     return TargetBatches(*arrays, **order).for_keras()
 
 
 def hold_out(data: Any, fraction: float, order: BatchOrder) -> tuple[Any, KerasBatches]:
-    """What is left to train on, and batches of the last rows."""
+    """The remaining training data, and batches of the last rows."""
     if isinstance(data, (ArrayData, MaskData)):
         kept, held = data.split(fraction)
         if "sample_weight" in order:
@@ -293,14 +293,14 @@ def hold_out(data: Any, fraction: float, order: BatchOrder) -> tuple[Any, KerasB
 
 
 def task_weights(crowd: CrowdLayer | None, data: object, sample_weight: ArrayLike) -> np.ndarray:
-    """The weights of the tasks that a model with a crowd layer is trained on, `[N]`.
+    """Checks and returns the weights of a crowd model's training tasks, `[N]`.
 
     Raises:
-        ConfigError: a method that cannot weigh tasks, or data that are not in memory.
+        ConfigError: a method that cannot weight tasks, or data that are not in memory.
         DataError: as `checked_weights`.
     """
     if not isinstance(data, (ArrayData, MaskData)):
-        raise ConfigError("fit: sample_weight is for arrays. Batches of your own hold the weights: (x, y, weights).")
+        raise ConfigError("fit: sample_weight is for arrays. Put the weights into your own batches: (x, y, weights).")
     if crowd is not None and not crowd.traits.accepts_sample_weight:
         raise ConfigError(
             f"fit: sample_weight is not for {type(crowd).__name__}, which compares tasks with each other. Leave tasks "
@@ -310,7 +310,7 @@ def task_weights(crowd: CrowdLayer | None, data: object, sample_weight: ArrayLik
 
 
 def _build_on(model: keras.Model, x: Any) -> None:
-    """Makes the weights of a base that learns its input's shape from the first data; or looks at the shape."""
+    """Builds a base that takes its input's shape from the first data, or checks the shape."""
     if model.built:
         return check_shapes(model, x)
     num_rows(x)
@@ -318,10 +318,10 @@ def _build_on(model: keras.Model, x: Any) -> None:
 
 
 def check_shapes(model: keras.Model, x: Examples) -> None:
-    """Refuses arrays that the base of a built `CrowdModel` cannot take, before a graph is made of them.
+    """Rejects arrays that the base of a built `CrowdModel` cannot process, before they are traced.
 
     Raises:
-        DataError: names the shapes of x, and those that the model takes.
+        DataError: names the shapes of x, and those that the model expects.
     """
     parts = keras.tree.flatten(x)
     if not all(hasattr(part, "shape") for part in parts):
@@ -329,7 +329,7 @@ def check_shapes(model: keras.Model, x: Examples) -> None:
     shapes = [list(part.shape) for part in parts]
     known = [[None, *symbol.shape[1:]] for symbol in keras.tree.flatten(symbols(model.instances_shape))]
     if len(shapes) != len(known) or not all(map(same_shape, shapes, known)):
-        try:  # a base may take other sizes, too
+        try:  # a base may accept other sizes as well
             if len(shapes) != len(known) and not isinstance(x, Mapping):
                 raise ValueError("Keras 3.15 would take the first of the arrays")
             model.base(keras.tree.map_structure(lambda part: part[:1], x))
@@ -344,7 +344,7 @@ def check_shapes(model: keras.Model, x: Examples) -> None:
 
 
 def symbols(shape: Any) -> Tensor:
-    """Symbolic tensors of a structure of shapes; a shape is a tuple, or a list out of JSON."""
+    """Symbolic tensors for a structure of shapes; a shape is a tuple, or a list read from JSON."""
     if isinstance(shape, Mapping):
         return {name: symbols(part) for name, part in shape.items()}
     if all(size is None or isinstance(size, int) for size in shape):

@@ -1,4 +1,4 @@
-"""Metrics of a crowd model: accuracy of what is labelled, and any metric of Keras' that compares with gold."""
+"""Metrics of a crowd model: accuracy on labels, and any Keras metric on gold."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from crowdzoo.backend import Config, Tensor
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class CrowdAccuracy(keras.metrics.Mean):
-    """Share of the labels that are the most probable ones; what is not labelled does not count.
+    """Share of the labels that the model finds most probable; missing labels are ignored.
 
-    `CrowdModel.compile(metrics=["accuracy"])` makes it. On annotators' labels it is the share that the crowd layer
+    `CrowdModel.compile(metrics=["accuracy"])` creates it. On annotators' labels it is the share that the crowd layer
     predicts; on gold the share of correct estimates.
 
     Args:
@@ -20,8 +20,8 @@ class CrowdAccuracy(keras.metrics.Mean):
         dtype: dtype of its state.
 
     Call arguments:
-        y_true: class codes of the shape of y_pred without its last axis, -1 where missing; or distributions,
-            shaped as y_pred, zeros where nothing is known. Targets of another shape do not count.
+        y_true: class codes of the shape of y_pred without its last axis, -1 where missing; or distributions, shaped as
+            y_pred, zeros where unknown. Targets of other shapes are ignored.
         y_pred: probabilities, log-probabilities or logits, the last axis K at least 2.
         sample_weight: `[B]` or None.
     """
@@ -32,7 +32,7 @@ class CrowdAccuracy(keras.metrics.Mean):
         super().__init__(name=name, dtype=dtype)
 
     def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Counts a batch; see the class."""
+        """Adds a batch; see the class."""
         y_true, y_pred = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
         if y_pred.shape[-1] == 1:
             raise ValueError("metrics: accuracy is for classes, and this model has one output")
@@ -52,17 +52,17 @@ class CrowdAccuracy(keras.metrics.Mean):
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class GoldMetric(keras.metrics.Metric):
-    """One of Keras' metrics on the tasks whose truth is known.
+    """Computes a Keras metric on the tasks whose truth is known.
 
-    `CrowdModel.compile(metrics=[...])` makes it, of each metric of Keras'.
+    `CrowdModel.compile(metrics=[...])` wraps each Keras metric in it.
 
     Args:
-        metric: the metric. One with "sparse" in its name, and `CrowdAccuracy`, gets class codes; every other gets a row
-            of 0 and 1 a task (ratings: the number), of a sequence a token.
-        **kwargs: `keras.metrics.Metric`'s own.
+        metric: the metric. Metrics with "sparse" in their name, and `CrowdAccuracy`, get class codes; others get
+            one-hot rows per task, or per token of a sequence (for ratings the number).
+        **kwargs: arguments of `keras.metrics.Metric`.
 
     Attributes:
-        counts: whether batches are gold; `CrowdModel` sets it.
+        counts: whether batches are gold; set by `CrowdModel`.
 
     Call arguments:
         y_true: class codes `[B]` (sequences `[B, T]`), -1 where unknown; ratings `[B]`, NaN where unknown.
@@ -78,7 +78,7 @@ class GoldMetric(keras.metrics.Metric):
             self._direction = metric._direction  # for callbacks that monitor it
 
     def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Counts a batch; see the class."""
+        """Adds a batch; see the class."""
         if not self.counts:
             return
         self._knows_shape = True
@@ -98,19 +98,19 @@ class GoldMetric(keras.metrics.Metric):
         self.metric.update_state(truth, ops.reshape(y_pred, (-1, size)), ops.reshape(weight, (-1,)))
 
     def result(self) -> Tensor:
-        """The metric's; 0 before the first gold, as some metrics do not know its shape."""
-        # not by `counts`, which is set where a graph is traced
+        """The metric's result; 0 before the first gold, when some metrics do not know its shape."""
+        # not by `counts`, which is set when a graph is traced
         return self.metric.result() if self._knows_shape else 0.0
 
     def reset_state(self) -> None:
-        """Forgets what was counted."""
+        """Resets the metric."""
         self.metric.reset_state()
 
     def get_config(self) -> Config:
-        """The metric, serialised."""
+        """Returns the serialised metric."""
         return {"metric": keras.saving.serialize_keras_object(self.metric), "name": self.name}
 
     @classmethod
     def from_config(cls, config: Config) -> "GoldMetric":
-        """From `get_config`'s result."""
+        """Creates a metric from the result of `get_config`."""
         return cls(keras.saving.deserialize_keras_object(config["metric"]), name=config["name"])

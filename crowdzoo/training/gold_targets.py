@@ -1,4 +1,4 @@
-"""What a model is compared with where the truth is known."""
+"""Gold in the form that a model is compared with."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,21 +8,21 @@ from crowdzoo.errors import DataError
 
 
 def gold_targets(y: ArrayLike, kind: str, num_classes: int, num_annotators: int) -> np.ndarray | None:
-    """The truth of every row, or None where `y` is annotators' labels instead.
+    """The truth of every row, or None if `y` is annotators' labels.
 
     Args:
-        y: class codes `[N]` (sequences `[N, T]`, masks `[N, H, W]`), -1 where the truth is not known; or one-hot,
-            `[N, K]` (`[N, T, K]`); or true ratings `[N]` or `[N, 1]`, NaN where not known. Or annotators' labels with
-            an axis of R more.
+        y: class codes `[N]` (sequences `[N, T]`, masks `[N, H, W]`), -1 where unknown; or one-hot, `[N, K]`
+            (`[N, T, K]`); or true ratings `[N]` or `[N, 1]`, NaN where unknown. Or annotators' labels, with an
+            additional axis R.
         kind: "classification", "sequence", "segmentation" or "regression".
         num_classes: K.
-        num_annotators: R; with 0 there are no annotators' labels.
+        num_annotators: R; 0 if `y` cannot be annotators' labels.
 
     Returns:
-        int32 of class codes, -1 where not known; float32 ratings, NaN where not known.
+        Class codes int32, -1 where unknown; or ratings float32, NaN where unknown.
 
     Raises:
-        DataError: no class codes, codes that the model does not have, nothing known, or an array that may be either.
+        DataError: not class codes, codes that the model does not have, no truth at all, or an array that may be either.
     """
     array = np.asarray(y)
     facts = label_kind(kind, LAYER_KINDS)
@@ -35,7 +35,7 @@ def gold_targets(y: ArrayLike, kind: str, num_classes: int, num_annotators: int)
     if array.ndim == axes + 1 and array.shape[-1] == 1 != num_annotators:
         array = array[..., 0]
     if array.ndim == axes + 1:
-        # rows have a single 1 and else 0, or are zeros
+        # rows have a single 1, or are zeros
         one_hot = np.isin(array, (0, 1)).all() and (array.sum(axis=-1) <= 1).all()
         one_hot = one_hot and facts.has_classes and array.shape[-1] == num_classes
         if one_hot and num_classes == num_annotators:
@@ -58,5 +58,5 @@ def gold_targets(y: ArrayLike, kind: str, num_classes: int, num_annotators: int)
         if gold.max(initial=0) >= num_classes:
             raise DataError(f"gold has the class code {gold.max()}, the model has classes 0 to {num_classes - 1}")
     if not facts.observed(gold).any():
-        raise DataError("gold says nothing: the truth of no task is known")
+        raise DataError("gold is empty: the truth of no task is known")
     return gold

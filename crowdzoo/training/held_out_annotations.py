@@ -1,4 +1,4 @@
-"""How well a model predicts annotations that it does not learn from."""
+"""Scores a model by how well it predicts held-out annotations."""
 
 from typing import Any
 
@@ -14,19 +14,19 @@ from crowdzoo.training.expectation import Labels
 from crowdzoo.training.pair_rows import Examples
 
 FEWEST = 20  # labelled tasks
-SHARE = 10  # one task of so many is held out
+SHARE = 10  # one of this many tasks is held out
 TEMPERATURES = np.geomspace(0.25, 8.0, 16)
-FLOOR = 1e-6  # of a class's probability
-ANNOTATORS = "hierarchical-dawid-skene"  # whose confusion matrices say what annotators would answer
+FLOOR = 1e-6  # lower bound of class probabilities
+ANNOTATORS = "hierarchical-dawid-skene"  # method that estimates the annotators' confusion matrices
 MONITORED = "held_out_log_likelihood"
 
 
 def held_out_tasks(labelled: NDArray[np.bool_], seed: int) -> NDArray[np.bool_]:
-    """Whether a task is among a tenth of the labelled ones, drawn at random.
+    """Draws a tenth of the labelled tasks at random, as a mask of tasks.
 
     Args:
         labelled: whether a task is labelled, `[N]`.
-        seed: of the draw.
+        seed: seed of the draw.
 
     Raises:
         DataError: fewer than 20 labelled tasks.
@@ -45,8 +45,8 @@ def log_likelihoods(annotations: Annotations, rows: NDArray[np.bool_] | None = N
     """Log-probability of each task's annotations given each class, `[N, K]`.
 
     Args:
-        annotations: of classes; the annotators' confusion matrices are those of `hierarchical-dawid-skene` on them.
-        rows: those that are asked for, bool `[A]`; None is all.
+        annotations: annotations of classes, from which `hierarchical-dawid-skene` estimates confusion matrices.
+        rows: mask of the annotations to use, bool `[A]`; None is all.
     """
     confusions = create(ANNOTATORS).fit(annotations).confusions
     annotations = annotations if rows is None else annotations.select_rows(rows)
@@ -56,14 +56,14 @@ def log_likelihoods(annotations: Annotations, rows: NDArray[np.bool_] | None = N
 
 
 def scores(answers: np.ndarray, likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log-probability of each task's annotations, with the temperature that suits them best.
+    """Log-probability of each task's annotations at the best-fitting temperature.
 
     Args:
         answers: a model's class probabilities p, `[n, K]`.
-        likelihoods: of `log_likelihoods`, `[n, K]`.
+        likelihoods: result of `log_likelihoods`, `[n, K]`.
 
     Returns:
-        `[n]`, nats: `log sum_k p_ik^(1/T) prod_r pi_r[k, y_ir]`, p to the power of 1/T normalised.
+        `[n]`, nats: `log sum_k p_ik^(1/T) prod_r pi_r[k, y_ir]`, with p^(1/T) normalised.
     """
     logs = np.log(np.maximum(answers, FLOOR))
     best = np.full(len(answers), -np.inf)
@@ -79,15 +79,15 @@ def scores(answers: np.ndarray, likelihoods: NDArray[np.float64]) -> NDArray[np.
 def early_stopping(
     patience: int, x: Examples | KerasBatches, annotations: Annotations, held: NDArray[np.bool_]
 ) -> list[keras.callbacks.Callback]:
-    """Callbacks that end a training when held-out annotations are not predicted better any more.
+    """Callbacks that stop training when the prediction of held-out annotations no longer improves.
 
-    `held_out_log_likelihood`, nats for each held-out annotation, goes to the history. The model keeps the weights of
-    the best epoch.
+    The history gets `held_out_log_likelihood`, in nats per held-out annotation. The model gets the weights of the best
+    epoch.
 
     Args:
-        patience: epochs that may pass without a better one.
-        x: held-out instances as the model takes them, or a `tf.data.Dataset` of batches.
-        annotations: all of them.
+        patience: number of epochs without improvement before training stops.
+        x: held-out instances as the model's input, or a `tf.data.Dataset` of batches.
+        annotations: all annotations.
         held: whether a task is held out, `[N]`.
     """
     stop = keras.callbacks.EarlyStopping(MONITORED, mode="max", patience=patience, restore_best_weights=True)
@@ -95,21 +95,21 @@ def early_stopping(
 
 
 class HeldOutAnnotations(keras.callbacks.Callback):
-    """A score without gold for callbacks and tuners: how well the model's estimate predicts held-out annotations.
+    """A score for callbacks and tuners that needs no gold: how well the model predicts held-out annotations.
 
     After each epoch `held_out_log_likelihood` is logged next to the loss: the mean log-probability of a held-out
-    annotation in nats, given the model's class probabilities and confusion matrices that the annotations alone tell
-    (`hierarchical-dawid-skene`). Higher is better. It is the score of `patience`. Unlike `val_loss` it does not let the
-    annotators' layer make up for a base that has lost a class, and it means the same for every method.
+    annotation in nats, given the model's class probabilities and confusion matrices estimated from the annotations
+    alone (`hierarchical-dawid-skene`). Higher is better. `patience` uses the same score. Unlike with `val_loss`, the
+    crowd layer cannot make up for a base that has lost a class, and scores of all methods are comparable.
 
     Args:
-        x: instances of the held-out tasks, as the model takes them.
-        annotations: of classes: those that are trained on, and those of the held-out tasks. The more there are, the
-            better the annotators are known.
+        x: instances of the held-out tasks, as the model's input.
+        annotations: annotations of classes, of training tasks and held-out tasks. More annotations give better
+            estimates of the annotators.
         tasks: ids of the rows of x.
 
     Raises:
-        DataError: annotations of another kind, a task that they do not have, or none of these tasks is annotated.
+        DataError: annotations of another kind, a task that is not among them, or none of these tasks is annotated.
 
     Example:
         >>> import keras
@@ -135,22 +135,22 @@ class HeldOutAnnotations(keras.callbacks.Callback):
         tasks = np.asarray(tasks).tolist()
         for task in tasks:
             if task not in place:
-                raise DataError(f"HeldOutAnnotations: task {short_repr(task)} is not in the annotations. Give all.")
+                raise DataError(f"HeldOutAnnotations: task {short_repr(task)} is not in the annotations. Pass all.")
         rows = np.array([place[task] for task in tasks], int)
         number = int(annotations.redundancy[rows].sum())
         if not number:
-            raise DataError("HeldOutAnnotations: none of these tasks is annotated. Hold annotated tasks out.")
+            raise DataError("HeldOutAnnotations: none of these tasks is annotated. Hold out annotated tasks.")
         super().__init__()
         self.x = x
         self._likelihoods = log_likelihoods(annotations)[rows]
         self._num_annotations = number
 
     def state(self) -> Config:
-        """Nothing: it counts nothing; see `crowdzoo.training.training_state.state_of`."""
+        """Empty, as this callback has no state; see `crowdzoo.training.training_state.state_of`."""
         return {}
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        """Asks the model about the held-out tasks."""
+        """Predicts the held-out tasks and logs the score."""
         if logs is not None:
             answers = np.asarray(self.model.predict(self.x, verbose=0), dtype=np.float64)
             if answers.shape != self._likelihoods.shape:

@@ -1,4 +1,4 @@
-"""How well a regressor predicts ratings that it does not learn from."""
+"""Scores a regressor by how well it predicts held-out ratings."""
 
 from typing import NamedTuple
 
@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.registry import create
 from crowdzoo.data.annotations import Annotations
 
-SPREADS = np.geomspace(0.02, 2.0, 24)  # of the truth around a prediction, in deviations of the ratings
-ANNOTATORS = "rating-em"  # whose biases and precisions say what annotators would answer
+SPREADS = np.geomspace(0.02, 2.0, 24)  # deviations of the truth around a prediction, relative to the ratings'
+ANNOTATORS = "rating-em"  # method that estimates the annotators' biases and precisions
 
 
 class RatingEvidence(NamedTuple):
-    """What is left of each task's ratings y, given annotators of bias b and precision lambda.
+    """Summary of each task's ratings y, given annotators' biases b and precisions lambda.
 
     Attributes:
         weight: sum of lambda, [N].
-        mean: mean of y - b, weighted by lambda, [N]; 0 where there are no ratings.
+        mean: mean of y - b, weighted by lambda, [N]; 0 without ratings.
         constant: log-probability of the ratings at a truth of `mean`, nats, [N].
         unit: deviation of all ratings.
     """
@@ -28,16 +28,16 @@ class RatingEvidence(NamedTuple):
     unit: float
 
     def of(self, tasks: np.ndarray) -> "RatingEvidence":
-        """That of some tasks."""
+        """The evidence of some tasks."""
         return RatingEvidence(self.weight[tasks], self.mean[tasks], self.constant[tasks], self.unit)
 
 
 def rating_evidence(annotations: Annotations, rows: NDArray[np.bool_] | None = None) -> RatingEvidence:
-    """The evidence of ratings; the annotators are those of `rating-em` on all of them.
+    """Computes the evidence of ratings, with annotators estimated by `rating-em` on all of them.
 
     Args:
         annotations: ratings.
-        rows: those that are asked for, bool `[A]`; None is all.
+        rows: mask of the ratings to use, bool `[A]`; None is all.
     """
     aggregation = create(ANNOTATORS, kind="regression").fit(annotations)
     unit = float(np.std(annotations.labels)) or 1.0
@@ -52,14 +52,14 @@ def rating_evidence(annotations: Annotations, rows: NDArray[np.bool_] | None = N
 
 
 def rating_scores(answers: np.ndarray, evidence: RatingEvidence) -> NDArray[np.float64]:
-    """Log-probability of each task's ratings, with the spread and the level that suit them best.
+    """Log-probability of each task's ratings at the best-fitting spread and level.
 
-    The truth of a task is drawn from a normal distribution around the prediction plus a level d, which annotators'
-    biases leave open, with a deviation tau. Both are the same for all tasks.
+    The truth of a task is normally distributed around the prediction plus a level d, which annotators' biases do not
+    determine, with standard deviation tau. d and tau are the same for all tasks.
 
     Args:
         answers: a model's predictions, in the ratings' unit, `[n]`.
-        evidence: of these tasks, which all have ratings.
+        evidence: evidence of these tasks, which must all have ratings.
 
     Returns:
         `[n]`, nats.

@@ -1,4 +1,4 @@
-"""One recipe for training a base on crowd labels, for the command line and the pipeline alike."""
+"""Training of a base on crowd labels, for the command line and the pipeline."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ from crowdzoo.training.training_scope import in_training_scope
 if TYPE_CHECKING:
     from crowdzoo.backend import KerasBatches
 
-# What a message tells to write; see `pair_rows`
+# Call that messages suggest; see `pair_rows`
 TRAIN = "train(settings, x, annotations=annotations, tasks={})"
 
 
 def build_model(
     settings: InstanceSettings, sizes: Sizes, encoder: InstanceEncoder | None = None, base: Base | None = None
 ) -> CrowdModel:
-    """Makes a compiled model; it follows `keras.utils.set_random_seed`, which `train` calls.
+    """Makes a compiled model. Its weights depend on `keras.utils.set_random_seed`, which `train` calls.
 
     Args:
         settings: how to train.
-        sizes: what the data say.
-        encoder: of the base, where it has one.
-        base: what makes the base model; None is the one that the settings name.
+        sizes: sizes that depend on the data.
+        encoder: encoder of the base, if it has one.
+        base: makes the base model; None uses the one that the settings name.
 
     Returns:
-        A model of what the base takes; without a crowd layer for method "aggregated". For pairs a `RewardModel`
-        on the base. The base is not adapted to the instances yet: call `BASES[settings.base].adapt`.
+        The model, without a crowd layer for method "aggregated". For pairs a `RewardModel` on the base. The base is not
+        yet adapted to the instances: call `BASES[settings.base].adapt`.
 
     Raises:
         ConfigError: the method needs the number of annotators.
@@ -94,38 +94,38 @@ def train(
     callbacks: Iterable[keras.callbacks.Callback] = (),
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
 ) -> tuple[CrowdModel, InstanceEncoder | None]:
-    """Trains a model from scratch. Twice with the same arguments on one CPU gives the same weights.
+    """Trains a model from scratch. Two runs with the same arguments on one CPU give the same weights.
 
     Args:
-        settings: how to train; its class decides about the kind of instances: `TrainingSettings`, `TextSettings` or
+        settings: how to train; their class determines the kind of instances: `TrainingSettings`, `TextSettings` or
             `TableSettings`.
-        x: instances, N rows: features `[N, D]`, N texts, or a table (a frame, or a mapping of columns); or what carries
-            them with the ids of its rows, such as `crowdzoo.instances.read_instances` gives. The base adapts to them:
-            mean and variance of features, the words of texts, the categories of columns.
-        annotations: for every method but "aggregated", also a frame with a row an annotation; those of pairs for every
-            method.
+        x: instances, N rows: features `[N, D]`, N texts, or a table (a frame, or a mapping of columns); or instances
+            with the ids of their rows, such as those of `crowdzoo.instances.read_instances`. The base adapts to them:
+            to mean and variance of features, the words of texts, the categories of columns.
+        annotations: annotations, or a frame with one row per annotation. Needed by every method but "aggregated", and
+            for pairs by every method.
         tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
         label_distribution: `[N, K]`, rows sum to one, for method "aggregated"; for pairs `[P, 3]`, a row for each
             of `annotations.pairs()`, in their order.
-        ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of kind "regression".
-        base: what makes the base model; None is the one that the settings name.
+        ratings: `[N]`, one number per task (NaN leaves out a task), for method "aggregated" of kind "regression".
+        base: makes the base model; None uses the one that the settings name.
         verbose: Keras' verbosity.
         callbacks: Keras callbacks.
-        checkpoint: folder in which the state is kept after each epoch; with the same arguments a training that was
-            killed goes on from it and ends with the same weights. It is not removed. None keeps nothing.
+        checkpoint: folder in which the state is kept after each epoch; with the same arguments an interrupted training
+            continues from it and ends with the same weights. It is not removed. None saves nothing.
 
     Returns:
-        The trained model, and what turns texts into its input (None for features). For pairs its base is a
-        `RewardModel`, whose `scorer` takes single instances. Ratings are standardised by their
-        own mean and deviation inside, which the model undoes: it speaks in the labels' unit.
+        The trained model, and the encoder that turns instances into its input (None for features). For pairs its base
+        is a `RewardModel`, whose `scorer` takes single instances. Ratings are standardised internally by their mean and
+        deviation; the model's predictions are in the labels' unit.
 
     Raises:
         ConfigError: a checkpoint of another training.
         DataError: the labels that the method needs are missing, or do not fit the instances or the scale; texts without
-            words; nothing says which row is which task; or the loss or a weight became NaN or infinite.
+            words; rows of x cannot be matched with tasks; or the loss or a weight became NaN or infinite.
 
     Warns:
-        NotLearnedWarning: the trained model gives one answer to all tasks, while their labels differ.
+        NotLearnedWarning: the trained model predicts the same for all tasks, while their labels differ.
 
     Example:
         >>> import numpy as np
@@ -176,7 +176,7 @@ def train(
                 held = held_out_tasks(targets.redundancy > 0, settings.seed)
                 held_x = encode_rows(x, held, encode)
                 callbacks = [*callbacks, *early_stopping(settings.patience, held_x, targets, held)]
-                targets = targets.select_rows(~held[targets.task_ids])  # the others, of the same tasks and annotators
+                targets = targets.select_rows(~held[targets.task_ids])  # the others, with the same tasks and annotators
             data, labels = ArrayData(x, targets, tasks, encode=encode), targets.labels
         else:
             order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
@@ -189,12 +189,12 @@ def train(
 
 
 def _each_side(encoder: Any) -> Any:
-    """An encoder of single instances on both sides of pairs."""
+    """Applies an encoder of single instances to both sides of pairs."""
     return lambda values: {side: encoder(part) for side, part in values.items()}
 
 
 def prepare_instances(settings: InstanceSettings, x: Any) -> Any:
-    """Instances that can be indexed by rows: a list of texts becomes an array, a table its columns."""
+    """Converts instances so that rows can be indexed: a list of texts to an array, a table to its columns."""
     if isinstance(settings, TableSettings) and not isinstance(x, Instances):
         if isinstance(x, Mapping) and {*x} == {"instances", "tasks"}:
             return {**x, "instances": given_columns(x["instances"], settings.inputs)}
@@ -204,7 +204,7 @@ def prepare_instances(settings: InstanceSettings, x: Any) -> Any:
 
 
 def _targets(settings: InstanceSettings, annotations: Any, label_distribution: Any, ratings: Any) -> tuple[Any, Sizes]:
-    """What is learned from, checked, and the sizes that it gives the model."""
+    """Checks and returns the training targets and the sizes of the model."""
     num_annotators = None if annotations is None else annotations.num_annotators
     if not label_kind(settings.kind).has_classes:
         targets = rating_targets(settings, annotations, ratings)
@@ -234,15 +234,15 @@ def _targets(settings: InstanceSettings, annotations: Any, label_distribution: A
 
 
 def encode_rows(values: Examples, rows: np.ndarray, encoder: InstanceEncoder | None) -> Examples | KerasBatches:
-    """Some instances as the model takes them.
+    """Some instances as the model's input.
 
     Args:
-        values: of all tasks, as `crowdzoo.instances.Instances` holds them.
-        rows: which of them, bool [N].
-        encoder: from them to the model's input, or None.
+        values: instances of all tasks, as in `crowdzoo.instances.Instances`.
+        rows: mask of the instances to encode, bool [N].
+        encoder: converts them to the model's input, or None.
 
     Returns:
-        What `CrowdModel.predict` takes.
+        Data for `CrowdModel.predict`.
     """
     chosen = take_rows(values, rows)
     if encoder is None or not encoder.per_batch:

@@ -1,4 +1,4 @@
-"""Epochs and batch size where the settings of a training leave them open."""
+"""Default epochs and batch size of a training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from crowdzoo.data.annotations import Annotations
 
-STEPS = 10  # gradient steps an epoch, at least
+STEPS = 10  # least number of gradient steps per epoch
 SMALLEST, LARGEST = 4, 64  # batch size, a power of two
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
@@ -22,18 +22,18 @@ _log = logging.getLogger(__name__)
 
 
 def with_length(settings: SettingsT, num_examples: int) -> SettingsT:
-    """Chooses epochs and batch size by the number of training examples, where they are None.
+    """Chooses epochs and batch size by the number of training examples if they are None.
 
     The batch size is the largest power of two from 4 to 64 with which an epoch has 10 gradient steps or more: 64 from
-    640 examples on. Epochs are the usual number of the kind of model; where an epoch has fewer than 10 steps, as many
-    more as make up for it. So every training takes at least ten times the usual number of epochs in gradient steps.
+    640 examples on. The number of epochs is the usual one for the kind of model, increased if an epoch has fewer than
+    10 steps. So every training has at least ten times as many gradient steps as the usual number of epochs.
 
     Args:
         settings: `TrainingSettings`, `TaggerSettings` or `TextSettings`; not changed.
-        num_examples: N, the tasks that are trained on.
+        num_examples: N, number of training tasks.
 
     Returns:
-        The settings with both set. What was chosen is logged.
+        The settings with both set. The choice is logged.
     """
     if settings.epochs is not None and settings.batch_size is not None:
         return settings
@@ -50,12 +50,11 @@ def with_length(settings: SettingsT, num_examples: int) -> SettingsT:
 
 
 def num_labelled(annotations: Annotations | None = None, targets: np.ndarray | None = None) -> int:
-    """How many tasks, or pairs of them, there are to learn from.
+    """Number of tasks, or of pairs of tasks, to learn from.
 
     Args:
-        annotations: `Annotations`, whose tasks without labels do not count; for preferences the
-            pairs are counted. Or None.
-        targets: one row a task, where there are no annotations.
+        annotations: `Annotations`, of which labelled tasks are counted, or for preferences pairs. Or None.
+        targets: one row per task, if there are no annotations.
     """
     if annotations is None:
         return 0 if targets is None else len(targets)

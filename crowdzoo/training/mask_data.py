@@ -1,4 +1,4 @@
-"""Annotators' masks in memory: what a model for segmentation is trained on."""
+"""Training data for segmentation: images and annotators' masks in memory."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,20 +14,20 @@ from crowdzoo.training.pair_rows import num_rows
 
 
 class MaskData:
-    """Images and the masks that annotators drew of them, in memory; `TrainingData`.
+    """`TrainingData` of images and the masks that annotators drew, in memory.
 
-    A mask is stored once for each annotator who drew one, whatever the number of annotators: with three masks an
+    A mask is stored once for each annotator who drew one, whatever the number of annotators: with three masks per
     image, M is 3. Small integers, such as int8, are kept as they are.
 
     Args:
         x: images `[N, H, W, C]`, or a structure of arrays.
-        labels: class codes `[N, H, W, M]`, -1 where a pixel has none; without `annotators` a column an annotator.
+        labels: class codes `[N, H, W, M]`, -1 where a pixel has none; without `annotators`, one column per annotator.
         annotators: int `[N, M]`, codes of those who drew the masks, -1 for padding.
         num_annotators: R.
         num_classes: K.
 
     Attributes:
-        num_tasks: N; images without a mask teach nothing.
+        num_tasks: N; images without a mask are ignored.
         num_tokens: rows and columns, (H, W).
 
     Raises:
@@ -63,7 +63,7 @@ class MaskData:
             if labels.shape[-1] != num_annotators:
                 raise DataError(
                     f"masks have {labels.shape[-1]} columns of annotators, the crowd layer has {num_annotators} "
-                    "annotators. To give only the masks there are, write x as "
+                    "annotators. To pass only existing masks, write x as "
                     '{"instances": x, "annotators": ids}, ids [N, M] and masks [N, H, W, M].'
                 )
             # the columns of those who drew the image, first
@@ -77,7 +77,7 @@ class MaskData:
                 f"where missing; got shape {list(ids.shape)}, codes {ids.min(initial=0)} to {ids.max(initial=0)}."
             )
         if not drawn.any():
-            raise DataError("there is no mask to learn from: all labels are -1.")
+            raise DataError("there are no masks to learn from: all labels are -1.")
         self.x = keras.tree.map_structure(np.asarray, x)
         self.labels, self.annotators = labels, ids.astype("int32")
         self.num_tasks = rows
@@ -86,11 +86,11 @@ class MaskData:
 
     @property
     def arrays(self) -> tuple:
-        """What is learned from: x, labels and annotators."""
+        """The training data: x, labels and annotators."""
         return self.x, self.labels, self.annotators
 
     def split(self, fraction: float) -> tuple["MaskData", "MaskData"]:
-        """The first images, and the share of the last ones; see `ArrayData.split`."""
+        """Splits the data into the first images and a share of last ones; see `ArrayData.split`."""
         place = split_row(self.num_tasks, fraction)
         sizes = {"num_annotators": self.num_annotators, "num_classes": self.num_classes}
         first, last = (

@@ -14,7 +14,7 @@ from crowdzoo.plugins import Table, package_of
 if TYPE_CHECKING:
     from crowdzoo.layers.crowd_layer import CrowdLayer
 
-# Trains on one label distribution a task, which an aggregation made: no crowd layer
+# Trains on one label distribution per task, from an aggregation; without a crowd layer
 AGGREGATED = "aggregated"
 
 # name -> class of the crowd layer; read when first used, because Keras takes seconds to import
@@ -54,7 +54,7 @@ PREFERENCE_METHODS = (*_PAIR_LAYERS, AGGREGATED)
 _MASK_LAYERS = {AGGREGATED: None, "spatial-confusions": "SpatialConfusions"}
 _MASK_LAYERS |= {name: _LAYERS[name] for name in ("trace-regularization", "ccem")}
 
-# By the kind of a layer's labels; for any other those of classes
+# By the kind of a layer's labels; other kinds use those of classes
 _LAYERS_OF: dict[str, Mapping[str, str | None]] = {
     "regression": _RATING_LAYERS,
     "sequence": _SEQUENCE_LAYERS,
@@ -62,40 +62,40 @@ _LAYERS_OF: dict[str, Mapping[str, str | None]] = {
     "segmentation": _MASK_LAYERS,
 }
 
-# What the data decide, not the user
+# Arguments that the data determine, not the user
 _FROM_DATA = ("num_annotators", "num_classes", "kind", "center", "unit", "num_annotations")
-# Of a layer that ratings share with classes
+# Arguments of a layer that ratings share with classes
 _NOT_FOR_RATINGS = ("majority_epochs",)
 _KERAS = ("self", "name", "dtype", "trainable", "kwargs")
 
 
 def default_method(kind: str) -> str:
-    """Name of the method of a kind of labels for who names none.
+    """Name of the default method for a kind of labels.
 
     Args:
-        kind: of labels, "classification", "regression", "sequence" or "preference".
+        kind: kind of labels, "classification", "regression", "sequence" or "preference".
 
     Raises:
-        ConfigError: another one, or one that no method learns from.
+        ConfigError: an unknown kind, or one that no method learns from.
     """
     facts = label_kind(kind)
     if not facts.trained:
-        way_out = f"Aggregate them (crowdzoo aggregate FILE --kind {kind} --out DIR), and train a model of your own"
-        raise ConfigError(f"no method learns from {facts.title}. {way_out}.")
+        fix = f"Aggregate them (crowdzoo aggregate FILE --kind {kind} --out DIR), and train your own model"
+        raise ConfigError(f"no method learns from {facts.title}. {fix}.")
     return "ccem" if facts.one_class else next(iter(methods_of(kind)))  # docs/methods.md
 
 
 def methods_of(kind: str) -> Table:
-    """The methods for a kind of labels, by name, with those of packages and scripts.
+    """The methods for a kind of labels, by name, including those of packages and scripts.
 
     Args:
-        kind: of labels, "classification", "regression", "sequence" or "preference".
+        kind: kind of labels, "classification", "regression", "sequence" or "preference".
 
     Returns:
         Name -> class of the layer; for crowdzoo's own its name in `crowdzoo.layers`, for "aggregated" None.
 
     Raises:
-        ConfigError: another one.
+        ConfigError: an unknown kind.
     """
     facts = label_kind(kind)
     own_methods = {**_LAYERS_OF.get(facts.learned.name, _LAYERS), AGGREGATED: None} if facts.trained else {}
@@ -103,7 +103,7 @@ def methods_of(kind: str) -> Table:
 
 
 def _for_kind(kind: str, layer: Any) -> Any:
-    """What a `Table` of the methods for a kind of label makes of a class."""
+    """Checks a class that is added to the `Table` of the methods for a kind of labels."""
     import keras
 
     from crowdzoo.layers import CrowdLayer
@@ -113,7 +113,7 @@ def _for_kind(kind: str, layer: Any) -> Any:
     package, name = layer.__module__.partition(".")[0], keras.saving.get_registered_name(layer)
     if package_of(layer) and name != f"{package}>{layer.__name__}":
         raise ConfigError(
-            f"saved models would not find {layer.__name__} again. Write above the class: "
+            f"saved models could not load {layer.__name__}. Write above the class: "
             f"@keras.saving.register_keras_serializable(package={package!r})"
         )
     return layer if label_kind(kind).learned.name in layer.traits.kinds else None
@@ -125,7 +125,7 @@ def crowd_layer_class(method: str, kind: str = "classification") -> Any:
     Args:
         method: a name in `METHODS` (for ratings `RATING_METHODS`, for sentences `SEQUENCE_METHODS`, for preferences
             `PREFERENCE_METHODS`).
-        kind: of labels, "classification", "regression", "sequence" or "preference".
+        kind: kind of labels, "classification", "regression", "sequence" or "preference".
 
     Returns:
         A subclass of `CrowdLayer`; None for "aggregated", which has no crowd layer.
@@ -147,11 +147,11 @@ def crowd_layer_class(method: str, kind: str = "classification") -> Any:
 
 
 def hyperparameters_of(method: str, kind: str = "classification") -> tuple[str, ...]:
-    """Names of the settings of a method: arguments of its layer that the data do not decide.
+    """Names of the settings of a method: arguments of its layer that the data do not determine.
 
     Args:
         method: as for `crowd_layer_class`.
-        kind: of labels.
+        kind: kind of labels.
 
     Raises:
         ConfigError: an unknown method, or one that is not for this kind.
@@ -160,7 +160,7 @@ def hyperparameters_of(method: str, kind: str = "classification") -> tuple[str, 
     if layer is None:
         return ()
     left_out = (*_FROM_DATA, *_KERAS, *(_NOT_FOR_RATINGS if label_kind(kind).has_numbers else ()))
-    # of the constructor: a class that inherits it has Keras' own signature
+    # signature of the constructor: a class that inherits it has Keras' own signature
     epochs = ["majority_epochs"] * layer.traits.starts_from_votes
     names = dict.fromkeys((*inspect.signature(layer.__init__).parameters, *epochs))
     return tuple(name for name in names if name not in left_out)
@@ -177,7 +177,7 @@ def create_crowd_layer(
     unit: float = 1.0,
     num_annotations: int | None = None,
 ) -> CrowdLayer | None:
-    """A method's crowd layer for given data.
+    """Creates the crowd layer of a method for given data.
 
     Args:
         method: a name in `METHODS` (for ratings `RATING_METHODS`, for sentences `SEQUENCE_METHODS`, for preferences
@@ -185,17 +185,17 @@ def create_crowd_layer(
         num_annotators: R.
         num_classes: K; ratings have none.
         arguments: the method's hyperparameters: arguments of its layer. For ratings, the crowdsourced layer's
-            connection is "B" unless they say otherwise.
-        kind: of labels, "classification", "regression", "sequence" or "preference".
+            connection is "B" by default.
+        kind: kind of labels, "classification", "regression", "sequence" or "preference".
         center: mean of the ratings, for a regression; see `rating_unit`.
         unit: their standard deviation.
-        num_annotations: A, of the preferences that are learned from; None is 1.
+        num_annotations: A, number of annotations for preferences; None is 1.
 
     Returns:
         The layer, not built yet; None for "aggregated".
 
     Raises:
-        ConfigError: an unknown method or hyperparameter, or a value that makes no sense; it names it.
+        ConfigError: an unknown method or hyperparameter, or an invalid value; the message names it.
     """
     layer, arguments = crowd_layer_class(method, kind), {} if arguments is None else arguments
     if not isinstance(arguments, Mapping):
@@ -224,11 +224,11 @@ def create_crowd_layer(
         return layer(**layer_sizes, **arguments, name="crowd")
     except ValueError as error:
         raise ConfigError(str(error)) from error
-    except TypeError as error:  # such as a word where a number belongs
+    except TypeError as error:  # such as a string in place of a number
         raise ConfigError(f"method {method} cannot use {dict(arguments)}: {error}") from error
 
 
 def check_method(method: str, arguments: Mapping[str, object], kind: str = "classification") -> None:
-    """Raises ConfigError where a method or its hyperparameters cannot be used; only the latter need Keras."""
+    """Raises ConfigError for an invalid method or hyperparameter; only hyperparameters need Keras."""
     if not isinstance(arguments, Mapping) or arguments or method not in methods_of(kind):
         create_crowd_layer(method, 2, 2, arguments, kind=kind)

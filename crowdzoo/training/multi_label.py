@@ -1,4 +1,4 @@
-"""label_pairs: tasks of which several labels may hold, as one question of yes or no for each task and label."""
+"""label_pairs: tasks with several labels each, as one yes-or-no question per task and label."""
 
 import keras
 import numpy as np
@@ -11,7 +11,7 @@ from crowdzoo.errors import DataError
 def label_pairs(
     task: ArrayLike, annotator: ArrayLike, chosen: ArrayLike, *, num_tasks: int | None = None
 ) -> Annotations:
-    """Annotations that chose any number of J labels, as annotations of N * J tasks with the classes no (0) and yes (1).
+    """Converts choices of any number of J labels to annotations of N * J tasks with the classes no (0) and yes (1).
 
     The pair of task i and label j is task code `i * J + j`: posteriors `[N * J, 2]` reshape to `[N, J, 2]`. With
     `pair_instances` and a base that embeds the label, one network learns all labels together:
@@ -23,16 +23,16 @@ def label_pairs(
         model = CrowdModel(base, LIA(annotations.num_annotators), features="pair")
         model.fit(pair_instances(x, J), annotations, epochs=100)
 
-    This is LIA-ML with additive logits: there competence is linear in the embeddings of annotator and label, and the
-    label's part of that sum is absorbed by the difficulty, which sees the label, too. What it cannot say is that an
-    annotator is good at one label and bad at another.
+    This is LIA-ML with additive logits. There, competence is linear in the embeddings of annotator and label, and the
+    difficulty, which depends on the label as well, absorbs the label's part of the sum. The model cannot express that
+    an annotator is good at one label and bad at another.
 
     Args:
         task: [A], task codes 0..N-1.
         annotator: [A], names.
-        chosen: `[A, J]`, true (1) where the annotator said that the label holds, false (0) where not, -1 where they
-            were not asked.
-        num_tasks: N; None is the highest task code and one.
+        chosen: `[A, J]`, true (1) where the annotator chose the label, false (0) where not, -1 where they were not
+            asked.
+        num_tasks: N; None is the highest task code plus one.
 
     Returns:
         Annotations of kind classification.
@@ -73,7 +73,7 @@ def label_pairs(
 
 
 def pair_instances(x: ArrayLike, num_labels: int) -> dict[str, np.ndarray]:
-    """Instances of the pairs of a task and a label, in the order of `label_pairs`.
+    """Instances for pairs of a task and a label, in the order of `label_pairs`.
 
     Args:
         x: instances, `[N, ...]` or a structure of such arrays. They are repeated in memory.

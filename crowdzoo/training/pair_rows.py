@@ -1,4 +1,4 @@
-"""Which row of the instances is which task: matched by the tasks' ids, never by chance."""
+"""Matches rows of instances with tasks by the tasks' ids."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-# Instances as training takes them: arrays with one row per task, or an object that also has the ids of its rows
+# Instances for training: arrays with one row per task, or an object that also has the ids of its rows
 Examples: TypeAlias = Union[ArrayLike, Mapping[str, Any], Instances, "pd.DataFrame", "pl.DataFrame"]
 # Annotations, a frame with one row per annotation, or an array with one row per task
 Labels: TypeAlias = Union[Annotations, ArrayLike, "pd.DataFrame", "pl.DataFrame"]
-# The line that a message asks for; {} is what `tasks` should be
+# The call that a message suggests; {} is the value of `tasks`
 FIT = "fit(x, annotations, tasks={})"
 SHOWN = 3
 
@@ -35,26 +35,25 @@ SHOWN = 3
 def pair_rows(
     x: Examples, annotations: Annotations, tasks: ArrayLike | None = None, *, line: str = FIT
 ) -> tuple[Any, Annotations]:
-    """Instances and annotations such that row i is task code i.
+    """Pairs instances with annotations such that row i is task code i.
 
-    The instances stay as they are; the annotations are renumbered where the rows have another order, or more tasks.
+    The instances are unchanged; the annotations are renumbered if the rows have another order, or more tasks.
 
     Args:
-        x: instances: an array `[N', ...]`, a structure of them, or something that carries the ids of its rows:
-            `{"instances": x, "tasks": ids}`, `crowdzoo.instances.Instances`, or a pandas or polars frame with a
-            column `task` (without one the index of a pandas frame counts, unless it is 0..N'-1).
+        x: instances: an array `[N', ...]`, a structure of them, or instances with the ids of their rows:
+            `{"instances": x, "tasks": ids}`, `crowdzoo.instances.Instances`, or a pandas or polars frame with a column
+            `task` (without one, the index of a pandas frame is used, unless it is 0..N'-1).
         annotations: labels of N tasks.
-        tasks: ids of the rows of x, `[N']`, distinct, in any order, tasks without labels among them; matched by their
-            text. None takes the ids that x carries; without any, x must have N rows, and the tasks must be named
-            0..N-1.
-        line: what to write instead, for messages; `{}` is replaced by the value of `tasks`.
+        tasks: ids of the rows of x, `[N']`, distinct, in any order, including tasks without labels; matched as text.
+            None uses the ids in x; without any, x must have N rows, and the tasks must be named 0..N-1.
+        line: call that messages suggest; `{}` is replaced by the value of `tasks`.
 
     Returns:
-        The instances alone, and annotations of N' tasks, named by the ids.
+        The instances without ids, and annotations of N' tasks, named by the ids.
 
     Raises:
-        DataError: an annotator has several labels of one task; nothing says which row is which task; ids that are
-            empty, repeated or not as many as rows; or labelled tasks that have no row.
+        DataError: an annotator has several labels of one task; rows cannot be matched with tasks; ids are empty,
+            repeated or not as many as rows; or labelled tasks have no row.
     """
     annotations.check_no_repeats("Training")
     carried = _carried_tasks(x)
@@ -63,7 +62,7 @@ def pair_rows(
     tasks = carried if tasks is None else tasks
     index: Any = getattr(x, "index", None) if hasattr(x, "iloc") else None
     if tasks is None and index is not None and not _are_row_numbers(index.to_numpy()):
-        tasks = index  # of a pandas frame or series whose rows were chosen or shuffled
+        tasks = index  # index of a pandas frame or series whose rows were selected or shuffled
     x = instances_of(x)
     rows = num_rows(x)
     if tasks is None:
@@ -76,7 +75,7 @@ def pair_rows(
     if len(ids) != rows:
         raise DataError(
             f"tasks must name the task of each row of x: x has {rows:,} rows, tasks has {len(ids):,} ids. "
-            f"Write {line.format('ids')} with one id a row."
+            f"Write {line.format('ids')} with one id per row."
         )
     row_of = _places(annotations.tasks, ids)
     right = annotations.right_ids
@@ -93,18 +92,18 @@ def pair_rows(
 
 
 def annotations_from_frame(y: Labels, kind: str, task: str | None = None, *, line: str = FIT, **names: Any) -> Any:
-    """Annotations out of a pandas or polars frame with a row an annotation; anything else as it is.
+    """Converts a pandas or polars frame with one row per annotation to annotations; returns anything else unchanged.
 
     Args:
         y: a frame with the columns task, annotator (or worker) and label, or their usual names; or anything else, such
-            as a frame with a column an annotator.
-        kind: of the labels.
-        task: name of the column of the tasks' ids; None finds it.
-        line: what to write instead, for messages.
+            as a frame with one column per annotator.
+        kind: kind of the labels.
+        task: name of the column with the task ids; None finds it.
+        line: call that messages suggest.
         **names: `annotators` and `classes` of `Annotations.from_frame`.
 
     Raises:
-        DataError: `task` for something that is not a frame; or as `Annotations.from_frame`.
+        DataError: `task` is given and y is not a frame; or as in `Annotations.from_frame`.
     """
     if not _is_frame(y):
         if task is not None:
@@ -115,7 +114,7 @@ def annotations_from_frame(y: Labels, kind: str, task: str | None = None, *, lin
     if task is None and "task" not in header:
         try:
             TableSource({}, kind, "frame", layout=layout).match(header)
-        except DataError:  # a column an annotator
+        except DataError:  # one column per annotator
             return y
     try:
         return Annotations.from_frame(y, kind=kind, columns=layout.columns, **names)
@@ -126,11 +125,11 @@ def annotations_from_frame(y: Labels, kind: str, task: str | None = None, *, lin
 
 
 def pair_sides(annotations: Annotations, in_rows: Annotations) -> tuple[dict[str, np.ndarray], Annotations]:
-    """Comparisons as classes of pairs, with the rows of the instances of each pair.
+    """Converts comparisons to classes of pairs, with the rows of the instances of each pair.
 
     Args:
-        annotations: of pairs.
-        in_rows: the same rows, with tasks that are rows of the instances, such as `pair_rows` gives.
+        annotations: annotations of pairs.
+        in_rows: the same annotations, with tasks that are rows of the instances, as from `pair_rows`.
 
     Returns:
         Rows of the tasks on the "left" and on the "right" of each pair, int64 `[P]`, and the annotations as kind
@@ -143,7 +142,7 @@ def pair_sides(annotations: Annotations, in_rows: Annotations) -> tuple[dict[str
 
 
 def instances_of(x: Examples) -> Any:
-    """The instances alone, without the ids that come with them; see `pair_rows`."""
+    """The instances without their ids; see `pair_rows`."""
     if isinstance(x, Mapping) and "instances" in x and {*x} <= {"instances", "annotators", "labels", "tasks"}:
         return x["instances"]
     if isinstance(x, Instances):
@@ -159,7 +158,7 @@ def instances_of(x: Examples) -> Any:
 
 
 def num_rows(x: Examples) -> int:
-    """Rows of an array, or of every array of a structure.
+    """Number of rows of an array, or of every array of a structure.
 
     Raises:
         DataError: arrays of different lengths, or without rows.
@@ -168,8 +167,8 @@ def num_rows(x: Examples) -> int:
     counts = {len(part) if np.ndim(part) else 0 for part in parts}
     if len(counts) != 1 or 0 in counts:
         shapes = ", ".join(str(np.shape(part)) for part in parts[:SHOWN])
-        way_out = ". For a list of rows write np.array(x)" if isinstance(x, list) and counts == {0} else ""
-        raise DataError(f"x must hold arrays with one row a task, as many rows in each, got shapes {shapes}{way_out}")
+        fix = ". For a list of rows write np.array(x)" if isinstance(x, list) and counts == {0} else ""
+        raise DataError(f"x must hold arrays of the same length, with one row per task, got shapes {shapes}{fix}")
     return counts.pop()
 
 
@@ -187,14 +186,14 @@ def _is_polars(x: object) -> TypeGuard["pl.DataFrame"]:
 
 
 def with_task_column(x: Examples, task: str | None) -> Examples:
-    """Instances; if a frame's ids are in the column `task`, that column is renamed to "task"."""
+    """Renames a frame's column `task` of ids to "task"; returns other instances unchanged."""
     if task in (None, "task") or not _is_frame(x) or task not in x.columns:
         return x
     return x.rename({task: "task"}) if _is_polars(x) else x.rename(columns={task: "task"})
 
 
 def _carried_tasks(x: Any) -> Any:
-    """Ids that come with the instances, or None."""
+    """Ids in the instances, or None."""
     if isinstance(x, Mapping):
         return x["tasks"] if {*x} == {"instances", "tasks"} else None
     if isinstance(x, Instances):
@@ -206,7 +205,7 @@ def _ids(tasks: Any) -> np.ndarray:
     """Ids of rows as a vocabulary."""
     values = tasks if hasattr(tasks, "tolist") else list(tasks)
     array = np.asarray(values)
-    if array.dtype.kind == "f" and np.array_equal(array, np.floor(array)):  # what a column with gaps makes of integers
+    if array.dtype.kind == "f" and np.array_equal(array, np.floor(array)):  # integers of a column with gaps
         values = array.astype(np.int64)
     try:
         return names_array(values, "tasks")
@@ -228,7 +227,7 @@ def _are_row_numbers(names: np.ndarray) -> bool:
 
 
 def _unknown_rows(rows: int, annotations: Annotations, line: str) -> str:
-    """The message where nothing says which row is which task."""
+    """The message if rows cannot be matched with tasks."""
     names = annotations.tasks
     ways = [f"{line.format('ids')}, ids being those of the rows of x"]
     if names.dtype.kind in "iu" and len(names) and 0 <= names.min() <= names.max() < rows:

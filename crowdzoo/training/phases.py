@@ -1,4 +1,4 @@
-"""For methods that train in phases: another loss for a while, one history of all, and answers in between."""
+"""For methods that train in phases: a temporary loss, a joint history, and predictions between phases."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from crowdzoo.layers import CrowdLayer
 
 @contextmanager
 def allow_training(layer: CrowdLayer) -> Iterator[None]:
-    """While a recipe runs; outside of it, layers that need more than gradient descent refuse to be trained."""
+    """Marks a layer as trained by its recipe; layers that need more than gradient descent raise an error otherwise."""
     layer.is_fitted_now = True
     try:
         yield
@@ -29,19 +29,19 @@ def compile_temporarily(
     trained: Sequence[keras.Layer | keras.Variable] = (),
     **changes: Any,
 ) -> Iterator[None]:
-    """Compiles a model with other arguments for a while, then as before; its optimizer keeps its state.
+    """Compiles a model with other arguments temporarily, then as before; its optimizer keeps its state.
 
-    Loss and metrics are taken down and put back by their configuration, so they must be registered with Keras.
+    Loss and metrics are restored from their configuration, so they must be registered with Keras.
 
     Args:
         model: a compiled model.
-        frozen: layers and variables that no step changes meanwhile.
-        trained: layers and variables that steps change meanwhile, though otherwise they do not.
+        frozen: layers and variables that are not trained meanwhile.
+        trained: layers and variables that are trained only meanwhile.
         **changes: arguments of `compile` that differ.
     """
     settings = keras.saving.deserialize_keras_object(model.get_compile_config())
     settings["optimizer"] = model.optimizer
-    parts: list[Any] = []  # layers before their parts before the variables: a layer hands its flag down
+    parts: list[Any] = []  # layers, then their parts, then variables, because a layer passes its flag down
     for part in (*frozen, *trained):
         parts.extend((*flattened_layers(part), *part.variables) if isinstance(part, keras.Layer) else (part,))
     flags = [part.trainable for part in parts]
@@ -53,7 +53,7 @@ def compile_temporarily(
     try:
         yield
     finally:
-        # before the model is compiled again, which looks at what is to be trained
+        # before the model is compiled again, which reads what is trainable
         for part, flag in zip(parts, flags, strict=True):
             part.trainable = flag
         model.compile(**settings)
@@ -62,12 +62,12 @@ def compile_temporarily(
 def join_histories(
     model: keras.Model, first: keras.callbacks.History, second: keras.callbacks.History
 ) -> keras.callbacks.History:
-    """The history of two phases, one after the other; it becomes the model's.
+    """Joins the histories of two phases; the result becomes the model's history.
 
     Args:
         model: the model that was trained.
-        first: of the first phase; it is extended.
-        second: of the second.
+        first: history of the first phase; it is extended.
+        second: history of the second.
 
     Returns:
         The first.
@@ -80,9 +80,10 @@ def join_histories(
 
 
 def answers_of_batch(model: keras.Model, x: Tensor, rows: int) -> np.ndarray:
-    """What a model answers to a batch, one row an instance on any number of devices.
+    """Predictions for a batch, with one row per instance on any number of devices.
 
-    Under `tf.distribute` every replica answers the whole batch of `predict_on_batch`, one below the other.
+    Under `tf.distribute` every replica predicts the whole batch in `predict_on_batch`, and the results are
+    concatenated.
 
     Args:
         model: a built model.

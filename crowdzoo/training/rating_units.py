@@ -1,4 +1,4 @@
-"""What networks learn ratings from, and the mean and standard deviation that they learn them in."""
+"""Training targets for ratings, and their mean and standard deviation."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,17 +10,16 @@ from crowdzoo.training.settings import InstanceSettings
 
 
 def rating_unit(ratings: ArrayLike | Annotations) -> tuple[float, float]:
-    """Center and unit of ratings for models and crowd layers: of the ratings themselves, never of gold.
+    """Center and unit of ratings for models and crowd layers, computed from the ratings and never from gold.
 
     Args:
-        ratings: `Annotations` of kind regression, or numbers of any shape (NaN is left out).
+        ratings: `Annotations` of kind regression, or numbers of any shape (NaN is ignored).
 
     Returns:
-        Mean and standard deviation, in the ratings' unit. Where all ratings are equal the latter is 1: there is
-        nothing to measure by.
+        Mean and standard deviation, in the ratings' unit. If all ratings are equal, the latter is 1.
 
     Raises:
-        DataError: another kind, or no rating at all, or one that is infinite.
+        DataError: annotations of another kind, no ratings, or an infinite rating.
 
     Example:
         >>> from crowdzoo.models import rating_unit
@@ -34,7 +33,7 @@ def rating_unit(ratings: ArrayLike | Annotations) -> tuple[float, float]:
     values = np.asarray(ratings, dtype="float64")
     values = values[~np.isnan(values)]
     if values.size == 0:
-        raise DataError("there is no rating to learn from")
+        raise DataError("there are no ratings to learn from")
     with np.errstate(over="ignore", invalid="ignore"):
         center, unit = float(values.mean()), float(values.std())
     if not (np.isfinite(center) and np.isfinite(unit)):
@@ -46,18 +45,18 @@ def rating_unit(ratings: ArrayLike | Annotations) -> tuple[float, float]:
 def rating_targets(
     settings: InstanceSettings, annotations: Annotations, ratings: np.ndarray | None
 ) -> Annotations | np.ndarray:
-    """What a regression learns from, checked.
+    """Checks and returns the training targets of a regression.
 
     Args:
         settings: with `method`, `low` and `high`.
         annotations: needed by every method but "aggregated".
-        ratings: `[N]`, one number a task, NaN where missing; for method "aggregated".
+        ratings: `[N]`, one number per task, NaN where missing; for method "aggregated".
 
     Returns:
         The annotations, or float32 `[N, 1]`.
 
     Raises:
-        DataError: the ratings are missing, have another shape, are infinite or outside of the scale.
+        DataError: the ratings are missing, have the wrong shape, are infinite or outside the scale.
     """
     if settings.method == AGGREGATED:
         if ratings is None:

@@ -1,4 +1,4 @@
-"""What makes two trainings the same: their data, the model, the settings, and the versions."""
+"""The identity of a training: its data, model, settings and versions."""
 
 import hashlib
 import json
@@ -13,9 +13,9 @@ import crowdzoo
 from crowdzoo.backend import Config, flattened_layers
 from crowdzoo.training.digest import digest_of
 
-# Of configurations: names and numbers that Keras gives, which differ between two equal models of one process
+# Keys of configurations: names and numbers that Keras assigns, which differ between equal models of one process
 GIVEN = {"name", "inbound_nodes", "input_layers", "output_layers", "shared_object_id", "build_config", "keras_history"}
-# Of callbacks: those that look on and change nothing in a training
+# Callbacks that observe a training and change nothing
 LOOKING_ON = (
     keras.callbacks.CSVLogger,
     keras.callbacks.LambdaCallback,
@@ -23,8 +23,8 @@ LOOKING_ON = (
     keras.callbacks.TensorBoard,
     keras.callbacks.TerminateOnNaN,
 )
-# What is said of a hash that differs
-HASHED = {"model": "its layers, its loss or its metrics are other ones", "data": "its data are other ones"}
+# Messages about hashes that differ
+HASHED = {"model": "its layers, loss or metrics are different", "data": "its data are different"}
 
 
 def identity_of(
@@ -35,20 +35,20 @@ def identity_of(
     *,
     callbacks: Sequence[keras.callbacks.Callback] | None = None,
 ) -> Config:
-    """What a checkpoint must have in common with a training that goes on from it.
+    """Values that a checkpoint and a training that continues from it must have in common.
 
     Args:
         model: a compiled and built model.
-        arguments: of the training, such as `epochs`.
-        data: what is trained on: arrays, `Annotations`, paths of files, and lists and dictionaries of them.
-        settings: what the model was made by, such as its method and its seed; None where nobody knows.
-        callbacks: of `keras.Model.fit`, or None. Those that only look on, such as `CSVLogger`, do not count.
+        arguments: arguments of the training, such as `epochs`.
+        data: training data: arrays, `Annotations`, paths of files, and lists and dictionaries of them.
+        settings: settings of the model, such as its method and seed; None if unknown.
+        callbacks: callbacks of `keras.Model.fit`, or None. Those that only observe, such as `CSVLogger`, are ignored.
 
     Returns:
-        Name of what has to be equal -> its value, or a hash of it; first what decides about what comes later.
+        Name -> value, or a hash of it; causes come before what follows from them.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what cannot be saved, which nobody does here
+        warnings.simplefilter("ignore")  # about objects that cannot be saved, which does not matter here
         parts = [_description(layer) for layer in flattened_layers(model)]
         compiled = {**(_plain_config(model.get_compile_config()) or {}), "optimizer": None}
     names = (
@@ -66,16 +66,16 @@ def identity_of(
         "model": hashlib.sha256(json.dumps([parts, compiled], sort_keys=True).encode()).hexdigest(),
         "data": digest_of(data),
     }
-    as_stored: dict[str, Any] = json.loads(json.dumps(identity, default=str))  # a tuple is a list there
+    as_stored: dict[str, Any] = json.loads(json.dumps(identity, default=str))  # JSON turns tuples into lists
     return as_stored
 
 
 def difference(stored: Config, here: Config) -> str | None:
-    """The first of what differs between two trainings, as a clause; None where they are the same.
+    """The first difference between two trainings, as a clause; None if they are the same.
 
     Args:
-        stored: result of `identity_of`, in a checkpoint.
-        here: the same of the training that begins.
+        stored: result of `identity_of` in a checkpoint.
+        here: that of the training that begins.
     """
     for name in (name for name in {**here, **stored} if stored.get(name) != here.get(name)):
         value_there, value_here = (
@@ -88,13 +88,13 @@ def difference(stored: Config, here: Config) -> str | None:
 def _description(layer: Any) -> list[Any]:
     try:
         config = _plain_config(layer.get_config())
-    except Exception:  # a layer of the user's that does not say what it is made of
+    except Exception:  # a custom layer without a configuration
         config = None
     return [type(layer).__name__, config, [list(map(str, weight.shape)) for weight in layer.weights]]
 
 
 def _plain_config(value: Any) -> Any:
-    """A configuration without what Keras gives each object of a process."""
+    """A configuration without names and numbers that Keras assigns to each object of a process."""
     if isinstance(value, Mapping):
         return {str(name): _plain_config(part) for name, part in value.items() if name not in GIVEN}
     if isinstance(value, (list, tuple)):

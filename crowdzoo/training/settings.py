@@ -1,4 +1,4 @@
-"""Settings of every training: values that can be printed and compared. Loads no Keras."""
+"""Settings of every training: values that can be printed and compared. Does not import Keras."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -33,9 +33,9 @@ from crowdzoo.layers.ranges import (
 )
 from crowdzoo.training.methods import AGGREGATED, check_method, default_method
 
-FORMS = (*NETWORKS, "characters")  # of a model of texts: the last is a bag of characters and of pairs of them
+FORMS = (*NETWORKS, "characters")  # of a text model; the last is a bag of characters and of pairs of characters
 
-# What a base computes in
+# dtype policies of a base
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 MAY_BE_NONE = replace(BATCH, optional=True)
@@ -43,26 +43,26 @@ MAY_BE_NONE = replace(BATCH, optional=True)
 
 @dataclass(frozen=True)
 class Settings(Checked, ABC):
-    """What every training has.
+    """Settings that all trainings have.
 
     Attributes:
-        method: a name in `crowdzoo.training.methods.methods_of(kind)`: "aggregated" learns from one label distribution
-            (one number) a task, every other from the annotations themselves, through a crowd layer. None becomes the
-            kind's default: "ccem" for classes, "pair-annotators" for pairs, else "crowdsourced-layer".
+        method: a name in `crowdzoo.training.methods.methods_of(kind)`. "aggregated" learns from one label distribution
+            (one number) per task, all others from the annotations through a crowd layer. None is the kind's default:
+            "ccem" for classes, "pair-annotators" for pairs, else "crowdsourced-layer".
         arguments: the method's hyperparameters: arguments of its crowd layer, such as `{"connection": "VW"}`.
         dropout: share of hidden units dropped in training.
-        epochs: passes over the tasks; follows from their number where it is not set (`crowdzoo.training.length`).
+        epochs: passes over the tasks; by default chosen from the number of tasks (`crowdzoo.training.length`).
         batch_size: tasks in a batch; likewise.
         learning_rate: learning rate of Adam.
         seed: seed of weights, dropout and the order of the tasks.
-        precision: what the base computes in, "float32", "mixed_bfloat16" or "mixed_float16"; weights, crowd layers and
-            losses stay in float32. As Keras is configured where it is not set.
-        jit_compile: whether XLA compiles the steps; Keras decides where it is not set.
-        gradient_accumulation_steps: batches whose mean gradient makes a step.
-        patience: for classes: hold out the annotations of a tenth of the tasks, and end the training when so many
-            epochs have not predicted them better; the best epoch's weights are kept
+        precision: dtype policy of the base, "float32", "mixed_bfloat16" or "mixed_float16"; weights, crowd layers and
+            losses stay in float32. Default: Keras' configuration.
+        jit_compile: whether XLA compiles the steps; by default Keras decides.
+        gradient_accumulation_steps: number of batches whose gradients are averaged for one step.
+        patience: for classes: hold out the annotations of a tenth of the tasks, and stop after this many epochs without
+            a better prediction of them; the weights of the best epoch are kept
             (`crowdzoo.training.held_out_annotations`).
-        devices: devices that each batch is spread over, GPUs, or CPUs without GPUs.
+        devices: number of devices that each batch is spread over: GPUs, or CPUs if there are no GPUs.
 
     Raises:
         ConfigError: a value out of its range, or settings that do not go together; it names the setting.
@@ -122,13 +122,13 @@ class Settings(Checked, ABC):
 
 @dataclass(frozen=True)
 class InstanceSettings(Settings):
-    """What every training on a file of instances has, of classes or of ratings.
+    """Settings that trainings on instances have, for classes and ratings.
 
     Attributes:
         kind: kind of label, a key of `LABEL_KINDS`.
-        low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
-        high: highest rating of the scale; None is any.
-        encoder_fields: those that what encodes the instances takes; a base of the user's own has no others.
+        low: lowest rating of the scale, in the labels' unit; lower ratings are rejected. None: no limit.
+        high: highest rating of the scale; None: no limit.
+        encoder_fields: fields for the encoder of the instances; a custom base has no others.
 
     Other attributes: see `Settings`.
 
@@ -145,7 +145,7 @@ class InstanceSettings(Settings):
     def __post_init__(self) -> None:
         self._check(self.kind, self.low, self.high)
         if not label_kind(self.kind).has_numbers and (self.low, self.high) != (None, None):
-            raise ConfigError("training: low and high belong to kind regression")
+            raise ConfigError("training: low and high are for kind regression")
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class TrainingSettings(InstanceSettings):
 
     Attributes:
         hidden: units of each hidden layer of the base.
-        batch_normalization: of the base; see `FeatureClassifier`.
+        batch_normalization: whether the base normalises batches; see `FeatureClassifier`.
 
     Other attributes: see `InstanceSettings`.
 
@@ -181,14 +181,14 @@ class TextSettings(InstanceSettings):
 
     Attributes:
         form: "convolutional", "bag-of-words" or "characters", a bag of characters and of pairs of them in place of
-            words. Where it is not set, "characters" if most training texts are in languages without spaces between
-            words, else "bag-of-words".
-        embedding: numbers for each word (convolutional).
+            words. Default: "characters" if most training texts are in languages without spaces between words, else
+            "bag-of-words".
+        embedding: length of a word's vector (convolutional).
         filters: number of filters of each convolution.
-        hidden: units of the last hidden layer; None is the form's own number.
-        max_words: the most frequent words of the training texts that are known.
-        min_texts: training texts that a known word occurs in.
-        max_length: words of a text that count; None is all.
+        hidden: units of the last hidden layer; None is the form's default.
+        max_words: size of the vocabulary: the most frequent words of the training texts.
+        min_texts: number of training texts that a word of the vocabulary occurs in, at least.
+        max_length: number of words read from a text; None is all.
 
     Other attributes: see `InstanceSettings`.
 
@@ -220,19 +220,19 @@ class ImageSettings(InstanceSettings):
     """How to train a classifier or a regressor of images.
 
     Attributes:
-        height: rows that an image has for the model, in pixels; 128 for masks.
+        height: rows of the model's input, in pixels; 128 for masks.
         width: columns; likewise.
-        fit: how an image of another shape is made to fit: "crop" keeps the middle, "stretch" all of it.
+        fit: how images of other shapes are fitted: "crop" keeps the middle, "stretch" the whole image.
         stages: filters of each stage of the residual network; see `ImageClassifier`.
         hidden: units of each hidden layer after the convolutions.
         backbone: a network in place of the residual one: a name in `keras.applications`, or the path of a `.keras`
             file (`load_backbone`).
-        backbone_weights: path of the weights of a named backbone; they are random where it is not set.
-        pixel_scale: what the backbone takes for a pixel, "0 to 255", "0 to 1", "-1 to 1", "imagenet" or "imagenet-bgr";
-            where it is not set, what a named one was trained on.
-        fine_tune: whether the backbone's weights are trained, too.
-        augment: whether images are mirrored and shifted at random in training; not for things whose left and right
-            mean something, such as letters.
+        backbone_weights: path of the weights of a named backbone; random if not set.
+        pixel_scale: values of pixels that the backbone expects, "0 to 255", "0 to 1", "-1 to 1", "imagenet" or
+            "imagenet-bgr"; by default those that a named one was trained on.
+        fine_tune: whether the backbone's weights are trained as well.
+        augment: whether images are flipped and shifted at random in training; do not use it where left and right differ
+            in meaning, as in letters.
 
     Other attributes: see `InstanceSettings`.
 
@@ -262,19 +262,19 @@ class ImageSettings(InstanceSettings):
         if self.backbone is None:
             backbone_settings = {"backbone_weights": self.backbone_weights, "pixel_scale": self.pixel_scale}
             for name in (name for name, value in backbone_settings.items() if value is not None):
-                raise ConfigError(f"training: {Setting(name)} belongs to a backbone, and none is given")
+                raise ConfigError(f"training: {Setting(name)} is for a backbone, and none is given")
 
 
 @dataclass(frozen=True)
 class MaskSettings(InstanceSettings):
-    """How to train a `UNet`, which finds the class of each pixel.
+    """How to train a `UNet`, which predicts the class of each pixel.
 
     Attributes:
-        height: rows that images and masks have for the model, in pixels; all of an image is scaled to them.
+        height: rows of images and masks for the model, in pixels; images are scaled to them.
         width: columns.
         stages: filters of each stage on the way down.
 
-    Other attributes: see `InstanceSettings`; `dropout` is the share of the deepest stage's outputs.
+    Other attributes: see `InstanceSettings`; `dropout` applies to the deepest stage's outputs.
 
     Raises:
         ConfigError: a value out of its range; it names the setting.
@@ -297,10 +297,11 @@ class TableSettings(TrainingSettings):
     """How to train a model of the columns of a table.
 
     Attributes:
-        inputs: column -> "number", "category", "text", "vector" or "image", where its type is not to be found out.
-        max_categories: most categories of a column that are known, the most frequent ones of the training tasks.
-        texts: settings of the networks of texts, where columns are: fields of `TextSettings` such as `form`.
-        images: settings of the networks of images: fields of `ImageSettings` such as `height`.
+        inputs: column -> "number", "category", "text", "vector" or "image", for columns whose type should not be
+            inferred.
+        max_categories: largest number of categories per column: the most frequent ones of the training tasks.
+        texts: settings of the networks for columns of texts: fields of `TextSettings` such as `form`.
+        images: settings of the networks for columns of images: fields of `ImageSettings` such as `height`.
 
     Other attributes: see `TrainingSettings`.
 
@@ -352,13 +353,13 @@ class TableSettings(TrainingSettings):
 
 @dataclass(frozen=True)
 class OwnSettings(InstanceSettings):
-    """How to train a base model that a function of the user's makes.
+    """How to train a base model that the user's function makes.
 
     Attributes:
         reference: `package.module:function` or `path/to/file.py:function`.
         instance_kind: name of the kind of instances.
         base_arguments: arguments of the function, by name.
-        encoder: settings of what encodes the instances, as of crowdzoo's own base for them, such as `max_words`.
+        encoder: settings of the encoder of the instances, as for crowdzoo's own base, such as `max_words`.
 
     Other attributes: see `InstanceSettings`; `dropout` is not used.
 
@@ -386,7 +387,7 @@ class OwnSettings(InstanceSettings):
 
 @dataclass(frozen=True)
 class TaggerSettings(Settings):
-    """How to train a tagger. A first phase of the method's own comes before the epochs.
+    """How to train a tagger. The method's first phase, if any, precedes the epochs.
 
     Attributes:
         embedding: length of a word's vector.
@@ -394,9 +395,9 @@ class TaggerSettings(Settings):
         units: number of units of the GRU (in each direction).
         bidirectional: whether a second GRU reads backwards.
         characters: whether the tagger sees characters as well as words and their shapes.
-        crf: whether tags are those of a linear-chain CRF's best path, which keeps the scheme.
+        crf: whether to predict the best path of a linear-chain CRF, which follows the scheme.
 
-    Other attributes: see `Settings`; `dropout` is the share of the convolution's outputs.
+    Other attributes: see `Settings`; `dropout` applies to the convolution's outputs.
 
     Raises:
         ConfigError: a value out of its range; it names the setting.

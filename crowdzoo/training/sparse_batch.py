@@ -1,4 +1,4 @@
-"""Batches made elsewhere whose labels have a column an annotator, in the form that names the annotators."""
+"""Converts batches with one column of labels per annotator to the form that names the annotators."""
 
 from collections.abc import Mapping
 from typing import Any, TypeGuard
@@ -11,12 +11,12 @@ from crowdzoo.layers.crowd_layer import CrowdLayer
 
 
 def has_annotators(inputs: object) -> TypeGuard[Mapping[str, Any]]:
-    """Whether inputs of a model have annotators as well as instances."""
+    """Whether a model's inputs have annotators as well as instances."""
     return isinstance(inputs, Mapping) and {"instances", "annotators"} <= {*inputs}
 
 
 def sparse_batch(crowd: CrowdLayer | None, batch: tuple) -> tuple:
-    """A batch as a model with a crowd layer trains on it.
+    """Converts a batch to the form on which a model with a crowd layer is trained.
 
     Args:
         crowd: the crowd layer, or None.
@@ -24,10 +24,10 @@ def sparse_batch(crowd: CrowdLayer | None, batch: tuple) -> tuple:
 
     Returns:
         `({"instances": x, "annotators": ids}, y, ...)` where y is `[B, R]` (sequences `[B, T, R]`); gold `[B]` for
-        `[B, 1]`; any other batch as it is.
+        `[B, 1]`; any other batch is unchanged.
 
     Raises:
-        DataError: numbers that may be one-hot truth or labels, as there are as many classes as annotators.
+        DataError: as many classes as annotators, so that numbers may be either one-hot truth or labels.
     """
     x, y, weight = keras.utils.unpack_x_y_sample_weight(batch)
     if crowd is None or has_annotators(x) or not hasattr(y, "shape") or len(y.shape) != crowd.label_kind.axes + 1:
@@ -46,27 +46,27 @@ def sparse_batch(crowd: CrowdLayer | None, batch: tuple) -> tuple:
 
 
 def check_columns(crowd: CrowdLayer, shape: tuple[int | None, ...]) -> None:
-    """Refuses labels that do not have a column for each annotator.
+    """Rejects labels that do not have one column per annotator.
 
     Args:
         crowd: the crowd layer.
-        shape: of the labels; None for a size that is not known.
+        shape: shape of the labels; None for an unknown size.
 
     Raises:
-        DataError: labels with one truth a task, or with another number of columns.
+        DataError: labels with one truth per task, or with another number of columns.
     """
     axes = crowd.label_kind.axes + 1
     written = ("N, R", "N, T, R", "N, H, W, R")[axes - 2]
     if len(shape) == axes - 1:
         raise DataError(
-            f"labels of shape {shape} are one a task, and the crowd layer learns from several annotators' labels, "
+            f"labels of shape {shape} are one per task, and the crowd layer learns from several annotators' labels, "
             f"[{written}]. To learn from the truth, or from aggregated labels, write CrowdModel(base).fit(x, y); to "
             "compare with it, evaluate(x, y) or validation_data=(x, y)."
         )
     if len(shape) != axes or shape[-1] not in (None, crowd.num_annotators):
         raise DataError(
             f"labels of shape {shape} do not have a column for each of the crowd layer's {crowd.num_annotators:,} "
-            f"annotators, [{written}]. To give only the labels there are, write x as "
-            '{"instances": x, "annotators": ids}, ids [N, M] and labels [N, M]; gold is given as class codes, '
+            f"annotators, [{written}]. To pass only existing labels, write x as "
+            '{"instances": x, "annotators": ids}, ids [N, M] and labels [N, M]; pass gold as class codes, '
             f"[{written[:-3]}]."
         )

@@ -1,4 +1,4 @@
-"""One recipe for training a tagger on crowd tags, for the command line and the pipeline alike."""
+"""Training of a tagger on crowd tags, for the command line and the pipeline."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from crowdzoo.training.settings import TaggerSettings
 from crowdzoo.training.training_loop import compile_model, crowd_of, fit_and_check
 from crowdzoo.training.training_scope import in_training_scope
 
-# What a message tells to write; see `pair_rows`
+# Call that messages suggest; see `pair_rows`
 TRAIN = "train_tagger(settings, tokens, annotations, tasks={})"
 
 
@@ -42,34 +42,33 @@ def train_tagger(
     callbacks: Iterable[keras.callbacks.Callback] = (),
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
 ) -> tuple[CrowdModel, TokenEncoder]:
-    """Trains a tagger from scratch. Twice with the same arguments on one CPU gives the same weights.
+    """Trains a tagger from scratch. Two runs with the same arguments on one CPU give the same weights.
 
-    The sentences should be cut as the served model will cut text, `crowdzoo.data.retokenized`.
+    The sentences should be tokenized as the served model tokenizes text, see `crowdzoo.data.retokenized`.
 
     Args:
         settings: how to train.
         tokens: tokens of each sentence, N lists.
         annotations: kind "sequence"; its classes are the tags.
-        tasks: ids of the sentences, N, which match them with the annotations (of a `CrowdSequences` those of its
+        tasks: ids of the N sentences, which match them with the annotations (for a `CrowdSequences`, the tasks of its
             annotations); see `CrowdModel.fit`.
         scheme: "BIO" or "IOBES", for the CRF's constraints.
-        tag_distribution: N arrays `[T_i, K]`, rows sum to one (or zeros where nothing is known), for method
-            "aggregated".
+        tag_distribution: N arrays `[T_i, K]`, rows sum to one (or zeros where unknown), for method "aggregated".
         verbose: Keras' verbosity.
         callbacks: Keras callbacks.
-        checkpoint: folder in which the state is kept after each epoch; with the same arguments a training that was
-            killed goes on from it and ends with the same weights. It is not removed. None keeps nothing.
+        checkpoint: folder in which the state is kept after each epoch; with the same arguments an interrupted training
+            continues from it and ends with the same weights. It is not removed. None saves nothing.
 
     Returns:
-        The trained model, and the encoder that turns text into what it reads.
+        The trained model, and the encoder that turns text into its input.
 
     Raises:
         ConfigError: a checkpoint of another training.
-        DataError: the tags that the method needs are missing, or do not fit the sentences; nothing says which sentence
-            is which task; or the loss or a weight became NaN or infinite.
+        DataError: the tags that the method needs are missing or do not fit the sentences, sentences cannot be matched
+            with tasks, or the loss or a weight became NaN or infinite.
 
     Warns:
-        NotLearnedWarning: the trained model gives one tag to all tokens, while annotators gave others as well.
+        NotLearnedWarning: the trained model predicts one tag for all tokens, while annotators gave others as well.
     """
     _, annotations = pair_rows(np.arange(len(tokens)), annotations, tasks, line=TRAIN)
     if annotations.positions is None or annotations.classes is None:
@@ -107,7 +106,7 @@ def train_tagger(
 
 
 def _warn_if_one_tag(model: CrowdModel, x: dict[str, np.ndarray], annotations: Annotations) -> None:
-    """Warns where the tagger gives one tag to all tokens of these sentences."""
+    """Warns if the tagger predicts one tag for all tokens of these sentences."""
     if model.crowd is None or not model.crowd.traits.needs_hidden_layer:
         tags = model.base.tag(x)
     else:

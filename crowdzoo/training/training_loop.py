@@ -1,4 +1,4 @@
-"""What every training shares: putting a model together, and the fit with its checks."""
+"""Steps of every training: building a model, and fitting it with checks."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -32,16 +32,16 @@ from crowdzoo.training.settings import Settings
 def pair_with_tasks(
     settings: Settings, x: Examples, annotations: Annotations | None, tasks: ArrayLike | None, line: str
 ) -> tuple[Any, Any, Any]:
-    """Instances, annotations of their rows, and the rows' ids; without ids where annotations are not learned from.
+    """Returns instances, annotations of their rows, and the rows' ids (None if the method does not use annotations).
 
-    Those of pairs are needed by every method: they say which pairs there are.
+    For pairs every method needs annotations, which define the pairs.
 
     Args:
         settings: with `method`.
-        x: see `pair_rows`, as for the arguments that follow.
+        x: see `pair_rows`, as for the following arguments.
         annotations: labels, or None.
         tasks: ids of the rows of x.
-        line: what to write instead, for messages.
+        line: call that messages suggest.
 
     Raises:
         DataError: the method needs annotations that are missing; or see `pair_rows`.
@@ -63,7 +63,7 @@ def crowd_of(settings: Any, num_annotators: int, num_classes: int, **scale: Any)
 def compile_model(
     settings: Settings, base: keras.Model, crowd: CrowdLayer | None, unit: float = 1.0, features: str | None = None
 ) -> CrowdModel:
-    """A model out of its parts, ready to be trained.
+    """Builds and compiles a model from its parts.
 
     Args:
         settings: with `kind`, `learning_rate`, `gradient_accumulation_steps` and `jit_compile`.
@@ -93,11 +93,11 @@ def fit_and_check(
     """Trains a compiled model.
 
     Args:
-        model: of `compile_model`.
+        model: result of `compile_model`.
         settings: with `epochs`, `batch_size` and `seed`.
         data: `TrainingData`, or batches.
         callbacks: Keras callbacks.
-        checkpoint: where the state is kept after each epoch.
+        checkpoint: folder in which the state is saved after each epoch.
         verbose: Keras' verbosity.
 
     Returns:
@@ -122,17 +122,17 @@ def fit_and_check(
 def check_answers(
     model: CrowdModel, kind: str, x: Examples, labels: np.ndarray, classes: Sequence[object] | np.ndarray | None = None
 ) -> None:
-    """Tries a trained model on a few instances.
+    """Checks a trained model's predictions for a few instances.
 
     Args:
         model: the model.
-        kind: of label.
-        x: as the model takes them; for pairs single instances, as the scorer takes them.
-        labels: what it learned from: class codes or ratings, of any shape.
+        kind: kind of label.
+        x: instances as the model's input; for pairs single instances, as the scorer's input.
+        labels: its training labels: class codes or ratings, of any shape.
         classes: names of the classes, or None.
 
     Warns:
-        NotLearnedWarning: the model gives one answer to all instances, while their labels differ.
+        NotLearnedWarning: the model predicts the same for all instances, while their labels differ.
     """
     if label_kind(kind).has_pairs:
         warn_if_one_score(CrowdModel(model.base.scorer).predict(x, verbose=0)[:, 0], labels)

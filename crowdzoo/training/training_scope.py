@@ -1,4 +1,4 @@
-"""The numbers and the devices that a training computes with."""
+"""Precision and devices of a training."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -15,13 +15,13 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @contextmanager
 def training_scope(settings: Settings) -> Iterator[None]:
-    """What is made and trained here computes in the settings' precision, on as many devices as they say.
+    """Within this context, models are made and trained in the settings' precision and on their number of devices.
 
     Args:
         settings: `crowdzoo.training.settings.Settings`, with `precision` and `devices`.
 
     Raises:
-        ConfigError: the machine has fewer devices, or Keras spreads no training on this backend.
+        ConfigError: the machine has fewer devices, or Keras cannot distribute training on this backend.
     """
     before = keras.config.dtype_policy()
     spread = _spread(settings.devices) if settings.devices > 1 else nullcontext()
@@ -74,13 +74,13 @@ def _spread(devices: int) -> Any:
 
 @functools.cache
 def _strategy(*names: str) -> Any:
-    """A strategy of TensorFlow's, the same for each training of the process.
+    """A TensorFlow strategy, the same one for all trainings of the process.
 
-    A second one over the same devices would number its sums from the start again, and TensorFlow takes them for the
-    first one's: "Shape mismatch in the collective instance".
+    A second one over the same devices would number its sums from the start again, and TensorFlow would confuse them
+    with those of the first: "Shape mismatch in the collective instance".
     """
     import tensorflow as tf
 
-    # on CPUs TensorFlow starts collective sums in any order, and mixes up two that run at once
+    # on CPUs TensorFlow starts collective sums in any order, and confuses two that run at once
     sums = None if "GPU" in names[0] else tf.distribute.ReductionToOneDevice()
     return tf.distribute.MirroredStrategy(names, cross_device_ops=sums)

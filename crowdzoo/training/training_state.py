@@ -1,4 +1,4 @@
-"""What a training changes: weights, the optimizer's numbers, what callbacks have counted, the order of batches."""
+"""State of a training: weights, the optimizer's variables, the state of callbacks, the order of batches."""
 
 import contextlib
 from collections.abc import Iterable, Mapping
@@ -10,19 +10,19 @@ from keras import ops
 
 from crowdzoo.backend import Config, KerasBatches
 
-# Of callbacks: what Keras sets in each training anew. The sign of EarlyStopping's min_delta goes with a function of it;
-# CSVLogger looks whether its file has a header
+# Attributes of callbacks that Keras sets in each training. The sign of EarlyStopping's min_delta belongs to a function
+# of it; CSVLogger checks whether its file has a header
 SET_BY_KERAS = {"_model", "params", "validation_data", "min_delta", "append_header"}
 
 
 class EpochCount:
-    """Counts the epochs of a data set, each of which has an order of its own.
+    """Counts the epochs of a data set, each of which has its own order.
 
-    An iteration is an epoch. On several devices Keras begins iterations that it gives up, and TensorFlow reads ahead in
-    them, so that Keras' epochs have to count; see `epoch_callbacks`.
+    An iteration is an epoch. On several devices Keras abandons some iterations, and TensorFlow reads ahead in them, so
+    that Keras' epochs must be counted; see `epoch_callbacks`.
 
     Attributes:
-        number: of the epoch; -1 before the first one.
+        number: number of the epoch; -1 before the first one.
         pinned: whether epochs are counted from outside, and not by iterations.
     """
 
@@ -35,18 +35,18 @@ class EpochCount:
         self.number += 1
 
     def next(self) -> int:
-        """Number of the epoch that an iteration goes through, called when it begins."""
+        """Returns the number of the epoch of an iteration that begins."""
         if not self.pinned:
             self.on_epoch_begin()
-        return max(self.number, 0)  # Keras looks at a first batch before the first epoch
+        return max(self.number, 0)  # Keras reads a first batch before the first epoch
 
 
 def epoch_callbacks(model: keras.Model, batches: KerasBatches) -> list[keras.callbacks.Callback]:
-    """Callbacks that let Keras' epochs count where several devices train; none are needed elsewhere.
+    """Callbacks that count Keras' epochs if several devices train; otherwise none are needed.
 
     Args:
-        model: is trained.
-        batches: what it is trained on; of `TrainingData` they have an `EpochCount` as `epochs`.
+        model: model that is trained.
+        batches: its batches; those of `TrainingData` have an `EpochCount` as `epochs`.
     """
     strategy, epochs = getattr(model, "distribute_strategy", None), getattr(batches, "epochs", None)
     if strategy is None or epochs is None or strategy.num_replicas_in_sync == 1:
@@ -60,41 +60,41 @@ def epoch_callbacks(model: keras.Model, batches: KerasBatches) -> list[keras.cal
 
 
 def replay(batches: KerasBatches, epochs: int) -> None:
-    """Advances the order of batches to what it is after some epochs.
+    """Advances the order of batches by a number of epochs.
 
     Args:
-        batches: of `TrainingData`, with an `EpochCount` as `epochs`.
-        epochs: how often.
+        batches: batches of `TrainingData`, with an `EpochCount` as `epochs`.
+        epochs: number of epochs.
     """
     for _ in range(epochs):
         batches.epochs.on_epoch_begin()
 
 
 def variables_of(model: keras.Model) -> list[np.ndarray]:
-    """All that a training changes in a compiled model, as copies: weights, states of random numbers, the optimizer's.
+    """Copies of all variables that training changes in a compiled model: weights, random states, the optimizer's.
 
     Args:
-        model: is built; its optimizer is built here.
+        model: built model; its optimizer is built here.
     """
     return [exact_array(np.array(ops.convert_to_numpy(variable))) for variable in _variables(model)]
 
 
 def restore_variables(model: keras.Model, values: Iterable[np.ndarray]) -> None:
-    """Puts back what `variables_of` gave."""
+    """Restores the result of `variables_of`."""
     for variable, value in zip(_variables(model), values, strict=True):
         variable.assign(value)
 
 
 def state_of(callback: keras.callbacks.Callback) -> Config:
-    """What a callback has counted and kept: those of its attributes that are numbers, texts, arrays, or lists of them.
+    """State of a callback: its attributes that are numbers, texts, arrays, or lists of them.
 
-    A callback with more to say has methods `state()` and `restore_state(state)`.
+    A callback with more state has methods `state()` and `restore_state(state)`.
     """
     return {name: value for name, value in vars(callback).items() if name not in SET_BY_KERAS and _is_plain(value)}
 
 
 def restore_state(callback: keras.callbacks.Callback, state: Mapping[str, object]) -> None:
-    """Puts back what `state_of` gave; arrays are changed in place, as others hold them, too."""
+    """Restores the result of `state_of`; arrays are changed in place, because others may refer to them."""
     for name, value in state.items():
         current = getattr(callback, name, None)
         if isinstance(current, np.ndarray) and isinstance(value, np.ndarray) and current.shape == value.shape:
@@ -108,12 +108,12 @@ def _variables(model: keras.Model) -> list[Any]:
         strategy = getattr(model, "distribute_strategy", None)  # TensorFlow makes variables of all devices in its scope
         with contextlib.nullcontext() if strategy is None else strategy.scope():
             model.optimizer.build(model.trainable_variables)
-    counted = {id(variable) for variable in model.metrics_variables}  # begin anew in every epoch
+    counted = {id(variable) for variable in model.metrics_variables}  # reset in every epoch
     return [*(variable for variable in model.variables if id(variable) not in counted), *model.optimizer.variables]
 
 
 def exact_array(array: np.ndarray) -> np.ndarray:
-    """An array in a type that NumPy can store.
+    """Converts an array to a type that NumPy can store.
 
     Args:
         array: any numbers.

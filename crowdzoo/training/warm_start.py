@@ -1,4 +1,4 @@
-"""Weights of a model that was trained before, for a model of the same kind on a table that has grown."""
+"""Initializes a model with the weights of an earlier one, after annotations were added."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,11 @@ from crowdzoo.layers.crowd_layer import CrowdLayer
 def warm_start(
     model: keras.Model, before: keras.Model, annotators_before: Sequence[str], annotators: Sequence[str]
 ) -> int | None:
-    """Puts the weights of a trained model into one that is about to be trained.
+    """Copies the weights of a trained model to a new one before its training.
 
-    Annotators are matched by their names. One whom the earlier model has never seen begins with the common answers: the
-    mean of the known annotators' weights, or what the layer itself starts with where that is the common part alone
-    (`LayerTraits.unseen_are_average`). Methods that count their annotators in each round (EM) use the base's weights
-    only.
+    Annotators are matched by name. A new annotator starts with the mean of the known annotators' weights, or with the
+    layer's initial weights if these are the common part alone (`LayerTraits.unseen_are_average`). Methods that estimate
+    the annotators in each round (EM) use only the base's weights.
 
     Args:
         model: a built `CrowdModel`; changed in place.
@@ -26,8 +25,8 @@ def warm_start(
         annotators: names of the model's annotators.
 
     Returns:
-        The number of annotators that the earlier model has never seen; None if the models differ otherwise, such as in
-        their classes or layers, and nothing was changed.
+        The number of annotators that are new to the earlier model. None if the models differ in other ways, such as in
+        their classes or layers; then nothing was changed.
     """
     if _shapes(model.base) != _shapes(before.base) or type(model.crowd) is not type(before.crowd):
         return None
@@ -54,7 +53,7 @@ def warm_start(
 
 
 def _of_annotators(crowd: CrowdLayer) -> list[bool]:
-    """Which weights of a crowd layer have a row for each annotator: those that a layer of one more has larger."""
+    """Which weights of a crowd layer have a row per annotator: those that are larger with one annotator more."""
     config = crowd.get_config()
     probe = type(crowd).from_config({**config, "num_annotators": config["num_annotators"] + 1})
     probe.build_from_config(crowd.get_build_config())

@@ -1,4 +1,4 @@
-"""What a configuration cannot know about itself: whether its files have the right columns, and its names exist."""
+"""Checks of a configuration against files and registries: columns of files, and names of methods."""
 
 import warnings
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from crowdzoo.report.page import Condition
 from crowdzoo.training.bases import is_own, own_files
 from crowdzoo.training.methods import check_method
 
-# Arguments of `Rules.of` that the section data has
+# Arguments of `Rules.of` in the section data
 _RULES = ("classes", "low", "high", "on_bad_rows", "on_duplicate", "exclude")
 
 
@@ -31,7 +31,7 @@ def setting_problems(config: PipelineConfig) -> list[str]:
     """Checks names of methods and their arguments, and the rules of reading.
 
     Args:
-        config: a configuration whose own values are in order.
+        config: a configuration with valid values.
 
     Returns:
         One sentence for each problem: key, value, what is wrong, the fix.
@@ -41,13 +41,13 @@ def setting_problems(config: PipelineConfig) -> list[str]:
     return [
         *rules,
         *_problems("aggregation", config.label_kind.aggregation.create, aggregation.method, **aggregation.arguments),
-        *([] if rules else _method_problems(config)),  # which have the scale, too
+        *([] if rules else _method_problems(config)),  # which include the scale
         *_report_problems(config),
     ]
 
 
 def outside_problems(config: PipelineConfig) -> list[str]:
-    """Checks a configuration against the files that it names, of which only the heads are read.
+    """Checks a configuration against the heads of the files that it names.
 
     Args and returns: as `setting_problems`.
     """
@@ -55,12 +55,12 @@ def outside_problems(config: PipelineConfig) -> list[str]:
 
 
 def reading_rules(config: PipelineConfig) -> dict[str, Any]:
-    """Arguments of `Rules.of` that the kind's reader takes."""
+    """Arguments of `Rules.of` for the kind's reader."""
     return {name: getattr(config.data, name) for name in _RULES if name in config.label_kind.options.reading}
 
 
 def _problems(section: str, check: Callable[..., Any], *args: Any, **named: Any) -> list[str]:
-    """What a check of a section finds wrong; the first thing."""
+    """The first problem that a check of a section finds."""
     try:
         check(*args, **named)
     except ConfigError as error:
@@ -117,9 +117,9 @@ def _data_problems(config: PipelineConfig) -> list[str]:
             continue
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # which the reader gives when all is read
+                warnings.simplefilter("ignore", DataWarning)  # which the reader raises when the whole file is read
                 _read_head(key, path, config)
-        except DataError as error:  # names the file itself
+        except DataError as error:  # its message names the file
             problems.append(f"data.{key}: {error}")
         except ConfigError as error:
             problems.append(placed(f"data.{'platform' if data.platform else key}: ", str(error)))
@@ -127,12 +127,12 @@ def _data_problems(config: PipelineConfig) -> list[str]:
 
 
 def _read_head(key: str, path: Path, config: PipelineConfig) -> None:
-    """Has the reader of an input file look at its head: its columns, or which images there are."""
+    """Reads the head of an input file: its columns, or the names of its images."""
     data, kind = config.data, config.label_kind
     if key == "annotations" and data.platform is not None:
         Export(path, data.platform, kind.name, data.field, None, data.layout.encoding, data.layout.separator)
     elif "instances" not in kind.options.inputs or (key == "gold" and kind.options.gold):
-        if not path.is_dir():  # no table, or an export or a folder, too
+        if not path.is_dir():  # exports and folders are not tables
             check_regular(path)
     elif key == "annotations":
         source = source_of(path, kind.name, data.layout)

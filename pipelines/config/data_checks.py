@@ -1,4 +1,4 @@
-"""Reads a configuration's input files before a run: rows, gold, and whether tasks and instances fit together."""
+"""Checks a configuration's input files before a run: rows, gold, and whether tasks match instances."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +23,8 @@ from crowdzoo.reading.tables.options import Rules
 from crowdzoo.reading.tables.read import of_source
 from crowdzoo.reading.tables.suffixes import source_of
 
-SAMPLE_BYTES = 32 << 20  # a file of instances or sentences up to this is read whole, even for a sample
-SAMPLE_IMAGES = 32  # so many are opened for a sample
+SAMPLE_BYTES = 32 << 20  # files of instances or sentences up to this size are read completely, even for a sample
+SAMPLE_IMAGES = 32  # number of images opened for a sample
 
 
 @settings_as(as_key)
@@ -32,16 +32,16 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
     """Reads the input files as the pipeline will, without TensorFlow.
 
     Args:
-        config: from `load_config`.
-        whole: read all rows. Otherwise of annotations the first block (8 MiB of text, 131,072 rows of Parquet), of
-            images 32, and of other files those of at most 32 MiB.
+        config: result of `load_config`.
+        whole: whether to read all rows. Otherwise read the first block of annotations (8 MiB of text, 131,072 rows of
+            Parquet), 32 images, and other files of at most 32 MiB.
 
     Returns:
-        What was read, as the end of a sentence.
+        A summary of the data read, as the end of a sentence.
 
     Raises:
-        DataError: the first file that cannot be used, with its bad rows; annotated tasks without an instance; a column
-            split that leaves train or eval empty.
+        DataError: the first invalid file, with its bad rows; annotated tasks without an instance; or a column `split`
+            that leaves train or eval empty.
     """
     data, kind = config.data, config.label_kind
     if data.dataset is not None:
@@ -61,7 +61,7 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
     instances = read_instances(data.instances, of_kind, data.instance_layout).named_like(crowd.tasks)
     check_annotated(instances, crowd, data.instances, data.annotations)
     _check_split(instances, data.instances)
-    if complete or data.classes is not None or not kind.labels.one_class:  # else further classes may come
+    if complete or data.classes is not None or not kind.labels.one_class:  # else there may be further classes
         kind.training.gold_column(instances, crowd, data.instances)
     if data.gold is not None and crowd.classes is not None:
         read_gold_pairs(data.gold, instances.tasks, crowd.classes)
@@ -75,10 +75,10 @@ def check_own_base(config: PipelineConfig) -> None:
     """Imports the function, makes the model for these data, and runs a batch through it.
 
     Args:
-        config: with a base of the user's own.
+        config: configuration with a custom base.
 
     Raises:
-        ConfigError: what does not fit, and the line of the user's code where it raises an exception.
+        ConfigError: the model does not fit, or the user's code raises an exception, with its line.
         DataError: data that cannot be read.
     """
     from crowdzoo.training.bases import BASES, Sizes
@@ -118,18 +118,18 @@ def _is_small(path: Path | str | None) -> bool:
 
 
 def _options(config: PipelineConfig) -> dict[str, Any]:
-    """Options of the kind's reader, as the configuration gives them."""
+    """Options of the kind's reader from the configuration."""
     data = config.data
     return {name: getattr(data, name) for name in config.label_kind.options.reading if name in type(data).model_fields}
 
 
 def _annotations(config: PipelineConfig, whole: bool) -> tuple[Annotations, bool]:
-    """Annotations, and whether they are all of the file's."""
+    """Annotations, and whether they are all annotations of the file."""
     data, kind = config.data, config.label_kind
-    if data.platform is not None:  # an export is read whole
+    if data.platform is not None:  # exports are read completely
         return kind.reading.read(data.annotations, **named_by_image(_options(config), str(data.instances))), True
     source = source_of(data.annotations, config.kind, data.layout)
-    # a last line without its end is a batch of its own
+    # a last line without a line end is a separate batch
     small = source.text and source.path is not None and source.path.stat().st_size <= sources.CHUNK_BYTES
     source.most_batches = None if whole or small else 1
     crowd = of_source(source, Rules.of(kind.labels, source.names, **reading_rules(config)))

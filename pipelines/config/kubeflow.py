@@ -1,4 +1,4 @@
-"""The section that says how the pipeline runs on Kubeflow."""
+"""The section of settings for Kubeflow."""
 
 import re
 from pathlib import PurePosixPath
@@ -11,12 +11,12 @@ from crowdzoo.pipelines.config.sections import Section
 from crowdzoo.pipelines.config.values import Bool, Count, Resource
 
 _CLAIM = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_PAIRS = (("cpu", "cpu_limit"), ("memory_gb", "memory_limit_gb"))  # what is asked for, and the most that may be used
+_PAIRS = (("cpu", "cpu_limit"), ("memory_gb", "memory_limit_gb"))  # requests and limits
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _checked_names(names: dict[str, Any]) -> dict[str, Any]:
-    """Names of variables, and of the secrets that they may be grouped by, as they are given."""
+    """Checks names of variables, which may be grouped by secrets, and returns them unchanged."""
     for name, value in names.items():
         if isinstance(value, dict):
             _check_object("secret", name)
@@ -27,7 +27,7 @@ def _checked_names(names: dict[str, Any]) -> dict[str, Any]:
 
 
 class Toleration(Section):
-    """A taint of nodes that a component's pod may run in spite of; the keys are Kubernetes' own."""
+    """A taint of nodes that a component's pod tolerates; the keys are those of Kubernetes."""
 
     key: str | None = None
     operator: Literal["Equal", "Exists"] = "Equal"
@@ -36,19 +36,19 @@ class Toleration(Section):
 
 
 class ComponentResources(Section):
-    """What the container of a component asks for, may use at most, is given, and where it runs.
+    """Resources, environment and placement of a component's container.
 
     Attributes:
-        cpu: number of cores that it asks for.
-        cpu_limit: number of cores that it may use at most; `cpu` where it is not set.
-        memory_gb: memory that it asks for, in GB.
-        memory_limit_gb: memory that it may use at most, in GB; `memory_gb` where it is not set.
+        cpu: requested number of cores.
+        cpu_limit: limit of cores; default `cpu`.
+        memory_gb: requested memory, in GB.
+        memory_limit_gb: limit of memory, in GB; default `memory_gb`.
         gpus: number of GPUs, of the kind `kubeflow.gpu_type`.
-        retries: how often Kubeflow starts it again after it failed.
-        node_selector: labels that its node must have.
+        retries: number of times that Kubeflow restarts it after a failure.
+        node_selector: required labels of its node.
         tolerations: taints that its node may have.
         env: environment variables in addition to those of all containers, name -> value.
-        secrets: in addition to those of all containers; see `KubeflowConfig`.
+        secrets: secrets in addition to those of all containers; see `KubeflowConfig`.
     """
 
     cpu: Resource | None = None
@@ -72,7 +72,7 @@ class ComponentResources(Section):
 
 
 class ResourcesConfig(Section):
-    """Resources by the name of a component; `default` holds for what a component does not say itself."""
+    """Resources by the name of a component; `default` applies to settings that a component does not have."""
 
     default: ComponentResources = ComponentResources()
     AnnotationExampleGen: ComponentResources = ComponentResources()
@@ -88,22 +88,22 @@ class ResourcesConfig(Section):
 
 
 class KubeflowConfig(Section):
-    """How `crowdzoo run --on kubeflow` compiles the pipeline. The first three settings are needed for that.
+    """How `crowdzoo run --on kubeflow` compiles the pipeline. The first three settings are required.
 
     Attributes:
-        image: of the containers, with crowdzoo and its extra `pipeline` installed.
-        pipeline_root: URI below which Kubeflow keeps the artifacts.
-        serving: folder of pushed models, a URI or a path on one of the volumes; takes the place of `output.serving`.
-        gpu_image: of the containers that ask for GPUs, with the extra `gpu`, too.
+        image: image of the containers, with crowdzoo and its extra `pipeline` installed.
+        pipeline_root: URI below which Kubeflow stores artifacts.
+        serving: folder of pushed models, a URI or a path on one of the volumes; replaces `output.serving`.
+        gpu_image: image of the containers that request GPUs, with the extra `gpu` as well.
         image_pull_secrets: names of Kubernetes secrets with which images are pulled.
-        cache: whether a component whose parameters and inputs are those of an earlier run is not run again. Kubeflow
-            compares names of input files and not their content: only for files that are never written again.
-        parameters: settings that are parameters of a run, such as `training.epochs`; the file's value is the default.
-        resources: of each component's container.
-        gpu_type: name of the cluster's resource that a GPU is.
+        cache: whether to skip a component whose parameters and inputs are those of an earlier run. Kubeflow compares
+            names of input files and not their content, so use it only for files that never change.
+        parameters: settings that are parameters of a run, such as `training.epochs`, with the file's value as default.
+        resources: resources of each component's container.
+        gpu_type: the cluster's resource name of GPUs.
         env: environment variables of all containers, name -> value.
-        secrets: of all containers, name of a Kubernetes secret -> environment variable -> key of the secret.
-        volumes: name of a persistent volume claim -> where it is mounted in all containers.
+        secrets: secrets of all containers, name of a Kubernetes secret -> environment variable -> key of the secret.
+        volumes: name of a persistent volume claim -> its mount path in all containers.
     """
 
     image: Annotated[str, Field(min_length=1)] | None = None
@@ -143,14 +143,14 @@ class KubeflowConfig(Section):
         return volumes
 
     def on_volume(self, path: str) -> bool:
-        """Whether a path lies below where a volume is mounted."""
+        """Whether a path is below the mount path of a volume."""
         place = PurePosixPath(path)
         return ".." not in place.parts and any(PurePosixPath(mount) in place.parents for mount in self.volumes.values())
 
     def resources_of(self, component: str) -> ComponentResources:
-        """Resources of a component, the defaults filled in.
+        """Resources of a component, with defaults filled in.
 
-        A default limit rises to what the component itself asks for, a default request falls to its own limit.
+        A default limit is raised to the component's own request, a default request lowered to its own limit.
         """
         own = getattr(self.resources, component).model_dump(exclude_unset=True)
         resources = {**self.resources.default.model_dump(exclude_unset=True), **own}

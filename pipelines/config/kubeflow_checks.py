@@ -1,4 +1,4 @@
-"""What a configuration must say, and must not say, to run on Kubeflow: nothing there sees this machine's files."""
+"""Checks a configuration for Kubeflow, where local files are not available."""
 
 import re
 from typing import Any
@@ -9,17 +9,17 @@ from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.training.bases import is_own
 
 STORES = ("gs", "s3")  # schemes of object stores that components read and write themselves
-_ROOTS = (*STORES, "minio")  # those that Kubeflow's launcher knows
-_ACCELERATOR = re.compile(r"[A-Z0-9]+(_[A-Z0-9]+)+")  # as Vertex AI writes them
+_ROOTS = (*STORES, "minio")  # schemes that Kubeflow's launcher supports
+_ACCELERATOR = re.compile(r"[A-Z0-9]+(_[A-Z0-9]+)+")  # form of names in Vertex AI
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _WANTED = "a URI that begins with gs:// or s3://, or a path below where a volume of kubeflow.volumes is mounted"
 
 
 def kubeflow_problems(config: PipelineConfig) -> list[str]:
-    """Checks what matters on Kubeflow only.
+    """Checks requirements of Kubeflow.
 
     Args:
-        config: read for Kubeflow, so that its places may be URIs.
+        config: configuration loaded for Kubeflow, whose places may be URIs.
 
     Returns:
         One sentence for each problem: key, value, what is wrong, the fix.
@@ -28,7 +28,7 @@ def kubeflow_problems(config: PipelineConfig) -> list[str]:
 
 
 def vertex_problems(config: PipelineConfig) -> list[str]:
-    """Checks what matters on Vertex AI: it has Google's object store, and neither secrets nor volumes of Kubernetes.
+    """Checks requirements of Vertex AI, which has Google's object store but no Kubernetes secrets or volumes.
 
     Args and returns: as `kubeflow_problems`.
     """
@@ -60,7 +60,7 @@ def vertex_problems(config: PipelineConfig) -> list[str]:
 
 
 def run_parameters(config: PipelineConfig) -> dict[str, Any]:
-    """Settings that can be parameters of a run, by dotted key -> the file's value, None where it says nothing."""
+    """Settings that can be parameters of a run: dotted key -> the file's value, or None."""
     parameters = {f"training.{key}": value for key, value in config.training_arguments.items()}
     parameters["evaluation.tolerance"] = config.evaluation.tolerance
     parameters[f"evaluation.minimum_{config.label_kind.scoring.metric}"] = config.minimum

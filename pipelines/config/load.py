@@ -1,4 +1,4 @@
-"""Reading a configuration: the file, what replaces its values, and its paths."""
+"""Loads a configuration: the file, overrides and paths."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,21 +25,21 @@ def load_config(
 ) -> PipelineConfig:
     """Reads and checks a pipeline's configuration.
 
-    Relative paths in the file are relative to the file's folder; those in `overrides`, and the default
-    `output.root` of `runs/<name>`, are relative to the current folder. Checks that input files exist and
-    have the columns they need, and that method names and their arguments are known.
+    Relative paths in the file are relative to the file's folder; those in `overrides`, and the default `output.root` of
+    `runs/<name>`, are relative to the current folder. Checks that input files exist and have the required columns, and
+    that names of methods and arguments are known.
 
     Args:
         path: a YAML file.
-        overrides: values that replace the file's, by dotted key: `{"training.epochs": 5}`.
-        on: the pipeline is compiled for Kubeflow or Vertex AI: input files are URIs or paths on volumes, which are not
-            looked at, and the section `kubeflow` must be complete.
+        overrides: values that replace those of the file, by dotted key: `{"training.epochs": 5}`.
+        on: "kubeflow" or "vertex" if the pipeline is compiled for them: input files are URIs or paths on volumes, which
+            are not checked, and the section `kubeflow` must be complete.
 
     Returns:
         The checked configuration.
 
     Raises:
-        ConfigError: names the file, each bad key, its value and what to do; ten are shown, the rest counted.
+        ConfigError: names the file, each invalid key, its value and the fix; ten are shown, the rest are counted.
     """
     path = Path(path)
     values = read_yaml(path)
@@ -54,7 +54,7 @@ def load_config(
     _resolve_paths(values, Path.cwd())
     _resolve_model(values, Path.cwd())
     try:
-        # a section without lines is None to YAML
+        # an empty section is None in YAML
         given = {key: value for key, value in values.items() if value is not None}
         config = PipelineConfig.model_validate(given, context={"kubeflow": on is not None})
     except ValidationError as error:
@@ -76,7 +76,7 @@ def _resolve_paths(values: dict[str, Any], base: Path) -> None:
 
 
 def _resolve_model(values: dict[str, Any], folder: Path) -> None:
-    """The files of a base of the user's own and of backbones; names of modules and of networks stay."""
+    """Resolves the files of a custom base and of backbones; names of modules and networks are unchanged."""
     model = values.get("model")
     if not isinstance(model, dict):
         return
@@ -89,12 +89,12 @@ def _resolve_model(values: dict[str, Any], folder: Path) -> None:
 
 
 def _resolved(path: str, base: Path) -> str:
-    """An absolute path; anything else, such as `gs://bucket`, stays and is refused with its key."""
+    """Makes a path absolute; anything else, such as `gs://bucket`, is unchanged and rejected later."""
     if scheme_of(path) is not None:
         return path
     try:
         return str((base / Path(path).expanduser()).absolute())
-    except RuntimeError:  # ~user of an unknown user
+    except RuntimeError:  # ~user for an unknown user
         return str((base / path).absolute())
 
 
@@ -113,7 +113,7 @@ def _override(values: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _fill_output(values: dict[str, Any]) -> None:
-    """Sets the default folders: `runs/<name>` here, and `serving` in it."""
+    """Sets the default folders: `runs/<name>` in the current folder, and `serving` in it."""
     output = values.setdefault("output", {})
     if output is None:
         output = values["output"] = {}

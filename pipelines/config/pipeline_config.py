@@ -1,4 +1,4 @@
-"""The whole configuration, and what its sections have to do with each other."""
+"""The whole configuration, and rules that involve several sections."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -20,12 +20,12 @@ from crowdzoo.training.bases import is_own
 
 
 class PipelineConfig(sections.Section):
-    """Everything that a run of the pipeline depends on. Paths are absolute once loaded.
+    """The configuration of a run of the pipeline. Paths are absolute once loaded.
 
     Attributes:
         name: name of the pipeline in metadata, and of the served model.
-        kind: of label: `classification`, `sequence` for tagged sentences, `regression` for
-            ratings, `preference` for comparisons of two tasks, or `region` for regions of images.
+        kind: kind of label: `classification`, `sequence` for tagged sentences, `regression` for ratings, `preference`
+            for comparisons of two tasks, or `region` for regions of images.
         seed: seed of everything random.
     """
 
@@ -49,18 +49,18 @@ class PipelineConfig(sections.Section):
     @model_validator(mode="before")
     @classmethod
     def _default_methods(cls, values: Any) -> Any:
-        """Fills in the method of aggregation and of training, whose defaults depend on the kind of label."""
+        """Fills in the methods of aggregation and training, whose defaults depend on the kind of label."""
         if not isinstance(values, Mapping):
             return values
         name = values.get("kind", "classification")
-        kind = kind_of(name) if isinstance(name, str) and name in LABEL_KINDS else None  # another one is refused
+        kind = kind_of(name) if isinstance(name, str) and name in LABEL_KINDS else None  # others are rejected later
         filled, learned = dict(values), kind and kind.training.split_method(kind.training.default)[1]
         for section, key, default in (
             ("aggregation", "method", "" if kind is None else learned or kind.aggregation.default),
             ("method", "name", "" if kind is None else kind.training.default),
         ):
             section_values = values.get(section)
-            if section_values is None or isinstance(section_values, Mapping):  # anything else is refused as what it is
+            if section_values is None or isinstance(section_values, Mapping):  # anything else is rejected later
                 filled[section] = {key: default, **(section_values or {})}
         return filled
 
@@ -99,32 +99,32 @@ class PipelineConfig(sections.Section):
 
     @property
     def has_page(self) -> bool:
-        """Whether the run makes a page on the crowd and the model: where the file has the section report."""
+        """Whether the run writes a page about the crowd and the model: if the file has the section report."""
         return "report" in self.model_fields_set and self.report.page
 
     @property
     def label_kind(self) -> Kind:
-        """The kind of label, with everything that belongs to it."""
+        """The kind of label."""
         return kind_of(self.kind)
 
     @property
     def base(self) -> str:
-        """The base's name; where none is named, that of the kind of instances."""
+        """The base's name; by default that of the kind of instances."""
         return self.model.base or self.instances.bases[self.kind]
 
     @cached_property
     def instances(self) -> InstanceKind:
-        """The kind of instance that the base takes; where none is named, that of the file as its columns show it."""
+        """The kind of instance of the base; without a named base, that of the file according to its columns."""
         kinds = self.label_kind.training.instance_kinds
         if self.model.base is not None and not is_own(self.model.base):
             return self.label_kind.training.instances_for(self.model.base)
         if self.data.dataset is not None and datasets.has(self.data.dataset, self.kind):
             return datasets.instances_of(self.data.dataset)
-        if self.data.instances is None or isinstance(self.data.instances, str):  # a URI is not read here
+        if self.data.instances is None or isinstance(self.data.instances, str):  # URIs are not read here
             return kinds[0]
         try:
             found = recognised(self.data.instances, self.model.inputs, self.data.instance_layout)
-        except DataError:  # of a file that cannot be read, which `outside_problems` says
+        except DataError:  # the file cannot be read, which `outside_problems` reports
             found = kinds[0]
         return found if found in kinds else kinds[0]
 
@@ -134,7 +134,7 @@ class PipelineConfig(sections.Section):
         if is_own(self.base):
             return ["arguments", "encoder", "inputs"]
         known = {field.name for field in fields(self.label_kind.training.settings_class(self.base))}
-        known -= {"arguments"}  # of the method
+        known -= {"arguments"}  # belongs to the method
         return [name for name in sections.ModelConfig.model_fields if name in known]
 
     @property
@@ -153,12 +153,12 @@ class PipelineConfig(sections.Section):
 
     @property
     def training_arguments(self) -> dict[str, Any]:
-        """The section training without what is not a setting of a training."""
+        """The section training, without keys that are not settings of a training."""
         return self.training.model_dump(mode="json", exclude={"checkpoint", "warm_start"})
 
     @property
     def base_arguments(self) -> dict[str, Any]:
-        """The base and those of the model's settings that it has."""
+        """The base and its settings from the section model."""
         if is_own(self.base):
             arguments = self.model.model_dump(mode="json", include={*self._base_keys}, exclude_none=True)
             return {"base": self.base, **_own_settings(self.instances, arguments)}
@@ -169,25 +169,25 @@ class PipelineConfig(sections.Section):
 
     @property
     def model_files(self) -> dict[str, str]:
-        """Files of networks that the model is made of -> their paths, by the key that names them."""
+        """Paths of files of networks that the model uses, by the key that names them."""
         files = {f"model.{key}": path for key, path in backbone_files(self.model.model_dump()).items()}
         return files | {f"model.images.{key}": path for key, path in backbone_files(self.model.images).items()}
 
     @property
     def minimum(self) -> float:
-        """The least value of the kind's metric that any pushed model must have."""
+        """The smallest value of the kind's metric for a pushed model."""
         return getattr(self.evaluation, f"minimum_{self.label_kind.scoring.metric}")
 
 
 def _own_settings(instances: InstanceKind, model: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a base of the user's own, out of those of the section model."""
+    """Settings of a custom base from the section model."""
     settings = {"instance_kind": instances.name, "base_arguments": model.get("arguments", {})}
     encoder = {**({"inputs": model["inputs"]} if "inputs" in model else {}), **model.get("encoder", {})}
     return settings | ({"encoder": encoder} if encoder else {})
 
 
 def backbone_files(section: Any) -> dict[str, str]:
-    """The files that settings of images name, by key; the name of a network of `keras.applications` is not."""
+    """The files that settings of images name, by key, without names of networks of `keras.applications`."""
     if not isinstance(section, Mapping):
         return {}
     named = {key: section.get(key) for key in ("backbone", "backbone_weights")}

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a configuration, as sentences."""
+"""Turns pydantic's errors about a configuration into sentences."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ _WANTED = {
 
 
 def config_error(path: Path, problems: Sequence[str]) -> ConfigError:
-    """One error of all problems; ten are shown, the rest counted."""
+    """One error about all problems; ten are shown, the rest are counted."""
     if len(problems) == 1:
         return ConfigError(f"{path}, {problems[0]}")
     lines = [f"{path}: {len(problems)} settings cannot be used.", *(f"  {problem}" for problem in problems[:SHOWN])]
@@ -29,9 +29,9 @@ def config_error(path: Path, problems: Sequence[str]) -> ConfigError:
 
 
 def sentences(error: ValidationError) -> list[str]:
-    """A sentence for each problem: key, what is wrong, what was given."""
+    """A sentence for each problem with key, reason and given value."""
     problems = error.errors()
-    # a tuple whose values are refused is too short as well
+    # a tuple with invalid values is also reported as too short
     return [_sentence(problem) for problem in problems if problem["type"] != "too_short" or not problem["input"]]
 
 
@@ -46,7 +46,7 @@ def _sentence(problem: Mapping[str, Any]) -> str:
     hint = ""
     if wrong == "value_error":
         reason = str(context["error"])
-        if not reason.startswith("must "):  # a whole message, which names keys and values itself
+        if not reason.startswith("must "):  # a complete message, which names keys and values itself
             return placed(place, reason) + ("" if reason.endswith(("?", ".")) else ".")
     elif wrong == "literal_error":
         choices = [choice.strip(" '") for choice in context["expected"].replace(" or ", ", ").split(",")]

@@ -23,13 +23,13 @@ from crowdzoo.training.settings import (
 
 
 class Section(BaseModel):
-    """A section with known keys only."""
+    """A section that only has known keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
 
 class WithArguments(BaseModel):
-    """A section whose further keys are arguments of what it names."""
+    """A section whose other keys are arguments of the named object."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -40,45 +40,45 @@ class WithArguments(BaseModel):
 
 
 class DataConfig(Section):
-    """Where the labels and the instances are.
+    """Files of labels and instances.
 
     Attributes:
-        dataset: name of a data set that crowdzoo ships; takes the place of the files.
+        dataset: name of a data set that ships with crowdzoo, in place of files.
         annotations: long table with the columns task, annotator, label (.csv .tsv .jsonl .json .xlsx .parquet, text
             also in .gz); for kind `preference` left, right, annotator, label. For kind `sequence` sentences with
-            annotators' tags: spans in .jsonl, columns under any other ending.
-        gold: for kind `sequence`, a file in columns with the true tags of the same sentences; spans have them inside.
-            For kind `preference`, a table with the columns left, right, gold: which side is better. For kind `region`
-            an export of one annotator, a folder of masks, or a table with the columns task, gold.
+            annotators' tags: spans in .jsonl, columns in files with any other suffix.
+        gold: for kind `sequence`, a file in columns with the true tags of the same sentences; files of spans include
+            them. For kind `preference`, a table with the columns left, right, gold: which side is better. For kind
+            `region` an export of one annotator, a folder of masks, or a table with the columns task, gold.
         scheme: for kind `sequence`, how tags are written.
         on_bad_tags: for kind `sequence`, whether tags that break the scheme stop the run or are fixed (I- without B-).
         low: for kind `regression`, the lowest rating that annotators may give; a rating below is a bad row.
         high: for kind `regression`, the highest one.
-        instances: table with the column task, what a model learns from (features, a column text or image, or
-            columns of several types), and optionally gold (a class, of ratings a number) and split (.parquet or .csv,
+        instances: table with the column task, the model's inputs (features, a column text or image, or columns of
+            several types), and optionally gold (a class, or for ratings a number) and split (.parquet or .csv,
             .csv.gz); or a folder of images. See `crowdzoo.instances.read_instances`.
-        classes: names of the classes in the order of their codes; None takes those that occur, sorted.
-        platform: name of the labelling platform whose export `annotations` is; None: it is a table, or sentences.
-        field: question of that export that is meant; None where it has only one.
-        image: column of that export that names the image of a task, where several may and the instances are a folder.
-        on_bad_rows: `error` stops at bad annotations, `reject` keeps them in a file and goes on.
+        classes: names of the classes in the order of their codes; None uses those that occur, sorted.
+        platform: name of the labelling platform whose export `annotations` is; None: a table, or sentences.
+        field: question of that export to use; None if it has only one.
+        image: column of that export with the image of a task, if there are several and instances are a folder.
+        on_bad_rows: `error` stops at invalid annotations, `reject` writes them to a file and continues.
         on_duplicate: what to do with a second label by one annotator for one task.
         exclude: annotators whose annotations are left out.
-        columns: our names of the columns of annotations -> the file's, such as `{task: HITId, annotator: WorkerId}`;
-            those that are not given are found by our name, or by a usual one.
-        separator: one character between the values of CSV; None takes what the header shows.
-        sheet: of an Excel workbook; None takes the first one.
-        encoding: of text files; None is UTF-8, or what a byte order mark says.
-        header: whether the first line of annotations holds names; if not, `columns` are numbers from 1.
+        columns: crowdzoo's names of the columns of annotations -> the file's, such as
+            `{task: HITId, annotator: WorkerId}`; others are found by crowdzoo's name, or by a usual one.
+        separator: one character between the values of CSV; None infers it from the header.
+        sheet: sheet of an Excel workbook; None is the first one.
+        encoding: encoding of text files; None is UTF-8, or that of a byte order mark.
+        header: whether the first line of annotations has names; if not, `columns` are numbers from 1.
         decimal: decimal mark of numbers in text, "." or ",".
-        wide: whether a row of annotations is a task, and a column an annotator.
+        wide: whether annotations have one row per task and one column per annotator.
         missing: labels that mean a missing label.
-        label_separator: what separates several labels in a cell.
-        annotator_separator: what separates several annotators in a cell, and their labels in another.
-        rename: labels that are taken for others, such as `{tie (bothbad): tie}`.
-        instance_columns: the same for instances: task, gold, split, text, image, features.
-        outside_images: whether a table of instances may name images outside of its own folder.
-        eval_fraction: share of the tasks held out for evaluation where `instances` has no column split.
+        label_separator: separator of several labels in a cell.
+        annotator_separator: separator of several annotators in a cell, and of their labels in another.
+        rename: labels to replace by others, such as `{tie (bothbad): tie}`.
+        instance_columns: as `columns`, for instances: task, gold, split, text, image, features.
+        outside_images: whether a table of instances may name images outside its folder.
+        eval_fraction: share of the tasks held out for evaluation if `instances` has no column split.
     """
 
     dataset: str | None = None
@@ -125,40 +125,40 @@ class DataConfig(Section):
 
     @property
     def layout(self) -> Layout:
-        """How annotations are laid out."""
+        """Layout of annotations."""
         return Layout.of(dict(self))
 
     @property
     def instance_layout(self) -> Layout:
-        """How instances are laid out."""
+        """Layout of instances."""
         return Layout.of_second(self.instance_columns, dict(self))
 
 
 class AggregationConfig(WithArguments):
-    """How the labels of several annotators become one estimate of the truth.
+    """Aggregation of the labels of several annotators.
 
     Attributes:
         method: a name in `crowdzoo.aggregation.METHODS` (for sequences `SEQUENCE_METHODS`, for ratings
-            `RATING_METHODS`, for preferences `PREFERENCE_METHODS`); robust, bsc-seq, rating-em,
-            annotator-bradley-terry and staple where it is not set. All other keys are arguments of that method.
+            `RATING_METHODS`, for preferences `PREFERENCE_METHODS`); by default robust, bsc-seq, rating-em,
+            annotator-bradley-terry or staple. All other keys are arguments of that method.
     """
 
     method: str
 
 
 class _ModelConfig(Section):
-    """The base model, which is also the one that is served. What is not set is as the base has it (`BASES`).
+    """The base model, which is also the served model. Defaults are those of the base (`BASES`).
 
     Attributes:
-        base: which base, by the task and the kind of instances: `feature-classifier` is a multilayer perceptron over
-            standardised features, `feature-regressor` the same for ratings, `text-classifier` and `text-regressor`
+        base: name of the base for the kinds of labels and instances: `feature-classifier` is a multilayer perceptron
+            over standardised features, `feature-regressor` the same for ratings, `text-classifier` and `text-regressor`
             are networks over the words of texts, `image-classifier` and `image-regressor` over images,
             `image-segmenter` finds regions of images, `table-classifier` and `table-regressor` take columns of numbers,
-            categories and texts, `sequence-tagger` is a convolution and a GRU over words. Where it is not set, the
-            columns of the file of instances decide. Or a function of your own that makes a Keras model,
-            `package.module:function` or `path/to/file.py:function`.
-        arguments: of that function, by name.
-        encoder: of a base of your own: settings of what encodes the instances, such as `max_words` of texts.
+            categories and texts, `sequence-tagger` is a convolution and a GRU over words. By default the columns of the
+            file of instances decide. Or your own function that makes a Keras model, `package.module:function` or
+            `path/to/file.py:function`.
+        arguments: arguments of that function, by name.
+        encoder: for your own base, settings of the encoder of instances, such as `max_words` of texts.
 
     Other keys: the settings of the base, see the classes of `crowdzoo.training.settings`.
     """
@@ -184,7 +184,7 @@ class MethodConfig(WithArguments):
     Attributes:
         name: a name in `crowdzoo.models.METHODS` (for sequences `SEQUENCE_METHODS`, for ratings `RATING_METHODS`, for
             preferences `pair-annotators`, the default there): `aggregated` trains on the aggregation's posterior or
-            estimate, every other on the annotators' labels. All other keys are hyperparameters of that method.
+            estimate, all others on the annotators' labels. All other keys are hyperparameters of that method.
     """
 
     name: str
@@ -194,18 +194,18 @@ class _TrainingConfig(Section):
     """The training loop.
 
     Attributes:
-        checkpoint: whether the state of the training is kept after each epoch, so that a run that was killed goes on
-            there when it is started again.
-        warm_start: whether the training begins with the weights of the served model, in place of fresh ones.
+        checkpoint: whether to save the state of the training after each epoch, so that an interrupted run continues
+            from there when started again.
+        warm_start: whether training starts from the weights of the served model instead of new ones.
 
-    Other keys: those of `crowdzoo.training.settings.Settings` that are not of the method or the base.
+    Other keys: fields of `crowdzoo.training.settings.Settings` that do not belong to the method or the base.
     """
 
     checkpoint: values.Bool = False
     warm_start: values.Bool = False
 
 
-_ELSEWHERE = ("method", "arguments", "dropout", "seed")  # in other sections
+_ELSEWHERE = ("method", "arguments", "dropout", "seed")  # set in other sections
 TrainingConfig = create_model(
     "TrainingConfig",
     __base__=_TrainingConfig,
@@ -216,38 +216,38 @@ TrainingConfig = create_model(
 def as_key(name: str, value: object) -> str:
     """A setting as a key of the file and its value, such as `data.header: false`; see `crowdzoo.errors.Setting`."""
     if name == "rejects":
-        return "the pipeline"  # which always keeps them
+        return "the pipeline"  # which always keeps rejected rows
     sections: dict[str, type[Section]] = {"data": DataConfig, "model": ModelConfig, "training": TrainingConfig}
     section = next((f"{title}." for title, section in sections.items() if name in section.model_fields), "")
     return section + name if value is ... else f"{section}{name}: {yaml_text(value)}".removeprefix(": ")
 
 
 def placed(place: str, problem: str) -> str:
-    """A problem with its place ("data: ") before it, if it does not begin with a key itself."""
+    """Prefixes a problem with its place ("data: "), if it does not begin with a key."""
     return problem if re.match(r"(data|model|training)\.", problem) else place + problem
 
 
 class EvaluationConfig(Section):
-    """When a model is good enough to be pushed.
+    """Conditions for pushing a model.
 
     Attributes:
-        tolerance: how far accuracy (F1, R², share of pairs) may fall below that of the last pushed model (0.01 is one
+        tolerance: largest loss of accuracy (F1, R², share of pairs) relative to the last pushed model (0.01 is one
             point), with 95 % confidence.
-        undecided: what happens where the held-out tasks are too few to say whether it falls by more: `keep` the served
-            model, or `push` the new one.
-        compare: what a new classifier and the last pushed one are compared by: `labels` is accuracy, against gold or
-            aggregated labels; `annotations` is the log-likelihood of the annotations of the held-out tasks. Where it is
-            not set, `labels` if any held-out task has gold, else `annotations`.
-        annotation_tolerance: how far that log-likelihood may fall, nats for each annotation.
-        new_signatures: push a model of other classes, inputs or columns than the last pushed one, which it cannot be
-            compared with; otherwise it is not pushed.
-        minimum_accuracy: the least accuracy that any pushed classifier must have.
-        minimum_f1: the least F1 of spans that any pushed tagger must have.
-        minimum_r2: the least R² that any pushed regressor must have; at 0, the default, it is at least as good as one
-            and the same number for every task.
-        minimum_pair_accuracy: the least share of pairs whose better side has the higher score that any pushed reward
-            model must have.
-        minimum_dice: the least Dice coefficient that any pushed model of masks must have.
+        undecided: what to do if there are too few held-out tasks to decide whether the loss is larger: `keep` the
+            served model, or `push` the new one.
+        compare: criterion for comparing a new classifier with the last pushed one: `labels` is accuracy against gold or
+            aggregated labels; `annotations` is the log-likelihood of the annotations of the held-out tasks. Default:
+            `labels` if any held-out task has gold, else `annotations`.
+        annotation_tolerance: largest loss of that log-likelihood, in nats per annotation.
+        new_signatures: whether to push a model whose classes, inputs or columns differ from the last pushed one, so
+            that they cannot be compared.
+        minimum_accuracy: smallest accuracy of a pushed classifier.
+        minimum_f1: smallest F1 of spans of a pushed tagger.
+        minimum_r2: smallest R² of a pushed regressor; with 0, the default, it is at least as good as a constant
+            prediction.
+        minimum_pair_accuracy: smallest share of pairs whose better side has the higher score, for a pushed reward
+            model.
+        minimum_dice: smallest Dice coefficient of a pushed model of masks.
     """
 
     tolerance: values.Fraction = 0.02
@@ -263,13 +263,13 @@ class EvaluationConfig(Section):
 
 
 class DriftConfig(Section):
-    """How far the data may differ from those of the served model, see `DriftValidator`.
+    """Allowed differences of the data from those of the served model, see `DriftValidator`.
 
     Attributes:
         jensen_shannon: largest Jensen-Shannon divergence of a distribution of numbers, from 0 to 1.
         infinity_norm: largest change of the share of a category, from 0 to 1.
-        action: what happens where one is larger, or a column is missing or of another type: `warn` says so in the
-            summary and on the page, `keep` also keeps the served model, and `fail` ends the run before the training.
+        action: what to do if one is larger, or a column is missing or of another type: `warn` reports it in the summary
+            and on the page, `keep` also keeps the served model, and `fail` ends the run before training.
     """
 
     jensen_shannon: values.Fraction = 0.1
@@ -278,11 +278,11 @@ class DriftConfig(Section):
 
 
 class ReportConfig(Section):
-    """The page on the crowd and the model, as `crowdzoo report` writes it; made where the file has this section.
+    """The page about the crowd and the model, as from `crowdzoo report`; written if the file has this section.
 
     Attributes:
-        page: whether it is made.
-        fail_if: conditions on which the model is not pushed, such as `alpha<0.6`; see `crowdzoo report --fail-if`.
+        page: whether to write the page.
+        fail_if: conditions under which the model is not pushed, such as `alpha<0.6`; see `crowdzoo report --fail-if`.
     """
 
     page: values.Bool = True
@@ -290,11 +290,11 @@ class ReportConfig(Section):
 
 
 class OutputConfig(Section):
-    """Where results go.
+    """Folders of results.
 
     Attributes:
         root: folder of metadata, artifacts and logs.
-        serving: folder of pushed models, one subfolder a version; `<root>/serving` where not set.
+        serving: folder of pushed models, with one subfolder per version; default `<root>/serving`.
     """
 
     root: values.LocalPath
@@ -306,7 +306,7 @@ class OutputConfig(Section):
         return self.root / "metadata.sqlite"
 
     def check(self) -> None:
-        """Refuses folders that cannot be made or written; makes none.
+        """Checks that folders can be created or written, without creating them.
 
         Raises:
             ConfigError: names the setting and the folder.
@@ -326,7 +326,7 @@ class OutputConfig(Section):
         return path
 
 
-# Beam's own names; Beam itself is slow to import, and a configuration is checked without it
+# Beam's names, as Beam is slow to import and not needed to check a configuration
 _RUNNERS = ("Dataflow", "Direct", "Flink", "FnApi", "Portable", "Prism", "Spark", "SwitchingDirect")
 BEAM_RUNNERS = tuple(f"{name}Runner" for name in _RUNNERS)
 
@@ -338,14 +338,14 @@ BEAM_COMPONENTS = ("StatisticsGen", RETRYING_COMPONENT, "Evaluator")
 
 
 class BeamConfig(Section):
-    """What runs the Beam steps.
+    """Runner and options of Beam steps.
 
     Attributes:
         runner: name of a Beam runner, or the dotted name of a runner's class.
         options: further Beam options as on a command line, e.g. `--direct_num_workers=2`.
-        components: which components use the runner and the options; the others run in this process. Default: all.
-        retries: how often CrowdAggregator runs a pipeline that failed again, from its last checkpoint.
-        timeout: seconds after which CrowdAggregator cancels a pipeline that has not ended, which then has failed.
+        components: components that use the runner and the options; others run in this process. Default: all.
+        retries: number of times that CrowdAggregator repeats a failed pipeline, from its last checkpoint.
+        timeout: seconds after which CrowdAggregator cancels a running pipeline, which counts as a failure.
     """
 
     runner: str = Field(default=LOCAL_RUNNER, min_length=1)

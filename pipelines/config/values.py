@@ -14,7 +14,7 @@ from crowdzoo.layers.ranges import HIDDEN, UNITS
 
 
 def _follows(rule: Rule, text: str = "") -> BeforeValidator:
-    """Checks a value by a rule; a float that is an integer, such as 1e4, counts as one."""
+    """Checks a value by a rule; a float with an integer value, such as 1e4, is accepted as an integer."""
 
     def check(value: Any) -> Any:
         try:
@@ -57,12 +57,12 @@ Place = Annotated[Path | str, BeforeValidator(_place)]
 
 
 def keys_of(*classes: type, without: type | None = None, unset: bool = False) -> dict[str, Any]:
-    """Keys of a section, out of the fields of classes of settings, which declare them once.
+    """Keys of a section from the fields of classes of settings, where they are declared.
 
     Args:
-        *classes: frozen dataclasses; for fields of one name the first counts.
+        *classes: frozen dataclasses; for repeated fields the first is used.
         without: a dataclass whose fields are left out.
-        unset: every key is None where it is not written, whatever the setting's default.
+        unset: whether missing keys are None, whatever the setting's default.
 
     Returns:
         Name -> pydantic's type and default.

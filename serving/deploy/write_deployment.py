@@ -1,4 +1,4 @@
-"""Files that run TensorFlow Serving in containers: templates with the model's names filled in."""
+"""Writes files that run TensorFlow Serving in containers, from templates."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ _MORE = {
     "kubernetes": ("monitoring.yaml", "network.yaml", "dashboard.json"),
     "prometheus": ("rules.yaml", "dashboard.json"),
 }
-# What may follow each target, as a regular expression; a folder is of this machine, or of every node
+# Places that each target supports; a folder is on this machine, or on every node
 _PLACES = {
     "pvc": r"pvc://(?P<claim>[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)(?:/(?P<path>[A-Za-z0-9][A-Za-z0-9._/-]*))?",
     "gs": r"gs://[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._~@%+=-]+)*/?",
     "s3": r"s3://[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9._~@%+=-]+)*/?",
 }
 _TAKES = {"compose": "folder", "kubernetes": "folder pvc gs", "kserve": "pvc gs s3", "prometheus": "folder pvc gs s3"}
-# Part of an address and of a line of TensorFlow Serving's configuration, and a name of Kubernetes, which adds to it
+# Part of an address, of a line of TensorFlow Serving's configuration, and of names in Kubernetes, which append to it
 _MODEL, _OBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,126}"), re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._/:-]*?(:(?!latest\Z)\w[\w.-]{0,127}|@sha256:[0-9a-f]{64})")
 
-# The last release of TensorFlow Serving with each TensorFlow, as PyPI has its `tensorflow-serving-api`
+# The last release of TensorFlow Serving for each TensorFlow, from PyPI's `tensorflow-serving-api`
 _RELEASES = ("2.16.1", "2.17.1", "2.18.1", "2.19.1", "2.20.0", "2.21.0")
 
 
 def write_deployment(
     target: str, model: str, place: str, image: str, folder: Path, *, replace: bool = False
 ) -> list[str]:
-    """Writes the files of a target, complete or not at all.
+    """Writes the files of a target atomically.
 
     Args:
         target: `compose`, `kubernetes`, `kserve` or `prometheus`.
         model: its name in URLs.
         place: its folder of versions: a path, `pvc://CLAIM/FOLDER`, `gs://BUCKET/FOLDER` or `s3://BUCKET/FOLDER`.
         image: image of TensorFlow Serving, with a tag or a digest.
-        folder: is made.
-        replace: an earlier folder is replaced.
+        folder: folder to create.
+        replace: whether to replace an existing folder.
 
     Returns:
         Names of the files.
 
     Raises:
-        ConfigError: a name that cannot be, or a place that the target does not read.
-        OSError: the folder cannot be written, or holds something and `replace` is false.
+        ConfigError: an invalid name, or a place that the target does not support.
+        OSError: the folder cannot be written, or is not empty and `replace` is false.
     """
     values, kind = _values(target, model, place, image)
     texts = {name: _filled(name, values, kind) for name in _CONFIGS}
@@ -72,14 +72,14 @@ def write_deployment(
 
 
 def _filled(name: str, values: dict[str, str], kind: str) -> str:
-    """A template without the lines of other kinds of places, such as `#[pvc]...`, and with the values."""
+    """Fills values into a template, without the lines of other kinds of places, such as `#[pvc]...`."""
     text = (_TEMPLATES / name).read_text(encoding="utf-8").replace(f"#[{kind}]", "")
     text = re.sub(r"(?m)^#\[\w+\].*\n", "", text)
     return re.sub(r"\{\{([\w.]+)\}\}", lambda field: values[field[1]], text)
 
 
 def _values(target: str, model: str, place: str, image: str) -> tuple[dict[str, str], str]:
-    """What is filled in, and which kind of place it is."""
+    """The values to fill in, and the kind of the place."""
     if not _MODEL.fullmatch(model):
         raise ConfigError(f"model {short_repr(model)}: a name has letters, digits and . _ - only; begin with no sign.")
     if not _IMAGE.fullmatch(image):
@@ -116,13 +116,13 @@ def image_for(version: str) -> str:
     """The image that reads models of this version of TensorFlow.
 
     Args:
-        version: such as "2.16.2".
+        version: version of TensorFlow, such as "2.16.2".
 
     Returns:
         Name and tag, such as "tensorflow/serving:2.16.1".
 
     Raises:
-        ConfigError: no version, or no release of TensorFlow Serving is known for it.
+        ConfigError: not a version, or no release of TensorFlow Serving is known for it.
     """
     match = re.match(r"(\d{1,4}\.\d{1,4})(\.|$)", version, re.ASCII)
     if match is None:
@@ -137,7 +137,7 @@ def image_for(version: str) -> str:
 
 
 def tensorflow_of(version_folder: Path) -> str | None:
-    """The version of TensorFlow that a model's card names; None where there is no card that does."""
+    """The version of TensorFlow in a model's card; None without a card."""
     try:
         card = json.loads((version_folder / MODEL_CARD_FILE).read_text("utf-8"))
         version = card["software"]["tensorflow"]

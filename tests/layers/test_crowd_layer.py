@@ -79,7 +79,7 @@ def test_the_parent_says_what_it_does_not_know():
     for number in (0, -1, 2.5, True):
         with pytest.raises(ValueError, match=f"CrowdLayer: num_annotators must be .*, got {number!r}"):
             CrowdLayer(number)
-    with pytest.raises(ValueError, match=r"must have shape \[batch, most annotations of a task\], got \(4,\)"):
+    with pytest.raises(ValueError, match=r"must have shape \[batch, annotations per task\], got \(4,\)"):
         made(confusions()).log_confusions(np.zeros(B, "int32"))
 
 

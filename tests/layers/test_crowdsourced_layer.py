@@ -201,7 +201,7 @@ def test_a_regression_shows_scales_and_biases(connection):
         ("classification", (B, T, K), r"must have shape \[batch, classes\], got \(4, 2, 3\)"),
         ("classification", (B,), r"must have shape \[batch, classes\], got \(4,\)"),
         ("sequence", (B, K), r"must have shape \[batch, tokens, classes\], got \(4, 3\)"),
-        ("regression", (B, 2), r"must have shape \[batch, 1\], one estimate a task, got \(4, 2\)"),
+        ("regression", (B, 2), r"must have shape \[batch, 1\], one estimate per task, got \(4, 2\)"),
     ],
 )
 def test_an_input_of_the_wrong_shape_is_refused(kind, shape, message):

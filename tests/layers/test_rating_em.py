@@ -24,7 +24,7 @@ ANNOTATIONS = Annotations.from_dense(DENSE, kind="regression")
 
 def test_a_wrong_input_and_questions_for_classes_are_refused():
     layer = RatingEM(R)
-    with pytest.raises(ValueError, match=r"must have shape \[batch, 1\], one estimate a task, got \(4, 2\)"):
+    with pytest.raises(ValueError, match=r"must have shape \[batch, 1\], one estimate per task, got \(4, 2\)"):
         layer(np.zeros((B, 2), "float32"))
     with pytest.raises(ValueError, match="no weights yet"):
         layer.annotator_biases()
@@ -224,7 +224,7 @@ def test_the_crowd_layer_in_units_answers_as_on_standardised_ratings(connection)
 
 
 def test_units_and_anchors_belong_to_ratings():
-    with pytest.raises(ValueError, match="anchor belongs to connection 'B' of a regression"):
+    with pytest.raises(ValueError, match="anchor is for connection 'B' of a regression"):
         CrowdsourcedLayer(R, "S+B", "regression", anchor=True)
-    with pytest.raises(ValueError, match="center and unit belong to a regression"):
+    with pytest.raises(ValueError, match="center and unit are for a regression"):
         CrowdsourcedLayer(R, "MW", unit=2.0)

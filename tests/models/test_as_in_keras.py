@@ -91,7 +91,7 @@ def test_batches_of_gold_are_for_validation_and_not_to_train_on(make):
     history = model.fit(X, ANNOTATIONS, validation_data=make(GOLD), epochs=1, **HALVES).history
     assert history["val_accuracy"] == [pytest.approx((model.predict(X, verbose=0).argmax(axis=1) == GOLD).mean())]
     np.testing.assert_allclose(model.evaluate(make(GOLD[:, None]), verbose=0), model.evaluate(X, GOLD, verbose=0), 1e-5)
-    with pytest.raises(DataError, match=r"one a task, .* write CrowdModel\(base\)\.fit\(x, y\)"):
+    with pytest.raises(DataError, match=r"one per task, .* write CrowdModel\(base\)\.fit\(x, y\)"):
         model.fit(make(GOLD), verbose=0)
     for call in ("fit", "evaluate"):  # of a model each: on JAX Keras does not recover from an error in a step
         with pytest.raises(DataError, match=r"do not have a column .* 4 annotators, \[N, R\].* class codes, \[N\]"):

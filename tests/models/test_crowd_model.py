@@ -227,7 +227,7 @@ def test_log_confusions_are_those_of_the_task_where_the_layer_looks_at_it():
     plain = CrowdModel(two_layers(), CrowdsourcedLayer(R))
     logs = plain.log_confusions(x, ids)
     np.testing.assert_allclose(np.exp(logs), plain.annotator_confusions()[ids], rtol=1e-5)
-    with pytest.raises(ValueError, match="CrowdsourcedLayer does not look at the instances"):
+    with pytest.raises(ValueError, match="CrowdsourcedLayer does not use features of the instances"):
         plain.features_of(x)
     looking = CrowdModel(two_layers(), CoNAL(R), features="seen")
     looking.crowd.set_weights([rng.normal(size=weight.shape) for weight in looking.crowd.get_weights()])

@@ -37,7 +37,7 @@ def test_center_and_unit_are_mean_and_deviation_of_the_ratings():
     assert rating_unit(ANNOTATIONS) == pytest.approx((np.nanmean(DENSE), np.nanstd(DENSE)))
     assert rating_unit(np.array([2.0, NAN, 4.0])) == (3.0, 1.0)
     assert rating_unit(np.full(7, 0.1)) == pytest.approx((0.1, 1.0))  # nothing to measure by
-    with pytest.raises(DataError, match="there is no rating"):
+    with pytest.raises(DataError, match="there are no ratings"):
         rating_unit(np.array([NAN]))
     with pytest.raises(DataError, match="must be finite numbers below 1e150"):
         rating_unit(np.array([1e200, -1e200]))

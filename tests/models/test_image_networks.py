@@ -172,5 +172,5 @@ def test_a_keras_file_is_a_backbone_and_mistakes_are_named(tmp_path):
         load_backbone("VGG16", tmp_path / "missing.h5", height=32, width=32)
     with pytest.raises(ConfigError, match="does not take images"):
         ImageClassifier(16, 24, 3, backbone=keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Flatten()]))
-    with pytest.raises(ConfigError, match="gives features"):
+    with pytest.raises(ConfigError, match="must output features"):
         ImageClassifier(16, 24, 3, backbone=keras.Sequential([keras.Input((16, 24, 3)), keras.layers.Reshape((-1, 3))]))

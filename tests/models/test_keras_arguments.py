@@ -123,7 +123,7 @@ def test_validation_split_holds_the_last_rows_out():
     held = ({"instances": X[30:], "tasks": parts[1].tasks}, parts[1])
     assert history == same.fit(X[:30], parts[0], validation_data=held, **ONCE).history
     few = Annotations.from_dense(np.where(np.arange(N)[:, None] < 30, DENSE, -1), classes=np.arange(K))
-    with pytest.raises(DataError, match="nobody labelled rows 30 to 39 of x"):
+    with pytest.raises(DataError, match="rows 30 to 39 of x have no labels"):
         halves.fit(X, few, validation_split=0.25)
     for fraction in (-0.5, 1, 0.999, float("nan")):
         with pytest.raises(DataError, match="validation_split must be above 0 and below 1"):
@@ -136,7 +136,7 @@ def test_validation_split_holds_the_last_rows_out():
         (lambda m: m.fit(X, ANNOTATIONS, class_weight={0: 2.0}), ConfigError, r"CrowdModel\(base\)\.fit\(x, result"),
         (lambda m: a_model(activation=None).fit(X, ANNOTATIONS), ConfigError, r"not probabilities .*on='softmax'\)"),
         (lambda m: a_model(DeepEM(R), activation="sigmoid").fit(X, ANNOTATIONS), ConfigError, "not probabilities"),
-        (lambda m: m.fit(X, GOLD), DataError, r"shape \(40,\) are one a task, .*\[N, R\]\. .*CrowdModel\(base\)\.fit"),
+        (lambda m: m.fit(X, GOLD), DataError, r"shape \(40,\) are one per task, .*N, R\]\. .*CrowdModel\(base\)\.fit"),
         (lambda m: m.fit(X, ANNOTATIONS, validation_data=(X, GOLD[1:])), DataError, "40 instances, but 39 targets"),
         (lambda m: m.evaluate(X, GOLD + 1), DataError, "class code 3, the model has classes 0 to 2"),
         (lambda m: m.evaluate(X, GOLD + 0.5), DataError, "gold must be class codes 0 to 2, -1 if unknown"),

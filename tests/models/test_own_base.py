@@ -88,7 +88,7 @@ def a_model(end, inputs="context.inputs()"):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("def build(context):\n    return 3\n", r"returns int, and a keras\.Model is needed"),
+        ("def build(context):\n    return 3\n", r"returns int instead of a keras\.Model"),
         ("def build(context):\n    x = 1\n    return x / 0\n", r"bases\.py, line 6: ZeroDivisionError: division by"),
         ("import no_such_module\n", r"bases\.py, line 4: ModuleNotFoundError"),
         ("def build(:\n", "SyntaxError"),

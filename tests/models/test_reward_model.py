@@ -76,7 +76,7 @@ def test_what_is_no_network_of_scores_is_refused():
         def call(self, inputs):
             return inputs
 
-    with pytest.raises(ConfigError, match="the scorer Own does not say what it takes"):
+    with pytest.raises(ConfigError, match="the scorer Own does not define its input"):
         RewardModel(Own())
     two = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     with pytest.raises(ConfigError, match=r"the shape \[batch, 1\], got \(None, 2\)"):

@@ -212,7 +212,7 @@ def test_a_method_that_compares_tasks_says_what_to_write(layer):
 def test_weights_beside_batches_of_ones_own_are_refused():
     tf = pytest.importorskip("tensorflow")
     batches = tf.data.Dataset.from_tensor_slices((X, LABELS)).batch(5)
-    with pytest.raises(ConfigError, match=r"Batches of your own hold the weights: \(x, y, weights\)"):
+    with pytest.raises(ConfigError, match=r"Put the weights into your own batches: \(x, y, weights\)"):
         trained(OF_CLASSES["CrowdsourcedLayer"], batches, None, sample_weight=WEIGHTS)
 
 

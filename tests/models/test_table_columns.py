@@ -92,9 +92,9 @@ def test_columns_that_make_no_sense_are_refused():
         TableColumns.from_batches([])
     with pytest.raises(ConfigError, match="at least one column, and no two"):
         TableColumns({"a b": {"categories": ["x"]}, "a_b": {"categories": ["x"]}})
-    with pytest.raises(ConfigError, match="column 'a' has mean, deviation and missing, or categories"):
+    with pytest.raises(ConfigError, match="column 'a' must have mean, deviation and missing, or categories"):
         TableColumns({"a": {"mean": 1.0}})
-    with pytest.raises(ConfigError, match="column 'a' has mean, deviation and missing, or categories"):
+    with pytest.raises(ConfigError, match="column 'a' must have mean, deviation and missing, or categories"):
         TableColumns({"a": {"mean": 1.0, "deviation": 0.0, "missing": False}})
 
 

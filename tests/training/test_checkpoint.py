@@ -101,10 +101,10 @@ def test_another_training_is_refused_and_told_what_differs(tmp_path, eager):
     rows = np.arange(len(LABELS))
     for other, message in [
         ({"epochs": 5}, "epochs is 1 there and 5 here"),
-        ({"labels": LABELS.select_rows(rows > 0)}, "its data are other ones"),
-        ({"x": X + 1}, "its data are other ones"),
-        ({"layer": DeepEM}, "its layers, its loss or its metrics are other ones"),
-        ({"dropout": 0.1}, "its layers, its loss or its metrics are other ones"),
+        ({"labels": LABELS.select_rows(rows > 0)}, "its data are different"),
+        ({"x": X + 1}, "its data are different"),
+        ({"layer": DeepEM}, "its layers, loss or metrics are different"),
+        ({"dropout": 0.1}, "its layers, loss or metrics are different"),
         ({"learning_rate": 0.03}, "learning_rate of the optimizer is 0.02 there and 0.03 here"),
         ({"optimizer": keras.optimizers.SGD}, "class of the optimizer is Adam there and SGD here"),
         (
@@ -215,7 +215,7 @@ def test_a_folder_at_which_another_training_is_at_work_is_refused(tmp_path, eage
 
     annotated(checkpoint=tmp_path, callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=meanwhile)])
     assert said == [
-        f"{tmp_path}: another training (process {os.getpid()}) is at work with this checkpoint. Wait for it, end it, "
+        f"{tmp_path}: another training (process {os.getpid()}) is using this checkpoint. Wait for it, end it, "
         "or name another folder."
     ]
     annotated(checkpoint=tmp_path)  # it has ended

@@ -85,7 +85,7 @@ def test_the_annotations_get_a_task_for_each_row_and_the_instances_stay():
         (X[:9], STRINGS, NAMES[:9], "3 of the 9 labelled tasks have no row in x, such as 'img10', 'img11', 'img9'; "),
         (X, STRINGS, range(12), r"9 of the 9 labelled tasks have no row .* ids of the rows are such as 0, 1, 2"),
         ({"instances": X, "tasks": NAMES}, STRINGS, NAMES, "leave out either these or the argument tasks="),
-        ([X, X[1:]], NUMBERS, None, r"as many rows in each, got shapes \(12, 1\), \(11, 1\)"),
+        ([X, X[1:]], NUMBERS, None, r"of the same length, with one row per task, got shapes \(12, 1\), \(11, 1\)"),
         (3.0, NUMBERS, None, r"got shapes \(\)"),
     ],
 )

@@ -89,7 +89,7 @@ def test_the_advice_of_a_lost_class_is_a_setting_of_every_method_that_it_names()
         assert ("majority_epochs" in hyperparameters_of(method)) == advised
         if advised:
             assert create_crowd_layer(method, 2, 3, {"majority_epochs": 5}).num_majority_epochs == 5
-    with pytest.raises(ConfigError, match=r"takes no majority_epochs, as it begins otherwise\. Leave"):
+    with pytest.raises(ConfigError, match=r"does not take majority_epochs, as it does not start from votes\. Leave"):
         DeepEM(3, majority_epochs=5)
 
 
@@ -223,7 +223,7 @@ def test_instances_that_are_no_numbers_are_refused_unless_the_base_makes_numbers
     head = keras.layers.Conv2D(2, 1, activation="softmax") if form == "masks" else keras.layers.Dense(2, "softmax")
     layer = layers.ConfusionMatrices(1, kind="segmentation" if form == "masks" else "classification")
     model = CrowdModel(keras.Sequential([keras.Input(x.shape[1:]), head]), layer)
-    with pytest.raises(DataError, match=r"^x\[3(, 0)+\] is nan, and the base's answer .* leave the rows out"):
+    with pytest.raises(DataError, match=r"^x\[3(, 0)+\] is nan, and the base's output .* drop these rows"):
         model.fit(x, Annotations.from_dense(y) if form == "annotations" else y, epochs=1, verbose=0)
     if form == "array":
         filled = keras.layers.Lambda(keras.ops.nan_to_num)

@@ -1,4 +1,4 @@
-"""Base models that `train` and the pipeline make, by the name that configurations write. Loads no Keras."""
+"""Base models of `train` and the pipeline, by their names in configurations. Does not import Keras."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ __all__ = ["ADDED", "BASES", "Base", "BaseContext", "Sizes", "is_own", "own_file
 
 
 class _Bases(dict[str, Base]):
-    """A table that also makes a base for names that are not in it but are a user's own (`is_own`)."""
+    """A table that also makes bases for references to a user's own functions (`is_own`)."""
 
     def __missing__(self, name: str) -> Base:
         if not is_own(name):

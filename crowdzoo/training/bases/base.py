@@ -1,4 +1,4 @@
-"""Base: how a base model is made for a training, and what a function of the user's is told of it. Loads no Keras."""
+"""Base: makes the base model of a training; and the context for a user's function. Does not import Keras."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Batches = Callable[[], Iterable[Any]]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the data say about a model.
+    """Sizes of a model that depend on the data.
 
     Attributes:
-        num_annotators: R; None where there are no annotations.
-        num_classes: K; 0 where the base estimates a number: a rating, or the score of one task of a pair.
+        num_annotators: R; None without annotations.
+        num_classes: K; 0 if the base estimates a number: a rating, or the score of one task of a pair.
         center: mean of the ratings; see `rating_unit`.
         unit: their standard deviation.
-        num_features: D, of feature vectors; None for other instances.
+        num_features: D, length of feature vectors; None for other instances.
         head: whether the base ends in the estimate. False: in its last hidden layer, for crowd layers that use
             one (`DoctorNet`).
-        num_annotations: A, of pairs that are learned from; None for other labels.
+        num_annotations: A, number of annotations for training on pairs; None for other labels.
 
     Example:
         >>> from crowdzoo.models import Sizes, TrainingSettings, build_model
@@ -50,22 +50,22 @@ class Sizes:
 
 @dataclass(frozen=True)
 class BaseContext:
-    """What is known when a base model is made.
+    """Information for a function that makes a base model.
 
     Attributes:
-        kind: of label, a key of `LABEL_KINDS`.
+        kind: kind of label, a key of `LABEL_KINDS`.
         instances: kind of instances: "feature vectors", "texts" and so on.
-        shapes: shape of one instance as the model gets it, such as `(20,)`; None for an open axis. For several inputs a
-            dictionary by their names.
+        shapes: shape of one instance as the model gets it, such as `(20,)`; None for an axis of any length. For several
+            inputs a dictionary by their names.
         dtypes: their types, such as "float32", in the same form.
-        encoder: what makes the model's input out of instances as files hold them; None for feature vectors. For texts
+        encoder: converts instances from files to the model's input; None for feature vectors. For texts
             `encoder.num_words` is the number of word ids.
         num_classes: K; 0 for ratings and pairs.
-        num_annotators: R; None where no annotations are learned from.
-        head: whether the model ends in the estimate: probabilities `[B, K]`, a rating `[B, 1]`, or of
-            pairs the score of one instance `[B, 1]`. False: in its last
-            hidden layer, `[B, D]`, for methods that use one (`doctor-net`).
-        center: mean of the ratings that are learned from, in their unit.
+        num_annotators: R; None if the method does not use annotations.
+        head: whether the model ends in the estimate: probabilities `[B, K]`, a rating `[B, 1]`, or for pairs the score
+            of one instance `[B, 1]`. If False, it ends in its last hidden layer, `[B, D]`, for methods that use one
+            (`doctor-net`).
+        center: mean of the training ratings, in their unit.
         unit: their standard deviation.
     """
 
@@ -81,7 +81,7 @@ class BaseContext:
     unit: float = 1.0
 
     def inputs(self) -> keras.KerasTensor | dict[str, keras.KerasTensor]:
-        """`keras.Input`s of the shapes; for several inputs a dictionary of them."""
+        """Creates `keras.Input`s of the shapes; for several inputs a dictionary of them."""
         import keras
 
         if isinstance(self.shapes, dict):
@@ -90,15 +90,15 @@ class BaseContext:
 
 
 def fields_of(settings: Settings | Sizes, *names: str) -> dict[str, Any]:
-    """Some fields of settings, or sizes, which go by the same names where a network is made."""
+    """Some fields of settings or sizes, as keyword arguments of a network."""
     return {name: getattr(settings, name) for name in names}
 
 
 class Base(ABC):
     """One entry of `BASES`. Keras and TensorFlow are imported inside the methods.
 
-    `batches` is a function that goes through the training instances once, in their order: it gives parts of
-    `Instances.values` (out of TFRecords strings are bytes), and may be called as often as needed.
+    `batches` is a function that iterates over the training instances once, in order: it yields parts of
+    `Instances.values` (strings from TFRecords are bytes), and may be called any number of times.
 
     Attributes:
         settings: class of the settings of its training.
@@ -107,7 +107,7 @@ class Base(ABC):
     settings: ClassVar[type[Settings]]
 
     def make_settings(self, **values: Any) -> Settings:
-        """Settings of a training.
+        """Makes the settings of a training.
 
         Args:
             **values: fields of `settings`, lists where YAML has lists.
@@ -118,27 +118,27 @@ class Base(ABC):
         return self.settings(**values)
 
     def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
-        """Makes what encodes the instances, from the training instances; None where they are the input.
+        """Makes the encoder of the instances from the training instances; None if they are the input.
 
         Raises:
-            DataError: instances of which no encoder can be made.
+            DataError: no encoder can be made from the instances.
         """
         return None
 
     @abstractmethod
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
-        """Makes the Keras model, named "base"; it follows `keras.utils.set_random_seed`."""
+        """Makes the Keras model, named "base"; its weights depend on `keras.utils.set_random_seed`."""
 
     def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:  # noqa: B027  most have nothing to adapt
-        """Gives the model what it takes from the training instances, such as their mean and variance.
+        """Adapts the model to the training instances, for example to their mean and variance.
 
         Raises:
             DataError: instances that cannot be learned from.
         """
 
     def features(self, model: keras.Model) -> str | None:
-        """Name of the layer whose output crowd layers take for an instance's features (LIA, CoNAL); see `CrowdModel`.
+        """Name of the layer whose output is the features for crowd layers such as LIA and CoNAL; see `CrowdModel`.
 
-        None gives them the base's input.
+        None: they get the base's input.
         """
         return None

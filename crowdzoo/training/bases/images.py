@@ -19,7 +19,7 @@ class ImageBase(Base):
     settings: ClassVar[type[Settings]] = ImageSettings
 
     def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
-        """Pixels of the wanted size; nothing depends on the training images."""
+        """Pixels of the wanted size; independent of the training images."""
         from crowdzoo.networks.image_pixels import ImagePixels
 
         return ImagePixels(settings.height, settings.width, settings.fit)
@@ -41,7 +41,7 @@ class ImageBase(Base):
         return ImageRegressor(center=sizes.center, unit=sizes.unit, head=sizes.head, **network)
 
     def features(self, model: keras.Model) -> str:
-        """What the convolutions, or the backbone, make of an image."""
+        """The output of the convolutions or of the backbone."""
         return "features"
 
 

@@ -1,4 +1,4 @@
-"""Base models of the user: a function that makes one, or a Keras model."""
+"""Custom base models: a function that makes one, or a Keras model."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class OwnBase(Base):
-    """What `module:function` or `file.py:function` returns for a `BaseContext` and the settings' arguments.
+    """The base that `module:function` or `file.py:function` returns for a `BaseContext` and the settings' arguments.
 
-    Feature vectors reach the model as they are, and layers `Standardization` and `keras.layers.Normalization` are
-    adapted to the training features. Other instances are encoded as for crowdzoo's own base of their kind; a model
-    whose input is of type "string" gets texts as they are.
+    Feature vectors reach the model unchanged, and layers `Standardization` and `keras.layers.Normalization` are adapted
+    to the training features. Other instances are encoded as for crowdzoo's own base of their kind; a model with inputs
+    of type "string" gets raw texts.
 
     Args:
         reference: `package.module:function` or `path/to/file.py:function`.
-        standard: name of a base -> crowdzoo's own base, which encodes instances.
+        standard: crowdzoo's own bases by name, which encode instances.
     """
 
     settings = OwnSettings
@@ -40,7 +40,7 @@ class OwnBase(Base):
         self._standard = standard
 
     def make_settings(self, **values: Any) -> Settings:
-        """See `Base.make_settings`; encoder settings are those of the base for these instances."""
+        """See `Base.make_settings`; encoder settings are those of crowdzoo's base for these instances."""
         for name in values:
             if name == "dropout" or name not in {field.name for field in fields(OwnSettings)}:
                 raise ConfigError(
@@ -59,7 +59,7 @@ class OwnBase(Base):
         return settings
 
     def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
-        """That of crowdzoo's own base for such instances; for texts none that a model of strings needs."""
+        """The encoder of crowdzoo's own base for such instances; for texts none if the model takes strings."""
         kind = instance_kind(settings.instance_kind)
         base = self._standard[kind.bases[settings.kind]]
         encoder_settings = base.make_settings(kind=settings.kind, method=settings.method, **settings.encoder)
@@ -73,17 +73,17 @@ class OwnBase(Base):
         return encoder
 
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> keras.Model:
-        """Calls the function, and tries what it gives on a batch.
+        """Calls the function, and tries its model on a batch.
 
         Raises:
-            ConfigError: the function raises an exception, or gives what does not fit; it says what.
+            ConfigError: the function raises an exception, or its model does not fit.
         """
         model = self._build_model(settings, sizes, encoder)
         try_on_batch(model, self.reference, own_context(settings, sizes, encoder))
         return model
 
     def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
-        """Layers that standardise features."""
+        """Adapts layers that standardise features."""
         import keras
 
         from crowdzoo.backend import flattened_layers
@@ -98,14 +98,14 @@ class OwnBase(Base):
                 import tensorflow as tf
 
                 spec = tf.TensorSpec([None, model.inputs[0].shape[-1]], tf.float32)
-                # in parts: features of all tasks are not held
+                # in parts, so that features of all tasks need no memory
                 parts = tf.data.Dataset.from_generator(
                     lambda: (np.asarray(part, "float32") for part in batches()), output_signature=spec
                 )
                 layer.adapt(parts)
 
     def features(self, model: keras.Model) -> str | None:
-        """The layer named "features", else the one before the last; for feature vectors the input itself."""
+        """The layer named "features", else the last but one; for feature vectors the input itself."""
         names = [layer.name for layer in model.layers]
         if "features" in names:
             return "features"
@@ -120,17 +120,17 @@ class OwnBase(Base):
         model = call_own(self.reference, own_function(self.reference), context, **settings.base_arguments)
         if not isinstance(model, keras.Model):
             raise ConfigError(
-                f"base {self.reference}: returns {type(model).__name__}, and a keras.Model is needed (of the package "
+                f"base {self.reference}: returns {type(model).__name__} instead of a keras.Model (of the package "
                 "`keras`, version 3)."
             )
         return model
 
 
 class ObjectBase(OwnBase):
-    """A Keras model, which is copied with new weights for each training, or a function that makes one.
+    """A Keras model, copied with new weights for each training, or a function that makes one.
 
     Args:
-        made_by: the model; or a function of a `BaseContext`, as `crowdzoo train --base` takes it.
+        made_by: the model; or a function of a `BaseContext`, as for `crowdzoo train --base`.
     """
 
     def __init__(self, made_by: Any | Callable[[BaseContext], Any]):
@@ -144,7 +144,7 @@ class ObjectBase(OwnBase):
         """Copies the model, or calls the function.
 
         Raises:
-            ConfigError: there is no Keras model, or its input or output does not fit the instances and labels.
+            ConfigError: not a Keras model, or its input or output does not fit the instances and labels.
         """
         import keras
 
@@ -159,7 +159,7 @@ class ObjectBase(OwnBase):
 
 
 def own_context(settings: OwnSettings, sizes: Sizes, encoder: InstanceEncoder | None = None) -> BaseContext:
-    """What the function is told."""
+    """The context for the function."""
     shapes: Any = (sizes.num_features,)
     dtypes: Any = "float32"
     if encoder is not None:
@@ -182,7 +182,7 @@ def _encoded_spec(encoder: Any) -> tuple[Any, Any]:
 def try_on_batch(
     model: keras.Model, reference: str, context: BaseContext, size_name: str = "context.num_classes"
 ) -> None:
-    """Refuses a model that does not take a batch of instances, or does not give what it should of it."""
+    """Rejects a model that does not accept a batch of instances, or whose output does not fit."""
     x = _batch(context)
     answers = np.asarray(call_own(reference, lambda: _answers(model, x, reference, context)), dtype="float64")
     has_classes = context.num_classes > 0
@@ -226,7 +226,7 @@ def _batch(context: BaseContext) -> Any:
     import tensorflow as tf
 
     def part(shape: tuple[int | None, ...], dtype: str) -> Any:
-        # an open axis, such as the words of a text, is given a size that a few convolutions can take
+        # axes of any length, such as the words of a text, get a size that suits a few convolutions
         return tf.zeros([2, *(size or 16 for size in shape)], dtype) if dtype != "string" else tf.fill([2, *shape], "a")
 
     if isinstance(context.shapes, dict):

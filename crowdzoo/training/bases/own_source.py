@@ -1,4 +1,4 @@
-"""The user's function that makes a base model: its import, and a hash of it and its modules. Does not load Keras."""
+"""The user's function that makes a base model: its import, and a hash of it and its modules. Does not import Keras."""
 
 import ast
 import contextlib
@@ -20,19 +20,20 @@ _WRITE = "write package.module:function or path/to/file.py:function"
 _INSTALLED = ("site-packages", "dist-packages")
 
 
-ADDED = Table("base", {})  # functions that packages and scripts give a name
+ADDED = Table("base", {})  # functions registered by packages and scripts
 
 
 def is_own(base: str) -> bool:
-    """Whether a base names a function that is not crowdzoo's.
+    """Whether a base names a function that does not belong to crowdzoo.
 
-    It is `package.module:function`, `file.py:function`, or the name that a package or script gives the function.
+    It is `package.module:function`, `file.py:function`, or the name under which a package or script registers the
+    function.
     """
     return ":" in base or ADDED.is_added(base)
 
 
 def own_function(reference: str) -> Callable[..., Any]:
-    """Imports the function; modules are looked for as Python does, and in the current folder.
+    """Imports the function; modules are searched as Python does, and in the current folder.
 
     Args:
         reference: `package.module:function`, or `path/to/file.py:function`.
@@ -54,14 +55,14 @@ def own_function(reference: str) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def with_own_modules(*arguments: Any, **keywords: Any) -> Any:
-        with _beside(_file_of(where, reference), reference, own_modules):  # it may import when it is called
+        with _beside(_file_of(where, reference), reference, own_modules):  # the function may import modules when called
             return function(*arguments, **keywords)
 
     return with_own_modules
 
 
 def call_own(reference: str, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-    """Calls what is the user's code; an error of it names its last line there.
+    """Calls the user's function; errors name its last line.
 
     Raises:
         ConfigError: the code raises an exception.
@@ -81,13 +82,13 @@ def call_own(reference: str, function: Callable[..., Any], *arguments: Any, **ke
 def source_hash(reference: str) -> str:
     """Hash of the function's file and of the modules that it imports from the same package or folder.
 
-    Of a name that a package or script added, `Table.version`.
+    For a name registered by a package or script, `Table.version`.
 
     Args:
-        reference: see `own_function`; nothing is imported but the packages above the module.
+        reference: see `own_function`; only the packages above the module are imported.
 
     Returns:
-        32 hexadecimal digits, which depend on the sources and not on where they are.
+        32 hexadecimal digits, which depend on the sources and not on their location.
 
     Raises:
         ConfigError: the module or file does not exist.
@@ -103,7 +104,7 @@ def source_hash(reference: str) -> str:
 
 
 def own_files(reference: str) -> list[Path]:
-    """The function's file, and those of the same package or folder that importing it runs.
+    """The function's file, and files of the same package or folder that its import runs.
 
     Raises:
         ConfigError: the module or file does not exist.
@@ -142,14 +143,14 @@ def _file_of(where: str, reference: str) -> Path:
         if not path.is_file():
             raise ConfigError(f"base {reference}: the file {path} does not exist.")
         return path
-    # the installed command does not look for modules in the current folder, as `python -m` does
+    # unlike `python -m`, the installed command does not search modules in the current folder
     if str(Path.cwd()) not in sys.path and "" not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
         spec = importlib.util.find_spec(where)
     except (ImportError, ValueError):
         spec = None
-    except Exception as error:  # a package above the module, which Python runs to find it
+    except Exception as error:  # raised by a package above the module, which Python runs to find it
         raise ConfigError(f"base {reference}: {type(error).__name__} in a package above it: {error}") from error
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):
         raise ConfigError(
@@ -159,7 +160,7 @@ def _file_of(where: str, reference: str) -> Path:
 
 
 def _folder_of(file: Path, where: str) -> Path:
-    """The folder from which names are counted."""
+    """The folder that names are relative to."""
     if where.endswith(".py"):
         return file.parent
     up = len(where.split(".")) - (file.name != "__init__.py")
@@ -177,7 +178,7 @@ def _import_module(where: str, reference: str, own_modules: dict[str, ModuleType
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # as `import` does: dataclasses and pickle look there
+    sys.modules[name] = module  # as `import` does; dataclasses and pickle need it
     try:
         with _beside(path, reference, own_modules):
             spec.loader.exec_module(module)
@@ -187,7 +188,7 @@ def _import_module(where: str, reference: str, own_modules: dict[str, ModuleType
     return module
 
 
-_last_own: dict[str, ModuleType] = {}  # modules from folders of bases, as they were imported last
+_last_own: dict[str, ModuleType] = {}  # modules from folders of bases, as last imported
 
 
 @contextlib.contextmanager
@@ -196,8 +197,8 @@ def _beside(path: Path, reference: str, own_modules: dict[str, ModuleType]) -> I
 
     Args:
         path: the file.
-        reference: the base that it makes.
-        own_modules: modules of the folder that are imported already, by name; those that are imported here are added.
+        reference: reference of the base.
+        own_modules: modules of the folder imported so far, by name; new ones are added.
     """
     files = (file.relative_to(path.parent).with_suffix("") for file in own_files(reference) if file != path)
     parts = (file.parts[:-1] if file.name == "__init__" else file.parts for file in files)
@@ -206,14 +207,14 @@ def _beside(path: Path, reference: str, own_modules: dict[str, ModuleType]) -> I
     sys.modules.update(own_modules)
     sys.path.insert(0, str(path.parent))
     importlib.invalidate_caches()
-    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # compiled files know seconds only
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # compiled files store time in seconds
     try:
         yield
     finally:
         sys.dont_write_bytecode = kept
         sys.path.remove(str(path.parent))
         own_modules.update({name: sys.modules[name] for name in names & {*sys.modules}})
-        # those of an earlier base make room, as Keras looks here for classes of a saved model
+        # modules of an earlier base are removed, as Keras searches here for classes of a saved model
         sys.modules.update({name: module for name, module in displaced.items() if module is not _last_own.get(name)})
         _last_own.update(own_modules)
 
@@ -222,7 +223,7 @@ def _imports(file: Path, top: Path) -> Iterator[list[str]]:
     """Names of modules that a file imports, in parts, relative ones made absolute."""
     try:
         tree = ast.parse(file.read_bytes())
-    except SyntaxError:  # importing it says so
+    except SyntaxError:  # importing it reports the error
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -235,7 +236,7 @@ def _imports(file: Path, top: Path) -> Iterator[list[str]]:
 
 
 def _modules(top: Path, names: list[str]) -> list[Path]:
-    """Files that importing a module runs: those of its packages and its own; other names are left out."""
+    """Files that importing modules runs: those of their packages and their own; other names are ignored."""
     files = []
     for number in range(1, len(names) + 1):
         place = top.joinpath(*names[:number])

@@ -48,14 +48,14 @@ class FeatureBase(Base):
 class TableBase(Base):
     """The network of `FeatureClassifier` on columns of numbers and categories (`TableColumns`).
 
-    Where columns are of texts or images, each has a network of its own (`TextClassifier` or `ImageClassifier` without
-    its softmax). The last hidden layers of all networks are concatenated, and one layer on them makes the estimate.
+    Each column of texts or images has its own network (`TextClassifier` or `ImageClassifier` without the softmax). The
+    last hidden layers of all networks are concatenated, and one layer on top makes the estimate.
     """
 
     settings = TableSettings
 
     def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
-        """Statistics and categories of the columns, the words of those of texts, and pixels of images."""
+        """Statistics and categories of columns, words of text columns, and pixels of images."""
         from crowdzoo.networks.encoders import encoder_config
         from crowdzoo.networks.named_inputs import NamedInputs
         from crowdzoo.networks.table_columns import TableColumns
@@ -113,7 +113,7 @@ class TableBase(Base):
         return network
 
     def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
-        """The weights of words; columns of numbers and categories were adapted to with the encoder."""
+        """Computes the weights of words; the encoder already has the statistics of other columns."""
         from crowdzoo.networks.named_inputs import NamedInputs, part_name
 
         if isinstance(encoder, NamedInputs):
@@ -133,7 +133,7 @@ _JOINED = "joined"
 
 
 def _type_of(encoder: Any) -> str:
-    """The type of a column that has an encoder of its own."""
+    """The type of a column that has its own encoder."""
     return IMAGE if encoder.instances == IMAGES else TEXT
 
 

@@ -21,7 +21,7 @@ class TextBase(Base):
     settings = TextSettings
 
     def make_settings(self, **values: Any) -> Settings:
-        """See `Base.make_settings`; there is one hidden layer: `hidden` is a number, or a list of one."""
+        """See `Base.make_settings`; `hidden` is a number, or a list of one, as there is one hidden layer."""
         if isinstance(hidden := values.get("hidden"), (list, tuple)):
             if len(hidden) != 1:
                 one = "a model of texts has one hidden layer: give one number, or a list of one"
@@ -30,7 +30,7 @@ class TextBase(Base):
         return super().make_settings(**values)
 
     def encoder(self, settings: Any, batches: Batches) -> InstanceEncoder | None:
-        """Ids of the words of the training texts, or of characters if the form says so or most texts have no spaces."""
+        """Word ids from the training texts, or character ids if the form says so or most texts have no spaces."""
         from crowdzoo.networks.text_ids import TextIds, build_vocabulary, mostly_without_spaces
 
         known: dict[str, Any] = {"max_words": settings.max_words, "min_texts": settings.min_texts}
@@ -56,7 +56,7 @@ class TextBase(Base):
         return TextRegressor(encoder.num_words, center=sizes.center, unit=sizes.unit, head=sizes.head, **network)
 
     def adapt(self, model: keras.Model, encoder: Any, batches: Batches) -> None:
-        """The words' weights of a bag of words."""
+        """Computes the words' weights of a bag of words."""
         if model.weigh is not None:
             model.weigh.adapt_batches(encoder.to_numpy(batch) for batch in batches())
 

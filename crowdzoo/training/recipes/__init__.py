@@ -1,4 +1,4 @@
-"""How a model with each crowd layer is trained: one recipe a method, loaded when it is needed."""
+"""Training of a model with each crowd layer: one recipe per method, loaded when needed."""
 
 import importlib
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from crowdzoo.training.recipes.descent import descend
 __all__ = ["Recipe", "recipe_of", "register_recipe"]
 
 # recipe(model, data, order, **kwargs): model is a compiled `CrowdModel`, data `crowdzoo.models.TrainingData`, order
-# holds batch_size, seed and shuffle, and sample_weight `[N]` where tasks have weights; kwargs are epochs, callbacks and
+# holds batch_size, seed and shuffle, and sample_weight `[N]` if tasks have weights; kwargs are epochs, callbacks and
 # more, as for `keras.Model.fit`
 Recipe = Callable[..., keras.callbacks.History]
 
-# class of the layer -> its recipe, function and module in this folder; subclasses have their parent's
+# class of the layer -> its recipe, function and module in this folder; subclasses inherit their parent's
 _RECIPES = {
     "ConfusionMatrices": ("descend_on_matrices", "descent"),
     "CrossFittedEM": ("fit", "cross_fitted_em"),
@@ -32,7 +32,7 @@ _OWN: dict[type, Recipe] = {}
 
 
 def recipe_of(layer: CrowdLayer) -> Recipe:
-    """The recipe of a layer; gradient descent on the compiled loss for layers that have none of their own."""
+    """The recipe of a layer; by default gradient descent on the compiled loss."""
     for parent in type(layer).__mro__:
         if parent in _OWN:
             return _OWN[parent]
@@ -45,14 +45,14 @@ def recipe_of(layer: CrowdLayer) -> Recipe:
 
 
 def register_recipe(layer: type[CrowdLayer], recipe: Recipe) -> None:
-    """Makes `CrowdModel.fit` train models with a layer of your own by a recipe of your own.
+    """Makes `CrowdModel.fit` train models with a custom layer by a custom recipe.
 
     Args:
         layer: the class; its subclasses are trained by the same recipe.
-        recipe: called with the compiled model, the data (`crowdzoo.models.TrainingData`), a dictionary of
-            `batch_size`, `seed` and `shuffle`, and the other arguments of `keras.Model.fit` by name; returns Keras'
-            `History`. Where tasks have weights, the dictionary has `sample_weight` `[N]` as well, and batches of
-            `data.batches(**order)` hold them; what else the recipe counts, it weighs itself, or the layer sets
-            `accepts_sample_weight=False` in its `traits`.
+        recipe: called with the compiled model, the data (`crowdzoo.models.TrainingData`), a dictionary of `batch_size`,
+            `seed` and `shuffle`, and the other arguments of `keras.Model.fit` by name; returns Keras' `History`. If
+            tasks have weights, the dictionary has `sample_weight` `[N]` as well, and batches of `data.batches(**order)`
+            contain them. The recipe weights other counts itself, or the layer sets `accepts_sample_weight=False` in its
+            `traits`.
     """
     _OWN[layer] = recipe

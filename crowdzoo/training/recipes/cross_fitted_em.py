@@ -37,7 +37,7 @@ def fit(model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any
         )
 
     def rounds(answers: Answers, posteriors: np.ndarray) -> ExpectationStep:
-        layer.task_posteriors = posteriors  # changed in place from round to round
+        layer.task_posteriors = posteriors  # changed in place in each round
         copies = _compile_copies(model, data, posteriors, order["seed"])
         learning = data.batches(**{**order, "seed": order["seed"] + 1}, inputs=("tasks",), targets=posteriors)
 
@@ -62,7 +62,7 @@ def fit(model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any
 
 
 def _compile_copies(model: keras.Model, data: TrainingData, posteriors: np.ndarray, seed: int) -> "_Copies":
-    """Copies of the model's base with its weights, and each with a fold of the tasks to leave out."""
+    """Copies of the model's base with its weights, each of which leaves out a fold of the tasks."""
     folds = model.crowd.folds
     fold_of = np.random.default_rng([seed, folds]).permutation(data.num_tasks) % folds
     copies = _Copies(_copy_base(model.base, folds), fold_of)
@@ -77,22 +77,22 @@ def _compile_copies(model: keras.Model, data: TrainingData, posteriors: np.ndarr
 
 
 def _copy_base(base: keras.Model, number: int) -> list[keras.Model]:
-    """Models like the base, with weights of their own and its vocabularies.
+    """Copies of the base with its vocabularies and weights of their own.
 
     Raises:
-        ValueError: a class of the base says too little of itself to be made again.
+        ValueError: a class of the base cannot be rebuilt from its configuration.
     """
     layers = flattened_layers(base)
-    # classes that are not registered are known all the same: nothing leaves the process, which is also why it is safe
+    # classes need not be registered: nothing leaves the process, so this is safe as well
     classes = {keras.saving.get_registered_name(type(layer)): type(layer) for layer in layers}
     copies = []
     for copy in range(number):
-        # a scope each: Keras on PyTorch knows a model's weights by their paths
+        # one scope each, as Keras on PyTorch identifies weights by their paths
         with keras.name_scope(f"copy_{copy}"):
             try:
                 with warnings.catch_warnings():
                     warnings.filterwarnings("ignore", message="The object being serialized includes a `lambda`")
-                    settings = keras.saving.serialize_keras_object(base)  # again: making a functional model empties it
+                    settings = keras.saving.serialize_keras_object(base)  # each time, as making a model empties it
                 settings.pop("compile_config", None)
                 model = keras.saving.deserialize_keras_object(settings, custom_objects=classes, safe_mode=False)
             except (TypeError, ValueError, NotImplementedError) as error:
@@ -107,7 +107,7 @@ def _copy_base(base: keras.Model, number: int) -> list[keras.Model]:
 
 
 def _how_to_be_copied(base: keras.Model) -> str:
-    """What to add to the class that cannot be made again: a part of the base that has no configuration, or the base."""
+    """How to fix the class that cannot be rebuilt: a part of the base that has no configuration, or the base."""
     kind = type(base)
     for layer in flattened_layers(base):
         try:
@@ -129,12 +129,12 @@ def _how_to_be_copied(base: keras.Model) -> str:
 
 
 class _CopiesStep(ExpectationStep):
-    """`ExpectationStep` with copies of the base that are trained in it, so that their state belongs to its own.
+    """`ExpectationStep` that trains copies of the base, whose state is part of its own.
 
     Args:
         copies: compiled `_Copies`.
-        learning: the batches that they learn from, gone through `every` times a round.
-        *args: of `ExpectationStep`.
+        learning: their training batches, iterated `every` times per round.
+        *args: arguments of `ExpectationStep`.
         **kwargs: see `args`.
     """
 
@@ -148,14 +148,14 @@ class _CopiesStep(ExpectationStep):
         return {"own": state_of(self), "copies": variables_of(self._copies)}
 
     def restore_state(self, state: Config) -> None:
-        """Puts back what `state` gave, in a training that has just begun."""
+        """Restores the result of `state` in a training that has just begun."""
         restore_state(self, state["own"])
         restore_variables(self._copies, state["copies"])
         replay(self._learning, -(-self._epochs // self.every) * self.every)
 
 
 class _Copies(keras.Model):
-    """Copies of a base, each of which leaves a fold of the tasks out.
+    """Copies of a base, each of which leaves out a fold of the tasks.
 
     Args:
         bases: F models.
@@ -179,13 +179,13 @@ class _Copies(keras.Model):
         logs = ops.log(ops.maximum(ops.cast(p, keras.backend.result_type(self.variable_dtype, "float32")), SMALLEST))
         folds = ops.take(ops.convert_to_tensor(self.fold_of), ops.cast(inputs["tasks"], "int32"))
         left_out = ops.expand_dims(ops.one_hot(folds, len(self.bases), dtype=logs.dtype), -1)
-        # a copy sees F - 1 of F tasks of a batch: its steps are as long as the base's all the same
+        # a copy sees F - 1 of F tasks of a batch; its steps are still as long as the base's
         learning = (1 - left_out) * (len(self.bases) / (len(self.bases) - 1))
         return ops.stack([ops.sum(learning * logs, axis=1), ops.sum(left_out * logs, axis=1)], axis=1)
 
 
 class _LearningTasks(ExpectedLogLikelihood):
-    """`ExpectedLogLikelihood` of the first of the two."""
+    """`ExpectedLogLikelihood` of the copies that learn from the task."""
 
     def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None) -> Any:
         return super().__call__(y_true, y_pred[:, 0], sample_weight)

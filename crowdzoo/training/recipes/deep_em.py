@@ -14,7 +14,7 @@ from crowdzoo.training.phases import answers_of_batch
 
 
 def fit(model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
-    """EM; see `descend`. The history holds `log_likelihood`, of all labels before the round, in nats."""
+    """EM; see `descend`. The history contains `log_likelihood` of all labels before the round, in nats."""
     layer = model.crowd
 
     def rounds(answers: Answers, posteriors: np.ndarray) -> ExpectationStep:
@@ -31,9 +31,9 @@ def maximisation(
 
     def maximise(posteriors: np.ndarray, first: bool) -> None:
         rows = posteriors.reshape(-1, posteriors.shape[-1])
-        if weights is not None:  # a task has as many rows as places
+        if weights is not None:  # a task has one row per place
             rows = rows * np.repeat(weights, len(rows) // len(weights))[:, None]
-        # labels do not need the matrices there are, and mean answers have none yet
+        # labels do not need the present matrices, and mean answers have none yet
         confusions = None if first or not layer.confidence else layer.annotator_confusions()
         layer.update(answers.expected_counts(rows, layer.num_annotators, confusions))
 
@@ -49,7 +49,7 @@ def fit_rounds(
         model: a compiled `CrowdModel`.
         data: `crowdzoo.models.TrainingData`.
         order: `batch_size`, `seed` and `shuffle`, and `sample_weight` where tasks have weights.
-        rounds: from all answers and the posteriors to what happens between epochs.
+        rounds: function of all answers and the posteriors that returns the callback between epochs.
         **kwargs: as for `keras.Model.fit`.
     """
     layer = model.crowd
@@ -64,7 +64,7 @@ def fit_rounds(
 def fit_ratings(model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
     """EM of ratings, whose network learns posterior means; see `descend`.
 
-    The history holds `log_likelihood`, of all ratings before the round given the network, in nats of standardised
+    The history contains `log_likelihood` of all ratings before the round given the network, in nats of standardised
     ratings.
     """
     layer = model.crowd

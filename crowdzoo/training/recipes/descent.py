@@ -1,4 +1,4 @@
-"""Gradient descent on the compiled loss: the recipe of every method that needs no other, and of those near it."""
+"""Gradient descent on the compiled loss: the default recipe, and its variants."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from crowdzoo.training.phases import compile_temporarily
 
 
 def descend(model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
-    """Compares the annotators' answers with their labels, after `votes_first`.
+    """Trains by gradient descent on the annotators' answers and labels, after `votes_first`.
 
     Args:
         model: a compiled `CrowdModel`.
@@ -29,31 +29,31 @@ def descend(model: keras.Model, data: TrainingData, order: BatchOrder, **kwargs:
 def votes_first(model: keras.Model, data: TrainingData, order: BatchOrder, verbose: str | int = "auto") -> None:
     """Trains the base alone on the votes, for the layer's `majority_epochs`.
 
-    With a fresh optimizer of the same settings and without the callbacks; its loss is not in the history. It is left
-    out where the annotators' weights have changed since they were made. For the arguments see `descend`.
+    This phase has a new optimizer of the same settings and no callbacks; its loss is not in the history. It is skipped
+    if the annotators' weights have changed since they were created. For the arguments see `descend`.
     """
     layer = model.crowd
     epochs = layer.num_majority_epochs
     if not epochs or not is_at_start(layer):
         return
     optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
-    # no metrics, not None: that would keep those there are
+    # no metrics: None would keep the present ones
     changes = {"optimizer": optimizer, "loss": MaskedCrossentropy(), "metrics": [], "weighted_metrics": []}
     votes = data.batches(**order, inputs=(), targets=_votes(data, layer.num_classes or 1))
-    # no loss reaches the layer's own weights, but a weight decay would
+    # the loss does not affect the layer's own weights, but weight decay would
     with compile_temporarily(model, frozen=layer.trainable_variables, **changes):
         model.fit_batches(votes, epochs=epochs, verbose=verbose)
 
 
 def is_at_start(layer: CrowdLayer) -> bool:
-    """Whether the annotators' weights are what they were made as: the same for all of them."""
+    """Whether the annotators' weights still have their initial values, the same for all annotators."""
     values = (getattr(layer, name, None) for name in ("kernel", "bias", "right"))
     weights = [weight for weight in values if weight is not None]
     return all(bool(ops.convert_to_numpy(ops.all(weight == weight[:1]))) for weight in weights)
 
 
 def _votes(data: TrainingData, num_classes: int) -> np.ndarray:
-    """Shares of the votes `[N, K]`; for places `[N, T, K]`, one for the class with most votes, shared by several."""
+    """Shares of the votes `[N, K]`; for places `[N, T, K]`, 1 for the class with most votes, shared equally if tied."""
     shape = answer_shape(data)
     shares = Labels(annotation_columns(data), num_classes).mean(int(np.prod(shape)))
     if len(shape) == 1:
@@ -63,11 +63,11 @@ def _votes(data: TrainingData, num_classes: int) -> np.ndarray:
     return votes.reshape(*shape, -1)
 
 
-# === Near it ===
+# === Variants ===
 
 
 def descend_on_matrices(model: keras.Model, data: Any, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
-    """The recipe of `ConfusionMatrices` and its kin: with `confidence` the annotators' distributions are compared."""
+    """The recipe of `ConfusionMatrices` and its subclasses; with `confidence`, targets are distributions of answers."""
     layer = model.crowd
     if not layer.confidence:
         return descend(model, data, order, **kwargs)

@@ -1,4 +1,4 @@
-"""The recipe of `DoctorNet`: heads first, then, where they are wanted, the heads' weights."""
+"""The recipe of `DoctorNet`: trains the heads, then, if wanted, their weights."""
 
 import copy
 from typing import Any
@@ -16,18 +16,18 @@ from crowdzoo.training.recipes.descent import descend
 def fit(
     model: keras.Model, data: TrainingData, order: BatchOrder, *, epochs: int = 1, initial_epoch: int = 0, **kwargs: Any
 ) -> keras.callbacks.History:
-    """Trains the heads, then, where they are wanted, the weights; see `descend`.
+    """Trains the heads, then, if wanted, their weights; see `descend`.
 
-    Epochs of the second phase continue the count of the first, also where a callback ended it early. It gets copies of
-    the callbacks as they were before the first, for which no loss of the first is the best so far.
+    Epochs of the second phase continue the count of the first, even if a callback ended it early. The second phase gets
+    copies of the callbacks from before the first, so that losses of the first do not count as best so far.
     """
     layer = model.crowd
     tasks, annotators, _ = annotation_columns(data)
-    if "sample_weight" in order:  # a head of tasks of weight 0 alone is not trained
+    if "sample_weight" in order:  # a head whose tasks all have weight 0 is not trained
         places = np.prod(answer_shape(data)[1:], dtype=int)
         annotators = annotators[order["sample_weight"][tasks // places] > 0]
     layer.count_labels(np.bincount(annotators, minlength=layer.num_annotators))
-    # copied before the first phase: a callback may change the learning rate in it, and remembers its best loss
+    # copied before the first phase, in which callbacks may change the learning rate and store the best loss
     optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
     callbacks = [copy.copy(callback) for callback in keras.tree.flatten(kwargs.get("callbacks") or [])]
     history = descend(model, data, order, epochs=epochs, initial_epoch=initial_epoch, **kwargs)

@@ -28,7 +28,7 @@ def fit(model: keras.Model, data: ArrayData, order: BatchOrder, **kwargs: Any) -
     posteriors = answers.mean(data.num_tasks).astype("float32")
     e_step = ExpectationStep(data, posteriors, every=layer.epochs_per_round)
     batches = data.batches(**order, inputs=("annotators", "labels"), targets=posteriors, **answer_inputs(model, data))
-    # none, not None: that would keep the metrics there are
+    # an empty list, because None would keep the present metrics
     no_metrics: dict[str, Any] = {"metrics": [], "weighted_metrics": []}
     with compile_temporarily(model, loss=ExpectedLogLikelihood(), **no_metrics):
         history = model.fit_batches(
@@ -46,11 +46,11 @@ def fit(model: keras.Model, data: ArrayData, order: BatchOrder, **kwargs: Any) -
 
 
 def _keep_typical_tasks(model: keras.Model, data: TrainingData, batch_size: int, weights: np.ndarray | None) -> None:
-    """Draws tasks of each class in proportion to the posteriors, and keeps their rows of difficulty in the layer."""
+    """Draws tasks of each class in proportion to the posteriors, and stores their difficulties in the layer."""
     typical = model.crowd.typical_difficulties
     posteriors = model.e_step(data, batch_size=batch_size)[0].astype("float64")
     posteriors *= 1.0 if weights is None else weights[:, None]
-    posteriors += 1e-9 * posteriors.sum(axis=1, keepdims=True)  # a class that no task has gets any tasks
+    posteriors += 1e-9 * posteriors.sum(axis=1, keepdims=True)  # a class without tasks gets arbitrary ones
     steps = (np.arange(typical.shape[0]) + 0.5) / typical.shape[0]
     # systematic sampling: [typical, K] task numbers
     chosen = np.stack([np.searchsorted(total, steps * total[-1]) for total in posteriors.cumsum(axis=0).T], axis=1)

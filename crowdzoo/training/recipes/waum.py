@@ -17,7 +17,8 @@ from crowdzoo.training.training_state import restore_variables, variables_of
 def fit(model: keras.Model, data: ArrayData, order: BatchOrder, **kwargs: Any) -> keras.callbacks.History:
     """All steps of `crowdzoo.layers.WAUM`; see `descend` for the arguments.
 
-    The history is step 5's. That of step 2 is under `margin_loss` and so on, one value for each of `margin_epochs`.
+    The history is that of step 5. That of step 2 is under `margin_loss` and so on, one value for each of
+    `margin_epochs`.
     """
     layer = model.crowd
     start = variables_of(model)
@@ -36,7 +37,7 @@ def fit(model: keras.Model, data: ArrayData, order: BatchOrder, **kwargs: Any) -
 def measure(
     model: keras.Model, data: ArrayData, order: BatchOrder, *, verbose: str | int = "auto"
 ) -> tuple[Waum, keras.callbacks.History]:
-    """Steps 1 to 3. The base is trained further from its current weights, and keeps the result.
+    """Steps 1 to 3. The base is trained from its current weights and keeps the result.
 
     Args:
         model: a compiled `CrowdModel` with a `WAUM` layer.
@@ -69,7 +70,7 @@ def dawid_skene_confusions(annotations: Annotations, smoothing: float) -> Any:
 
 
 class MarginRecorder(keras.callbacks.Callback):
-    """After every epoch, the margins of all labels in evaluation mode. Holds [A] and [N, K] numbers.
+    """Records the margins of all labels after every epoch, in evaluation mode. Stores [A] and [N, K] numbers.
 
     Args:
         data: `crowdzoo.models.TrainingData`.
@@ -78,7 +79,7 @@ class MarginRecorder(keras.callbacks.Callback):
         batch_size: tasks in a batch of the evaluation.
 
     Attributes:
-        probabilities: what the base says at last, float32 `[N, K]`; zeros where nobody labelled.
+        probabilities: the base's last predictions, float32 `[N, K]`; zeros for tasks without labels.
     """
 
     def __init__(self, data: ArrayData, annotations: Annotations, margin: str, batch_size: int = 256):
@@ -91,7 +92,7 @@ class MarginRecorder(keras.callbacks.Callback):
         self._epochs = 0
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        """Asks the base about every task."""
+        """Predicts every task with the base."""
         for x, _ in self.batches:
             tasks = np.asarray(x["tasks"])
             self.probabilities[tasks] = answers_of_batch(self.model, x["instances"], len(tasks))
