@@ -111,7 +111,7 @@ def test_a_first_round_says_why_it_is_short(folder, capsys, words, reason):
 def test_the_gain_of_an_answer_is_explained_without_jargon(folder, capsys):
     assert run("a.csv") == 0
     said = capsys.readouterr().out
-    assert re.search(r"gain of an answer +how much the answer tells: .* 0.69 decides between two", said)
+    assert re.search(r"gain of an answer +how .* 0.69 decides between two", said)
     assert "nats" not in said
 
 
@@ -375,7 +375,7 @@ def test_an_earlier_result_without_annotators_is_refused(folder, capsys):
     table = pq.read_table("then/annotators.parquet")
     pq.write_table(table[:0], "then/annotators.parquet")
     assert run("a.csv", "--prior", "then") == 3
-    assert "--prior then: has no annotators. Give a result of annotations" in capsys.readouterr().err
+    assert "--prior then: has no annotators." in capsys.readouterr().err
 
 
 def test_a_random_sample_is_drawn_for_gold_of_answered_tasks_and_never_twice(folder, capsys):

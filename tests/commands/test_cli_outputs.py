@@ -131,7 +131,7 @@ def test_nonsense_values_are_refused_in_short(words, code, says, capsys):
 @pytest.mark.filterwarnings("default::UserWarning")  # shown, as the command shows them
 def test_messages_and_warnings_name_options(capsys):
     assert cli.main(["aggregate", "bad.csv", "--out", "o"]) == 3
-    assert "skip bad rows with --on-bad-rows reject (--rejects FILE keeps them)" in capsys.readouterr().err
+    assert "--on-bad-rows reject (--rejects FILE keeps them)" in capsys.readouterr().err
     words = ["--method", "dawid-skene", "--set", "max_iter=1"]
     assert cli.main(["aggregate", "bad.csv", "--out", "o", "--on-bad-rows", "reject", *words]) == 0
     said = capsys.readouterr().err.splitlines()
