@@ -165,5 +165,5 @@ def test_answers_of_sentences_are_whole_sentences():
 
 def test_a_method_that_does_not_know_annotators_is_refused():
     crowd = sentences()
-    with pytest.raises(DataError, match=r"span-majority-vote does not know the annotators\. Use bsc-seq"):
+    with pytest.raises(DataError, match=r"does not know the annotators\. Use bsc-seq"):
         next_answers(crowd, result=create("span-majority-vote", kind="sequence").fit(crowd))
