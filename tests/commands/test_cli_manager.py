@@ -1,6 +1,5 @@
 """What who runs a crowd asks: whom to look at, what is owed, what to ask again."""
 
-import argparse
 import json
 import re
 import shlex
@@ -9,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import run
+from command_line import actions_of, flags_of, run
 from csv_files import read_csv, write_csv
 
 from crowdzoo.commands.compare import OWN, TRAINING
-from crowdzoo.commands.main import _parser
 from crowdzoo.commands.options import add_reading
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import kind_of
@@ -198,10 +196,8 @@ def test_the_line_that_compare_prints_reads_the_same_table(tmp_path, here, capsy
 
 
 def test_the_line_that_compare_prints_has_all_options_of_reading_and_none_that_its_command_lacks():
-    parser = argparse.ArgumentParser()
-    add_reading(parser)
-    assert {action.dest for action in parser._actions} & {*OWN} == {"rejects"}
-    flags = {name: {*command._option_string_actions} for name, command in _parser().commands().items()}
+    assert {action.dest for action in actions_of(add_reading)} & {*OWN} == {"rejects"}
+    flags = {name: flags_of(name) for name in ("compare", "train", "aggregate")}
     own = {f"--{name.replace('_', '-')}" for name in OWN}
     assert flags["compare"] - own <= flags["train"] | {"--multi-label"}  # which is refused with instances
     trains = {f"--{name.replace('_', '-')}" for name in TRAINING} | {"--base-set", "--encoder-set", "--inputs"}

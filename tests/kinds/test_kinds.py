@@ -4,6 +4,7 @@ import argparse
 
 import numpy as np
 import pytest
+from command_line import actions_of
 
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
@@ -94,9 +95,7 @@ def test_options_of_other_kinds_are_refused_by_name(name):
             with pytest.raises(ConfigError, match=shown):
                 checked_kind(argparse.Namespace(kind=name, **{option: value}))
     assert checked_kind(argparse.Namespace(kind=name, **dict.fromkeys(names))) is kind_of(name)
-    command = argparse.ArgumentParser()
-    add_kinds(command)
-    assert {option.name for option in kind_of(name).options.own} <= {action.dest for action in command._actions}
+    assert {option.name for option in kind_of(name).options.own} <= {action.dest for action in actions_of(add_kinds)}
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if datasets.names(name)])
