@@ -157,19 +157,32 @@ STATUS = {
     "status": ["Approved", "Rejected", "draft"],
     "is_deleted": ["0", "TRUE", "1"],
     "was_cancelled": ["", "yes", "true"],
+    "_tainted": [False, True, True],  # of Appen (CrowdFlower): the worker failed too many test questions
 }
 
 
+def with_status(column, values):
+    return pd.DataFrame({"task": ["t"] * 3, "annotator": [*"abc"], "label": [*"xyy"], column: values})
+
+
 @pytest.mark.parametrize("column", STATUS)
-@pytest.mark.parametrize("form", ["csv", "jsonl", "json", "frame"])
+@pytest.mark.parametrize("form", ["csv", "jsonl", "json", "parquet", "xlsx", "frame"])
 def test_answers_that_a_column_says_do_not_count_are_left_out(column, form):
-    frame = pd.DataFrame(
-        {"task": ["t"] * 3, "annotator": ["a", "b", "c"], "label": ["x", "y", "y"], column: STATUS[column]}
-    )
+    frame = with_status(column, STATUS[column])
     if form != "frame":
         write_table(frame, f"a.{form}")
     with pytest.warns(UserWarning, match=f"left out: answers that column '{column}' says do not count: 2"):
         crowd = Annotations.from_frame(frame) if form == "frame" else Annotations.read(f"a.{form}")
+    assert texts_of(crowd) == [("t", "a", "x")]
+    assert crowd.num_rejected == 0
+
+
+@pytest.mark.parametrize("mark", ["yes", "Yes", "x", "TRUE", "1", "True", True, 1.0])
+@pytest.mark.parametrize("form", ["csv", "frame"])
+def test_tainted_is_said_in_several_words(mark, form):
+    frame = with_status("_tainted", ["no" if isinstance(mark, str) else type(mark)(0), mark, mark])
+    with pytest.warns(UserWarning, match="column '_tainted' says do not count: 2"):
+        crowd = Annotations.from_frame(frame) if form == "frame" else Annotations.read(write_table(frame, "a.csv"))
     assert texts_of(crowd) == [("t", "a", "x")]
 
 
@@ -180,6 +193,7 @@ def test_a_status_that_is_a_label_or_a_code_says_nothing_of_answers():
     assert len(Annotations.read(file)) == 2
     pairs = write("c.csv", "chosen,rejected,annotator\nx,y,a\ny,z,a\n")
     assert len(Annotations.read(pairs, kind="preference", columns="winner=chosen,loser=rejected")) == 2
+    assert len(Annotations.from_frame(with_status("_tainted", [None, "", "false"]))) == 3
 
 
 def test_words_for_yes_and_no_stand_in_columns_of_labels():

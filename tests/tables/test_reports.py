@@ -161,6 +161,24 @@ def test_gold_of_every_kind_may_repeat(tmp_path):
         read_gold_labels(file, tasks, ["x", "y"])
 
 
+APPEN = """_unit_id,_tainted,_worker_id,category
+1,false,w1,yes
+1,true,w8,no
+1,true,w9,no
+2,false,w1,no
+2,true,w8,yes
+2,true,w9,yes
+"""
+
+
+def test_tainted_judgments_of_appen_do_not_count(report):
+    file = report("F4/appen.csv", APPEN)
+    with pytest.warns(UserWarning, match="column '_tainted' says do not count: 4"):
+        crowd = Annotations.read(file, columns="task=_unit_id,annotator=_worker_id,label=category")
+    assert texts_of(crowd) == [("1", "w1", "yes"), ("2", "w1", "no")]
+    assert crowd.num_rejected == 0
+
+
 EXTRACT = """classification_id,user_name,task,subject_id,data.yes,data.no,data.fox
 1,a,T0,7,1.0,,
 1,a,T1,7,,,1.0
