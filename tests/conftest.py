@@ -122,6 +122,31 @@ def xla():
 
 
 @pytest.fixture
+def nothing_registered(monkeypatch):
+    """What a test registers is gone after it."""
+    monkeypatch.setattr("crowdzoo.plugins._registered", {})
+
+
+@pytest.fixture
+def failing_method(nothing_registered):
+    """The name of an aggregator that suits no data."""
+    import crowdzoo
+
+    @crowdzoo.register("aggregator", "for-two-classes")
+    class Failing(crowdzoo.aggregation.Aggregator):
+        def fit(self, annotations):
+            raise crowdzoo.DataError("for two classes, got 3 classes")
+
+    return "for-two-classes"
+
+
+@pytest.fixture
+def answer_for_models(monkeypatch):
+    """Takes a function that says in a model's place what it says of the tasks that it has not seen."""
+    return lambda answers: monkeypatch.setattr("crowdzoo.comparison.deep.train_and_predict", answers)
+
+
+@pytest.fixture
 def refusal_of(capsys):
     """What a command that ends with an exit code, 4 unless another is given, says on standard error."""
     from command_line import run

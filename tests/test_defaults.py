@@ -3,7 +3,6 @@
 A default that is changed on purpose is changed here too:  python tests/test_defaults.py
 """
 
-import argparse
 import inspect
 import json
 import re
@@ -62,9 +61,9 @@ def test_python_and_the_command_line_take_the_same_deep_method_for_who_names_non
         kinds = {} if kind == "sequence" else {"kind": kind}
         assert of_kind.training.settings_class(base)(**kinds).method == method
         assert of_kind.training.settings_class(base)(method="aggregated", **kinds).method == "aggregated"
-    command = argparse.ArgumentParser()
-    describe(command)
-    [told] = [action.help for action in command._actions if action.dest == "method"]
+    from command_line import actions_of
+
+    [told] = [action.help for action in actions_of(describe) if action.dest == "method"]
     names = {"classification": "default", "regression": "ratings", "sequence": "sentences", "preference": "preferences"}
     assert re.search(rf"{names[kind]}\b[^,;]*\b{method}\b", told)
 

@@ -9,8 +9,6 @@ from pathlib import Path
 import keras
 import pytest
 
-from crowdzoo import plugins
-
 ROOT = Path(__file__).resolve().parents[1]
 WITH_EXAMPLES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -29,8 +27,8 @@ def test_every_public_class_has_an_example(place):
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_the_examples_of_a_module_run(name, monkeypatch):
-    monkeypatch.setattr(plugins, "_registered", {})  # what an example registers
+@pytest.mark.usefixtures("nothing_registered")
+def test_the_examples_of_a_module_run(name):
     keras.utils.set_random_seed(0)
     runner = doctest.DocTestRunner(verbose=False)
     for test in doctest.DocTestFinder().find(importlib.import_module(name), globs={}):

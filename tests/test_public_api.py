@@ -10,7 +10,8 @@ import crowdzoo
 
 LIST = Path(__file__).with_name("public_api.txt")
 # a name that is removed or renamed here needs a deprecation first, see CONTRIBUTING.md
-MODULES = ["crowdzoo", *(f"crowdzoo.{name}" for name in crowdzoo.__all__ if name in crowdzoo._MODULES)]
+INNER = [name for name in crowdzoo.__all__ if name in crowdzoo._MODULES]
+MODULES = ["crowdzoo", *(f"crowdzoo.{name}" for name in INNER)]
 
 
 def public_names() -> list[str]:
@@ -18,7 +19,7 @@ def public_names() -> list[str]:
     names = []
     for module in MODULES:
         listed = importlib.import_module(module).__all__
-        names += [f"{module}.{name}" for name in listed if name not in crowdzoo._MODULES and name[0] != "_"]
+        names += [f"{module}.{name}" for name in listed if name not in INNER and name[0] != "_"]
     return sorted(names)
 
 

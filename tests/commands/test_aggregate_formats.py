@@ -79,7 +79,7 @@ def test_a_table_that_was_edited_is_only_replaced_with_force(here, capsys, edit)
     written = path.read_text()
     path.write_bytes(edit(written).encode())
     assert aggregate("--out", path.name) == 4
-    assert "or was edited since. Name another file, or replace it with --force." in capsys.readouterr().err
+    assert "Name another file, or replace it with --force." in capsys.readouterr().err
     assert path.read_bytes() == edit(written).encode() != written.encode()
     assert aggregate("--out", path.name, "--force") == 0
     assert path.read_text() == written

@@ -136,7 +136,7 @@ def test_aggregate_says_how_far_probabilities_are_from_the_accuracy(copies, tmp_
         assert figures[0] == pytest.approx((said[:, 0] == truth).mean(), abs=1e-4)
         assert figures[1] > 0.99
         assert figures[2] == pytest.approx(figures[1] - figures[0], abs=1e-3)
-        assert re.search(r"probabilities are 0\.\d\d above the accuracy: correct them with --calibrate", out)
+        assert re.search(r"0\.\d\d above the accuracy: correct them with --calibrate", out)
     else:
         assert abs(figures[1] - figures[0]) < 0.06
         assert "the accuracy: correct them" not in out

@@ -31,6 +31,16 @@ def crowdzoo(*words, **options):
     )
 
 
+@pytest.fixture
+def stop_before(monkeypatch):
+    """Ends a command with exit code 1 when its work would begin."""
+
+    def reached(*_, **__):
+        raise NotImplementedError
+
+    return lambda command: monkeypatch.setattr(f"crowdzoo.commands.{command}.run", reached)
+
+
 def tree():
     return {str(path): path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
 
@@ -52,11 +62,11 @@ def tree():
         (["--rejects", "out/r.csv"], "--rejects out/r.csv: is inside --out out"),
     ],
 )
-def test_outputs_that_would_destroy_something_are_refused_before_the_work(words, says, refusal_of, monkeypatch):
+def test_outputs_that_would_destroy_something_are_refused_before_the_work(words, says, refusal_of, stop_before):
     os.symlink("nowhere", "dangling")
     os.symlink("g.csv", "link")
     before = tree()
-    monkeypatch.setattr("crowdzoo.data.annotations.Annotations.read", None)  # no work is done
+    stop_before("aggregate")
     words = ["aggregate", "a.csv", "--gold", "g.csv", "--on-bad-rows", "reject", "--out", "out", *words]
     assert says in refusal_of(*words)
     assert tree() == before
@@ -131,7 +141,7 @@ def test_nonsense_values_are_refused_in_short(words, code, says, capsys):
 @pytest.mark.filterwarnings("default::UserWarning")  # shown, as the command shows them
 def test_messages_and_warnings_name_options(capsys):
     assert cli.main(["aggregate", "bad.csv", "--out", "o"]) == 3
-    assert "skip bad rows with --on-bad-rows reject (--rejects FILE keeps them)" in capsys.readouterr().err
+    assert "--on-bad-rows reject (--rejects FILE keeps them)" in capsys.readouterr().err
     words = ["--method", "dawid-skene", "--set", "max_iter=1"]
     assert cli.main(["aggregate", "bad.csv", "--out", "o", "--on-bad-rows", "reject", *words]) == 0
     said = capsys.readouterr().err.splitlines()
@@ -240,12 +250,9 @@ OWN_TEXT = {
         (["train", "a.csv", "a.csv", "--out", "m.keras"], "m.names.json", '{"names": []}'),
     ],
 )
-def test_a_file_is_replaced_if_it_has_the_mark_of_its_command(command, name, others, monkeypatch):
-    def reached(*_, **__):
-        raise NotImplementedError
-
-    module, words = command[0], [*command, *([] if name in ("p.json", "m.names.json") else [name])]
-    monkeypatch.setattr(f"crowdzoo.commands.{module}.run", reached)
+def test_a_file_is_replaced_if_it_has_the_mark_of_its_command(command, name, others, stop_before):
+    words = [*command, *([] if name in ("p.json", "m.names.json") else [name])]
+    stop_before(command[0])
     Path(name).write_text(OWN_TEXT[name])
     assert cli.main(words) == 1
     for text in (others, OWN_TEXT["b.csv" if name[0] != "b" else "r.csv"], "\0" * 9000):
@@ -265,11 +272,8 @@ def test_a_file_is_replaced_if_it_has_the_mark_of_its_command(command, name, oth
         (["datasets", "labelme", "--write"], ["annotations.csv", "instances.parquet"], ["annotations.csv", ".git"]),
     ],
 )
-def test_a_folder_is_replaced_with_force_if_it_holds_nothing_else(command, own, others, monkeypatch, refusal_of):
-    def reached(*_, **__):
-        raise NotImplementedError
-
-    monkeypatch.setattr(f"crowdzoo.commands.{command[0]}.run", reached)
+def test_a_folder_is_replaced_with_force_if_it_holds_nothing_else(command, own, others, stop_before, refusal_of):
+    stop_before(command[0])
     for folder, names in (("own", own), ("others", others), ("more", [*own, "mine.txt"])):
         Path(folder).mkdir()
         for name in names:
@@ -280,15 +284,12 @@ def test_a_folder_is_replaced_with_force_if_it_holds_nothing_else(command, own, 
         assert cli.main([*command, folder, "--force"]) == 4
 
 
-def test_a_folder_of_masks_is_replaced_if_each_was_written_by_predict(monkeypatch):
+def test_a_folder_of_masks_is_replaced_if_each_was_written_by_predict(stop_before):
     Image = pytest.importorskip("PIL.Image")
 
     from crowdzoo.kinds.regions.masks import write_png
 
-    def reached(*_, **__):
-        raise NotImplementedError
-
-    monkeypatch.setattr("crowdzoo.commands.predict.run", reached)
+    stop_before("predict")
     Image.new("L", (4, 4)).save("like.png")
     Path("masks/deep").mkdir(parents=True)
     for name in ("a.png", "deep/b.png"):

@@ -1,7 +1,6 @@
 """`--kind preference` on the command line: a reward model from preferences and the texts, or vectors, they compare."""
 
 import csv
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -69,19 +68,15 @@ def test_from_preferences_between_texts_to_scores_of_new_texts(files, tmp_path, 
 
 
 @pytest.mark.parametrize(("method", "source"), [("aggregated", "annotator-bradley-terry"), ("crowd-bt", "crowd-bt")])
-def test_an_aggregation_trains_on_its_probabilities(files, tmp_path, monkeypatch, method, source):
-    from crowdzoo.training import instance_training as training
-
-    train = Mock(side_effect=KeyboardInterrupt)
-    monkeypatch.setattr(training, "train", train)
+def test_an_aggregation_trains_on_its_probabilities(files, tmp_path, training_call, method, source):
     words = ("--kind", "preference", "--method", method, "--out", tmp_path / "m.keras")
     assert run("train", files / "preferences.csv", files / "vectors.csv", *words) == 130
     tasks = [f"r{task}" for task in range(60)]
     crowd = Annotations.read(files / "preferences.csv", kind="preference", tasks=tasks)
     wanted = create(source, kind="preference").fit(crowd)
-    pairs = train.call_args.kwargs["annotations"].pairs()[0]
-    np.testing.assert_allclose(train.call_args.kwargs["label_distribution"], wanted.probabilities(*pairs.T))
-    assert train.call_args.args[0].method == "aggregated"
+    pairs = training_call.call_args.kwargs["annotations"].pairs()[0]
+    np.testing.assert_allclose(training_call.call_args.kwargs["label_distribution"], wanted.probabilities(*pairs.T))
+    assert training_call.call_args.args[0].method == "aggregated"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """`--kind regression` on the command line, and the shipped ratings."""
 
 import csv
-from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -64,17 +63,13 @@ def test_aggregate_gives_the_methods_estimates_and_their_errors_against_gold(fil
 
 
 @pytest.mark.parametrize(("method", "source"), [("aggregated", "rating-em"), ("median", "median")])
-def test_an_aggregation_trains_on_its_estimates(files, tmp_path, monkeypatch, method, source):
-    from crowdzoo.training import instance_training as training
-
-    train = Mock(side_effect=KeyboardInterrupt)
-    monkeypatch.setattr(training, "train", train)
+def test_an_aggregation_trains_on_its_estimates(files, tmp_path, training_call, method, source):
     words = (files / "ratings.csv", files / "instances.parquet", "--kind", "regression", "--method", method)
     assert run("train", *words, "--out", tmp_path / "m.keras") == 130
     crowd = Annotations.read(files / "ratings.csv", kind="regression", tasks=[f"t{task}" for task in range(80)])
     wanted = create(source, kind="regression").fit(crowd.select_tasks(np.arange(60)))
-    np.testing.assert_allclose(train.call_args.kwargs["ratings"], wanted.estimates, rtol=1e-9, atol=1e-12)
-    assert train.call_args.args[0].method == "aggregated"
+    np.testing.assert_allclose(training_call.call_args.kwargs["ratings"], wanted.estimates, rtol=1e-9, atol=1e-12)
+    assert training_call.call_args.args[0].method == "aggregated"
 
 
 @pytest.mark.parametrize("command", ["aggregate", "train"])

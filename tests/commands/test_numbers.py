@@ -3,6 +3,7 @@
 import argparse
 
 import pytest
+from command_line import actions_of
 
 from crowdzoo.checks.constraints import setting_value
 from crowdzoo.commands import main as cli
@@ -11,7 +12,6 @@ from crowdzoo.comparison.setup import _parse_method
 from crowdzoo.pipelines.yaml_files import read_value
 from crowdzoo.report.page import Condition
 
-COMMANDS = cli._parser().commands()
 TEXTS = {".3": 0.3, "-.3": -0.3, "3.": 3.0, "1e-3": 0.001, ".5e1": 5.0, "[.3, -.5, 1.]": [0.3, -0.5, 1.0], "7": 7}
 
 
@@ -29,9 +29,9 @@ def test_other_values_of_a_setting_stay_text(text):
     assert setting_value(text) == text
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", cli.COMMANDS)
 def test_every_option_that_takes_a_number_takes_it_without_the_zero(command):
-    for action in COMMANDS[command]._actions:
+    for action in actions_of(command):
         if action.type is None:
             continue
         try:

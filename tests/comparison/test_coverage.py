@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations, compare
-from crowdzoo.comparison import deep
 from crowdzoo.data.crowd_sequences import CrowdSequences, sentence_annotations
 
 DRAWS = 400
@@ -131,7 +130,7 @@ def test_intervals_of_other_kinds_hold_the_expected_difference_on_other_tasks(ki
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_intervals_of_trainings_hold_the_difference_of_the_models_that_were_trained(monkeypatch):
+def test_intervals_of_trainings_hold_the_difference_of_the_models_that_were_trained(answer_for_models):
     """Two linear classifiers on fifths of 150 tasks; their true difference is counted on 20,000 others."""
     rng = np.random.default_rng(0)
     far_gold = rng.integers(0, 2, 20_000)
@@ -150,7 +149,7 @@ def test_intervals_of_trainings_hold_the_difference_of_the_models_that_were_trai
         share = 1 / (1 + np.exp(-inputs[hidden] @ weights))
         return np.stack([1 - share, share], axis=1)
 
-    monkeypatch.setattr(deep, "train_and_predict", trained)
+    answer_for_models(trained)
     covered = []
     for seed in range(DRAWS):
         draw = np.random.default_rng(1000 + seed)

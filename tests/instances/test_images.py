@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pictures import encoded
 from PIL import Image
-from refusals import bad_row
+from refusals import bad_row, bad_rows
 
 from crowdzoo.errors import DataError
 from crowdzoo.instances import IMAGES, read_instances
@@ -166,7 +166,7 @@ def test_a_folder_without_images_and_one_with_others_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"holds no images\. Their names end in \.jpg"):
         read_image_table(tmp_path)
     (tmp_path / "a.heic").write_bytes(b"...")
-    with pytest.raises(DataError, match=r"'a.heic' is of a format that cannot be read here. Convert it to JPEG"):
+    with pytest.raises(DataError, match=r"'a.heic' is of a format .* Convert it to JPEG"):
         read_image_table(tmp_path)
 
 
@@ -184,15 +184,11 @@ def test_every_bad_image_of_a_table_is_listed_with_its_row(tmp_path):
     (tmp_path / "2.png").write_bytes(b"")
     (tmp_path / "3.png").mkdir()
     (tmp_path / "images.csv").write_text("task,image\na,1.png\nb,2.png\nc,3.png\nd,22.png\n")
-    with pytest.raises(DataError) as caught:
+    bad = [(number, "image", name) for number, name in ((3, "2.png"), (4, "3.png"), (5, "22.png"))]
+    with pytest.raises(DataError, match="cannot be used", check=bad_rows(*bad)) as caught:
         read_instances(tmp_path / "images.csv")
-    name = tmp_path / "images.csv"
-    assert str(caught.value).splitlines() == [
-        "Some rows cannot be used.",
-        f"  {name}, row 3, column 'image': '2.png' is empty. Copy or download it again.",
-        f"  {name}, row 4, column 'image': '3.png' is a folder. Name a file in it.",
-        f"  {name}, row 5, column 'image': '22.png' does not exist. Did you mean '2.png'?",
-    ]
+    for row, reason in zip(caught.value.rows, ("is empty.", "is a folder.", "Did you mean '2.png'?"), strict=True):
+        assert reason in row.reason
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_lists_of_numbers_beside_other_columns_are_vectors(tmp_path):
 
 def test_free_text_and_ids_are_noticed_and_named(tmp_path):
     rows = "".join(f"{row},word {row % 40},{row % 19}x\n" for row in range(60))
-    with pytest.raises(DataError, match=r"has 40 different values in 60 rows: leave.*inputs=\{'comment': 'text'\}"):
+    with pytest.raises(DataError, match=r"has 40 different values in 60 .*=\{'comment': 'text'\}"):
         columns_of(csv(tmp_path, "task,comment,size\n" + rows))
     found = columns_of(csv(tmp_path, "task,comment,size\n" + rows), comment="category")
     assert len(set(found["comment"])) == 40
@@ -138,9 +138,9 @@ def test_columns_of_a_trained_model_are_matched_by_their_served_names(tmp_path):
     assert list(found) == ["city", "age__years_"]
     assert found["city"].tolist() == ["7", "8"]
     np.testing.assert_array_equal(found["age__years_"], [np.nan, np.nan])
-    with pytest.raises(DataError, match=r"has no column 'city', which the model takes.*Did you mean 'City'"):
+    with pytest.raises(DataError, match=r"has no column 'city', .*Did you mean 'City'"):
         typed_columns(table_of(csv(tmp_path, "task,age (years),City\n1,2,a\n")), types)
-    with pytest.raises(DataError, match=r"takes \['city', 'age__years_'\], not 'shoe'\. Leave the column"):
+    with pytest.raises(DataError, match=r"takes \['city', 'age__years_'\], not 'shoe'\."):
         typed_columns(table_of(csv(tmp_path, "task,age__years_,city,shoe\n1,2,a,3\n")), types)
     empty = parquet(tmp_path, task=[1], age__years_=pa.nulls(1), city=pa.nulls(1))
     assert typed_columns(table_of(empty), types)["city"].tolist() == [""]

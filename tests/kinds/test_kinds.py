@@ -1,11 +1,15 @@
-"""Every kind of label has every part, and the parts fit the rooms that they come from."""
+"""Every kind of label has every part, and the parts fit the rooms and pages that they come from."""
 
 import argparse
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import actions_of
+from PIL import Image
 
-from crowdzoo import datasets
+from crowdzoo import datasets, kinds
 from crowdzoo.aggregation import create
 from crowdzoo.commands.options import add_kinds, checked_kind
 from crowdzoo.data.label_kinds import LABEL_KINDS, MULTI_LABEL
@@ -14,6 +18,7 @@ from crowdzoo.instances import INSTANCE_KINDS
 from crowdzoo.kinds import KINDS, kind_of
 from crowdzoo.kinds.measure import Measure
 from crowdzoo.kinds.page import KindPage
+from crowdzoo.kinds.page_parts import FLAGS, WARNINGS
 from crowdzoo.kinds.questions import Questions
 from crowdzoo.kinds.records import Records
 from crowdzoo.kinds.sentences.kind import counted_in_characters
@@ -94,9 +99,7 @@ def test_options_of_other_kinds_are_refused_by_name(name):
             with pytest.raises(ConfigError, match=shown):
                 checked_kind(argparse.Namespace(kind=name, **{option: value}))
     assert checked_kind(argparse.Namespace(kind=name, **dict.fromkeys(names))) is kind_of(name)
-    command = argparse.ArgumentParser()
-    add_kinds(command)
-    assert {option.name for option in kind_of(name).options.own} <= {action.dest for action in command._actions}
+    assert {option.name for option in kind_of(name).options.own} <= {action.dest for action in actions_of(add_kinds)}
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if datasets.names(name)])
@@ -206,3 +209,46 @@ def test_offsets_of_spans_are_counted_in_characters():
 def test_a_kind_that_is_not_known_is_named():
     with pytest.raises(ConfigError, match="unknown kind of label 'clases'"):
         kind_of("clases")
+
+
+SOURCE = "".join(path.read_text(encoding="utf-8") for path in Path(kinds.__file__).parent.rglob("*.py"))
+FORMS = {"name", "task", "count", "number", "share", "interval", "flags"}
+
+
+def test_every_page_has_its_facts_and_tables_and_no_column_twice():
+    tables = [kind.page.own_columns for kind in KINDS.values()]
+    assert all({"facts", "annotators", "tasks"} <= {*table} for table in tables)
+    for columns in (columns for table in tables for columns in table.values()):
+        keys = [each.key for each in columns]
+        assert len({*keys}) == len(keys)
+        assert {each.form for each in columns} <= FORMS
+        assert all(each.title for each in columns)
+
+
+def test_every_warning_is_used_and_every_one_that_is_used_is_there():
+    used = set(re.findall(r'\bwarning\(\s*"([\w-]+)"', SOURCE)) | {"all-equal"}  # one of two, in one call
+    assert used == WARNINGS.keys()
+    assert all(f'"{name}"' in SOURCE for name in WARNINGS)
+
+
+def test_notes_say_what_was_found_and_serious_ones_what_to_do():
+    for flag in FLAGS.values():
+        assert flag.title
+        assert flag.text
+        assert bool(flag.fix) == flag.serious
+        assert flag.serious or not (flag.out or flag.keep)
+
+
+def test_an_annotated_image_that_is_not_in_the_folder_is_said(tmp_path):
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for name in "ab":
+        Image.new("RGB", (8, 8), "red").save(folder / f"{name}.png")
+    answers = tmp_path / "answers.csv"
+    answers.write_text("task,annotator,label\na.png,ann,x\nb.png,ann,y\nc.png,ann,x\nc.png,bob,x\n")
+    with pytest.raises(DataError, match=r"'c.png' is not one of (.*\n)*.*photos: The tasks are its"):
+        KINDS["classification"].training.read(answers, folder)
+    with pytest.warns(UserWarning, match="2 rows were left out"):
+        found = KINDS["classification"].training.read(answers, folder, on_bad_rows="reject")
+    assert found.crowd.tasks.tolist() == ["a.png", "b.png"]
+    assert found.crowd.num_rejected == 2

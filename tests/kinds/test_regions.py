@@ -334,7 +334,7 @@ def test_a_region_that_is_there_twice_counts_once(folder, capsys):
     crowd = Annotations.read(folder / "coco", kind="region", platform="coco")
     for method in REGION_METHODS:
         expected = create(method, kind="region").fit(before)
-        with pytest.warns(DataWarning, match=r"4 regions are there twice.*image '2.jpg' by annotator 'bob', image"):
+        with pytest.warns(DataWarning, match=r"4 regions are there twice.*image '2.jpg' by .*'bob', image"):
             found = create(method, kind="region").fit(crowd)
         assert found.marked.tolist() == expected.marked.tolist()
 
@@ -455,7 +455,7 @@ def test_an_annotator_who_marks_one_class_only_does_not_make_gold_of_another_cla
     assert dict(zip(crowd.tasks.tolist(), known, strict=True))["3.jpg"] is None
     higher = changed_gold(lambda gold: [image.update(height=70) for image in gold["images"]])
     (folder / "gold.json").write_text(json.dumps(higher))
-    with pytest.raises(DataError, match=r"no image has the size that annotators saw: image '0\.jpg' is of size"):
+    with pytest.raises(DataError, match=r"that annotators saw: image '0\.jpg' is of size"):
         kind_of("region").reading.gold_of(crowd, folder / "gold.json", on_bad_rows="reject")
 
 

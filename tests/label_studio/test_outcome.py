@@ -138,7 +138,7 @@ def test_ratings_and_sentences_have_questions_and_pairs_have_none():
     by_votes = create("span-majority-vote", kind="sequence").fit(crowd)
     outcome = Outcome(control=control, crowd=crowd, aggregation=by_votes)
     assert not outcome.has_questions
-    with pytest.raises(ConfigError, match="choose questions for sequence labels by span-majority-vote; leave next out"):
+    with pytest.raises(ConfigError, match="sequence labels by span-majority-vote; leave next out"):
         push(None, outcome, {"next"})
 
     pairs = Annotations.from_arrays([0, 1], ["a", "b"], ["left"] * 2, right=[1, 2], kind="preference")

@@ -45,7 +45,7 @@ def test_flat_records_are_read_as_a_list_and_as_lines_and_discarded_responses_ar
         flat(3, None, None, None),
     ]
     for name in ("records.json", "records.jsonl"):
-        with pytest.warns(UserWarning, match="discarded responses: 1; records without a response to 'mood': 1"):
+        with pytest.warns(UserWarning, match="discarded responses: 1; .* without a response to 'mood': 1"):
             assert said(write(name, records), "argilla") == [("r1", ANN, "glad"), ("r2", BOB, "sad")]
 
 
@@ -202,6 +202,6 @@ def test_a_response_that_is_no_ranking_is_named(write):
 def test_responses_with_fewer_status_are_refused(write, said):
     record = {"id": "r", "text": "a", "q.responses": ["x", "y"], "q.responses.users": ["u", "v"]}
     path = write("export.jsonl", [{**record, "q.responses.status": ["submitted"]}])
-    with pytest.raises(DataError, match=r"row 1, column 'q.responses.status'.*has not one status for each of 2"):
+    with pytest.raises(DataError, match=r"'q.responses.status'.*has not one status for each of 2"):
         said(path, "argilla")
     assert len(said(write("export.jsonl", [record]), "argilla")) == 2  # none is said

@@ -38,7 +38,7 @@ def archive(name, content):
 def test_each_file_of_a_folder_is_an_annotator(write, said, tmp_path):
     write("jobs/ann.xml", ANN)
     write("jobs/bob.xml", BOB)
-    with pytest.warns(UserWarning, match="boxes, polygons and other shapes: 1; images without a tag: 1"):
+    with pytest.warns(UserWarning, match="and other shapes: 1; images without a tag: 1"):
         assert said(tmp_path / "jobs", "cvat") == [
             ("a.jpg", "ann", "cat"), ("b.jpg", "ann", "dog"), ("a.jpg", "bob", "dog"), ("b.jpg", "bob", "dog"),
         ]  # fmt: skip
@@ -64,7 +64,7 @@ def fruit(state, name="a.jpg"):
 def test_an_attribute_of_a_label_is_chosen_and_named_where_it_is_left_out(write, said, tmp_path):
     for who, state in (("ann", "ripe"), ("bob", "raw")):
         write(f"jobs/{who}.xml", job(fruit(state)))
-    with pytest.warns(UserWarning, match=r"attributes of tags, which are read with field='fruit\.state': 2"):
+    with pytest.warns(UserWarning, match=r"attributes of tags, .* with field='fruit\.state': 2"):
         assert said(tmp_path / "jobs", "cvat") == [("a.jpg", "ann", "fruit"), ("a.jpg", "bob", "fruit")]
     expected = [("a.jpg", "ann", "ripe"), ("a.jpg", "bob", "raw")]
     assert said(tmp_path / "jobs", "cvat", field="fruit.state") == expected
@@ -113,7 +113,7 @@ def test_images_of_one_name_in_two_tasks_are_two_unless_tasks_are_named_after_th
     options = {"platform": "cvat", "kind": "region"}
     with (
         pytest.warns(UserWarning, match="attributes: 2"),
-        pytest.warns(UserWarning, match=r"have one name, such as 'f.png' with the ids 220 and 221.*image='im"),
+        pytest.warns(UserWarning, match=r"such as 'f.png' with the ids 220 and 221.*image='im"),
     ):
         crowd = Annotations.read(tmp_path / "jobs", **options)
     assert crowd.tasks.tolist() == ["220/f.png", "221/f.png", "ann.png", "bob.png"]

@@ -31,7 +31,7 @@ def test_cancelled_annotations_and_those_without_an_answer_are_left_out_and_coun
         task(1, annotation(1, choice("mood", "sad")), annotation(2, was_cancelled=True)),
         task(2, annotation(1), annotation(2, choice("mood", "glad")), annotation(3, choice("mood"))),
     ])  # fmt: skip
-    with pytest.warns(UserWarning, match="cancelled annotations: 1; annotations without an answer to 'mood': 2"):
+    with pytest.warns(UserWarning, match="cancelled .*: 1; .* without an answer to 'mood': 2"):
         assert said(path, "label-studio") == [(1, 1, "sad"), (2, 2, "glad")]
 
 
@@ -70,7 +70,7 @@ def test_paths_of_a_taxonomy_and_sides_of_a_pair_are_labels(write, said):
 def test_a_box_on_an_image_is_no_label(write, said):
     box = {"from_name": "box", "type": "rectanglelabels", "value": {"x": 1, "rectanglelabels": ["dog"]}}
     path = write("export.json", [task(1, annotation(1, box))])
-    with pytest.raises(DataError, match=r"no question .* classes or numbers.*: 'box' \(regions, for kind='region'\)"):
+    with pytest.raises(DataError, match=r"no question .*: 'box' \(regions, for kind='region'\)"):
         said(path, "label-studio")
     with pytest.raises(ConfigError, match=r"field='box' is answered with regions, for kind='region'"):
         said(path, "label-studio", field="box")

@@ -38,7 +38,7 @@ def test_rejected_assignments_are_left_out_and_counted(write, said):
         ("H1", "W1", "Rejected", "cat"), ("H1", "W2", "Submitted", "dog", "", "too fast"),
         ("H1", "W3", "Approved", "dog", "X", ""), ("H1", "W4", "Approved", ""),
     ))  # fmt: skip
-    with pytest.warns(UserWarning, match="rejected assignments: 2; assignments without an answer to 'category': 1"):
+    with pytest.warns(UserWarning, match="rejected .*: 2; .* without an answer to 'category': 1"):
         assert said(path, "mturk") == [("H1", "W3", "dog")]
 
 
@@ -129,7 +129,7 @@ def test_two_images_of_one_file_name_are_not_one_task(write):
         Annotations.read(path, platform="mturk", image=True)
     assert [row.row for row in error.value.rows] == [4, 5]
     assert bad_row(4, "Input.image_url", "s3://b/dogs/1.jpg")(error.value)
-    assert error.value.rows[0].reason.startswith("has the file name of 's3://b/cats/1.jpg?a', and a task is named")
+    assert error.value.rows[0].reason.startswith("has the file name of 's3://b/cats/1.jpg?a'")
     with pytest.warns(UserWarning, match="2 rows were left out"):
         found = Annotations.read(path, platform="mturk", image=True, on_bad_rows="reject")
     assert found.tasks.tolist() == [1, 3]
@@ -207,7 +207,7 @@ def test_an_empty_object_is_no_answer(write, said):
 def test_a_header_that_repeats_in_joined_batches_is_a_bad_row(write, said, mark):
     one, two = batch(("H1", "W1", "Approved", "cat")), batch(("H2", "W1", "Approved", "dog"))
     path = write("batch.csv", mark + one + mark + two)
-    with pytest.raises(DataError, match=r"row 3: .* repeats the names of the columns\. Remove the line"):
+    with pytest.raises(DataError, match=r"row 3: .* repeats the names of the columns"):
         said(path, "mturk")
     with pytest.warns(UserWarning, match="1 row was left out"):
         assert said(path, "mturk", on_bad_rows="reject") == [("H1", "W1", "cat"), ("H2", "W1", "dog")]

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from csv_files import read_csv
+from refusals import bad_row
 
 from crowdzoo import Annotations
 from crowdzoo.commands.main import main
@@ -62,7 +63,7 @@ def test_volunteers_without_a_name_are_kept_apart_by_their_hashed_address(classi
     expected = [(1, "not-logged-in-aa11", "Yes"), (1, "not-logged-in-bb22", "No")]
     assert said(classifications(*rows), "panoptes") == expected
     path = classifications(*rows, head=[name for name in HEAD if name != "user_ip"])
-    with pytest.raises(DataError, match=r"row 2, column 'user_name': None is missing, and so is user_ip"):
+    with pytest.raises(DataError, match="and so is user_ip", check=bad_row(2, "user_name", None)):
         said(path, "panoptes")
 
 
@@ -143,9 +144,9 @@ def test_with_several_labels_who_was_not_asked_said_nothing(classifications, tmp
 
 def test_a_task_without_answers_names_the_others(classifications, said):
     path = classifications(row(1, "ann", task("T0", "Yes"), task("T1", "No")))
-    with pytest.raises(ConfigError, match=r"field='T9' is not a question of this export; there are: 'T0', 'T1'"):
+    with pytest.raises(ConfigError, match=r"field='T9' is not a question .*: 'T0', 'T1'"):
         said(path, "panoptes", field="T9")
-    with pytest.raises(ConfigError, match=r"several questions: 'T0', 'T1'\. Choose one, such as field='T0'\.$"):
+    with pytest.raises(ConfigError, match=r"questions: 'T0', 'T1'\. .* such as field='T0'\.$"):
         said(path, "panoptes")
     many = [{"choice": f"C{n}", "answers": {"Q": "1"}} for n in range(50)]
     with pytest.raises(ConfigError, match=r"there are: 'T0'(, 'T0\.C\d+\.Q'){19}, \.\.\.\."):
@@ -157,9 +158,9 @@ def test_a_drawing_is_not_read_as_classes_nor_classes_as_a_drawing(classificatio
     with pytest.raises(ConfigError, match=r"field='T0' is answered with regions, for kind='region'"):
         said(drawn, "panoptes", field="T0")
     asked = classifications(row(1, "ann", task("T0", ["Yes"])))
-    with pytest.raises(DataError, match=r"row 2, column 'annotations.T0': .* is not a drawing\. Choose a drawing"):
+    with pytest.raises(DataError, match=r"'annotations.T0': .* is not a drawing\. Choose a"):
         said(asked, "panoptes", kind="region", field="T0")
-    with pytest.raises(DataError, match=r"no question that is answered with regions; the questions are: 'T0'"):
+    with pytest.raises(DataError, match="answered with regions; the questions are: 'T0'"):
         said(asked, "panoptes", kind="region")
 
 
@@ -192,7 +193,7 @@ def test_a_workflow_is_chosen_where_there_are_several(classifications, said):
             said(path, "panoptes", **options)
     with pytest.warns(UserWarning, match="left out: answers of other workflows or versions: 2"):
         assert said(path, "panoptes", field="10/T0") == [(1, "ann", "Yes")]
-    with pytest.warns(UserWarning, match="left out: answers of other workflows or versions: 1; .*not asked 'T5': 1"):
+    with pytest.warns(UserWarning, match="other workflows or versions: 1; .*not asked 'T5': 1"):
         assert said(path, "panoptes", field="T5") == [(1, "bob", "dog")]  # which one workflow alone asks
 
 
@@ -222,7 +223,7 @@ def test_gold_and_what_is_known_of_subjects_become_instances(classifications, tm
 
 
 def test_a_table_reader_points_to_the_platform(classifications):
-    with pytest.raises(DataError, match=r"It looks like an export of Zooniverse: write platform='panoptes'"):
+    with pytest.raises(DataError, match="export of Zooniverse: write platform='panoptes'"):
         Annotations.read(classifications(row(1, "ann", task("T0", "Yes"))), kind="classification")
 
 
@@ -320,7 +321,7 @@ def test_other_marks_are_counted_and_other_frames_are_chosen(classifications):
                            row(1, "bob", task("T0", [])))  # fmt: skip
     with pytest.raises(ConfigError, match=r"several questions: 'T0', 'T0\.frame1'"):
         drawn(path)
-    with pytest.warns(UserWarning, match="lines and other marks that are not regions: 1; answers about marks: 1"):
+    with pytest.warns(UserWarning, match="marks that are not regions: 1; answers about marks: 1"):
         assert len(drawn(path, field="T0")[1, "ann"].regions) == 1
     with pytest.warns(UserWarning, match="answers about marks: 1"):
         images = drawn(path, field="T0.frame1")
@@ -347,7 +348,7 @@ def test_a_mark_that_is_no_region_is_named_with_its_place(classifications):
     box = mark(x=1, y="left", width=2, height=2)
     path = classifications(row(1, "ann", task("T0", [mark(x=1, y=1, width=2, height=2)])),
                            row(2, "bob", task("T0", [box])))  # fmt: skip
-    with pytest.raises(DataError, match=r"row 3: 1 of annotator 'bob'|row 3.*of annotator 'bob': region \(cat\)"):
+    with pytest.raises(DataError, match=r"row 3.* of annotator 'bob'"):
         drawn(path)
 
 

@@ -26,7 +26,7 @@ def points_of(path, platform, **options):
 def test_what_platforms_share_makes_a_point_of_numbers_or_texts():
     assert point_of("3", 4.5, "nest") == {"category": "nest", "point": [3.0, 4.5]}
     for x in (None, "left", [1]):
-        with pytest.raises(DataError, match=r"region \(nest\): .* is not a shape\. Mark it again, or leave it out"):
+        with pytest.raises(DataError, match=r"region \(nest\): .* is not a shape"):
             point_of(x, 4, "nest")
 
 
@@ -59,9 +59,7 @@ def test_label_studio_has_points_in_per_cent(write):
 
 def test_points_of_label_studio_outside_of_the_image_are_named(write):
     nose = result("keypointlabels", x=25, y=120, width=0.5, keypointlabels=["nose"])
-    with pytest.raises(
-        DataError, match=r"a\.json, row 1.*of annotator 'ann': region 1 \(nest\): point .* lies outside"
-    ):
+    with pytest.raises(DataError, match=r"row 1.*of annotator 'ann': region 1 .*: point .* lies out"):
         points_of(write("a.json", task(("ann", [nose | {"value": {**nose["value"], "keypointlabels": ["nest"]}}]))),
                   "label-studio")  # fmt: skip
     bad = result("keypointlabels", x="left", y=1, keypointlabels=["nose"])
@@ -108,7 +106,7 @@ def test_cvat_has_points_several_in_a_shape_and_those_of_skeletons(write):
 @pytest.mark.parametrize("points", ["", "1.0", "1.0,2.0,3.0", "1.0,two"])
 def test_points_of_cvat_that_are_none_are_named(write, points):
     path = write("ann.xml", cvat(f'<points label="nest" points="{points}"></points>'))
-    with pytest.raises(DataError, match=r"ann.xml, row 4.*of annotator 'ann': region \(nest\): .* is not a shape"):
+    with pytest.raises(DataError, match=r"row 4.*of annotator 'ann': region .nest.: .* not a shape"):
         points_of(path, "cvat")
 
 
@@ -166,7 +164,7 @@ def results_of(write, categories, points):
 def test_keypoints_of_results_of_coco_are_those_of_the_crowd_where_a_category_has_one(write):
     crowd, (image,) = results_of(write, ["dog"], {"keypoints": [9, 9, 2], "num_keypoints": 1})
     assert image.regions[0].label == crowd.values[0].regions[0].label == "dog"
-    with pytest.raises(DataError, match=r"results\.json: has keypoints, whose names .* Give a whole file of COCO"):
+    with pytest.raises(DataError, match=r"has keypoints, .* Give a whole file of COCO"):
         results_of(write, ["nose"], {"keypoints": [9, 9, 2], "num_keypoints": 1})
 
 

@@ -96,7 +96,7 @@ def test_a_broken_example_is_named_with_its_line(write, said, more, says):
 def test_a_line_that_is_not_json_is_named_and_the_others_are_read(write, said):
     path = write("export.jsonl", [example(1, "ann", options=OPTIONS, accept=["GLAD"])])
     path.write_text('{"text": }\n\n' + path.read_text())
-    with pytest.raises(DataError, match=r"export.jsonl, row 1: .* is not JSON: Expecting value at character 10"):
+    with pytest.raises(DataError, match=r"row 1: .* is not JSON: Expecting value at character 10"):
         said(path, "prodigy")
     with pytest.warns(UserWarning, match="1 row was left out"):
         assert said(path, "prodigy", on_bad_rows="reject") == [(1, "ann", "GLAD")]

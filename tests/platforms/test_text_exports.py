@@ -166,12 +166,10 @@ def test_several_labels_in_one_answer_are_read_by_multi_label_as_the_message_say
         "panoptes": write("c.csv", f'user_name,workflow_id,subject_ids,annotations\nann,1,1,"{cell}"\n'),
     }
     for platform, path in exports.items():
-        with pytest.raises(DataError, match=r"before, in row \d\. .*; where several may hold .* --multi-label"):
+        with pytest.raises(DataError, match=r"before, in row \d\. .*several may hold .* --multi-label"):
             said(path, platform)
     once = {"id": 1, "text": "a", "label": ["x"]}
-    with pytest.raises(
-        DataError, match=r"before, in row 1\. Remove one, or keep one with on_duplicate='first' or .*'last'\.$"
-    ):
+    with pytest.raises(DataError, match=r"before, in row 1\. .* on_duplicate='first' or .*'last'\.$"):
         said(write("ann.jsonl", [once, once]), "doccano")
 
 
@@ -179,7 +177,7 @@ def test_a_message_names_no_column_that_the_file_lacks(write, said):
     """It was of column 'annotator', which a file of JSON lines does not have."""
     line = {"id": 1, "text": "a", "label": ["x"]}
     path = write("ann.jsonl", [line, line])
-    with pytest.raises(DataError, match=r"ann.jsonl, row 2: 'ann' has labelled task '?1'? before, in row 1"):
+    with pytest.raises(DataError, match=r"row 2: 'ann' has labelled task '?1'? before, in row 1"):
         said(path, "doccano")
     with pytest.raises(DataError, check=bad_row(1, "label", "x")):
         said(path, "doccano", classes=["y", "z"])

@@ -6,7 +6,7 @@ import pytest
 from crowdzoo.aggregation import MajorityVote
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.quality import next_annotation, sure_tasks
+from crowdzoo.quality import sure_tasks
 from crowdzoo.quality.next_annotation import information_gain, next_annotations
 
 N, R, K = 7, 5, 3
@@ -52,9 +52,14 @@ def test_nothing_is_learnt_of_a_certain_task_nor_from_who_answers_blindly():
     np.testing.assert_allclose(information_gain(np.eye(K), np.eye(K)), 0, atol=1e-12)
 
 
-@pytest.mark.parametrize("cells", [1, 50, 10**6])
-def test_the_best_pairs_of_all_are_found_whatever_the_chunks(cells, monkeypatch):
-    monkeypatch.setattr(next_annotation, "CELLS_AT_ONCE", cells)
+@pytest.fixture(params=[1, 50, 2**21])
+def chunks(request, monkeypatch):
+    """Matrices of so many numbers are looked at together."""
+    monkeypatch.setattr("crowdzoo.quality.next_annotation.CELLS_AT_ONCE", request.param)
+
+
+@pytest.mark.usefixtures("chunks")
+def test_the_best_pairs_of_all_are_found():
     posteriors, confusions = crowd()
     found = next_annotations(posteriors, confusions, 8)
     expected = all_pairs(posteriors, confusions)[:8]
@@ -62,9 +67,8 @@ def test_the_best_pairs_of_all_are_found_whatever_the_chunks(cells, monkeypatch)
     assert list(zip(found.tasks, found.annotators, strict=True)) == [pair[1:] for pair in expected]
 
 
-@pytest.mark.parametrize("cells", [1, 10**6])
-def test_nobody_is_asked_twice(cells, monkeypatch):
-    monkeypatch.setattr(next_annotation, "CELLS_AT_ONCE", cells)
+@pytest.mark.usefixtures("chunks")
+def test_nobody_is_asked_twice():
     posteriors, confusions = crowd()
     best = all_pairs(posteriors, confusions)
     done = best[:4] + best[9:12]

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.kinds.classes import learning_curve as module
 from crowdzoo.kinds.classes.learning_curve import learning_curve
 
 
@@ -65,9 +64,9 @@ def test_without_gold_nothing_is_said_of_what_is_right():
     assert found["last"][4:] == [None, None, None]
 
 
-def test_there_is_none_where_nothing_can_be_left_out_and_of_too_many_annotations(monkeypatch):
+def test_there_is_none_where_nothing_can_be_left_out_and_of_too_many_annotations():
     annotations, truth = crowd(60, 5, 0.7)
     assert learning_curve(annotations, truth, draws=0, seed=0) is None
     assert learning_curve(annotations.restrict(redundancy=1), truth, draws=2, seed=0) is None
-    monkeypatch.setattr(module, "MOST_OF_CURVE", 299)
-    assert learning_curve(annotations, truth, draws=2, seed=0) == {"method": "one-coin", "draws": 2, "skipped": True}
+    large, truth = crowd(40_001, 5, 0.7)
+    assert learning_curve(large, truth, draws=2, seed=0) == {"method": "one-coin", "draws": 2, "skipped": True}

@@ -109,4 +109,4 @@ def test_a_name_shows_its_cards(capsys):
     assert "rating-em (deep)" in shown
     assert "rating-em (aggregation)" in shown
     assert "Raykar" in shown
-    assert "crowdzoo train annotations.csv instances.parquet --kind regression --method rating-em" in shown
+    assert "instances.parquet --kind regression --method rating-em" in shown

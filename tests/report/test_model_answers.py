@@ -223,7 +223,7 @@ def test_results_of_coco_are_read_by_the_numbers_of_images(tmp_path, monkeypatch
     (tmp_path / "results.json").write_text(json.dumps([{**results[0], "score": "high"}]))
     capsys.readouterr()
     assert run(*words, "--predictions", "results.json", "--force") == 3
-    assert "results.json, entry 1: image_id 7, category_id 3 and score 'high'" in capsys.readouterr().err
+    assert "entry 1: image_id 7, category_id 3 and score 'high'" in capsys.readouterr().err
 
 
 def test_texts_and_ratings_of_a_model_are_read_from_what_predict_writes(tmp_path, monkeypatch):

@@ -174,7 +174,7 @@ def test_a_probability_that_the_most_probable_class_cannot_have_is_named(tmp_pat
     """Of three classes one has a third or more; .34 is possible, and .1 is that of another class."""
     path = tmp_path / "p.csv"
     path.write_text("task,class,probability\n1,a,0.1\n2,b,0.34\n")
-    with pytest.warns(DataWarning, match=r"p\.csv: 1 probabilities are below 0\.3333, .* most probable of 3 classes"):
+    with pytest.warns(DataWarning, match=r"1 probabilities are below 0\.3333, .* of 3 classes"):
         read_predictions(path, np.array([1, 2]), ["a", "b", "c"])
 
 

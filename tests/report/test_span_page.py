@@ -83,8 +83,8 @@ def test_unclear_edges_are_warned_of_by_type():
     long, short = [("LOC", 0, 3), ("PER", 4, 5)], [("LOC", 1, 3), ("PER", 4, 5)]
     crowd = small([[long, long, short], [long, short, long], [short, long, long]] * 4)
     warned = {each.about: each.finding for each in report_page(crowd, SpanMajorityVote().fit(crowd)).numbers.warnings}
-    assert warned == {"LOC": "its edges are unclear; 67 % of its spans have other edges where another annotator marks "
-                             "them"}  # fmt: skip
+    assert [*warned] == ["LOC"]
+    assert warned["LOC"].startswith("its edges are unclear; 67 % of its spans have other edges")
 
 
 def test_a_sentence_opens_with_its_words_and_who_marked_what(crowd, page):

@@ -57,7 +57,7 @@ NESTED = [("ORG", UNIVERSITY), ("LOC", BONN), ("BODY", (5, 6), (8, 9)), ("BODY",
 
 def test_spans_are_kept_as_they_were_drawn_and_tags_have_the_outermost():
     path = write(line(NESTED), line([("ORG", UNIVERSITY)], "bob"), line([("LOC", BONN)], None), line([], "cid"))
-    with pytest.warns(UserWarning, match=r"a.jsonl: of 6 spans, 2 lie inside longer ones .*; 1 are in pieces"):
+    with pytest.warns(UserWarning, match="of 6 spans, 2 lie inside longer ones .*; 1 are in pieces"):
         crowd = read_spans(path)
     assert crowd.drawn == {
         (0, 0): tuple(drawn(*each) for each in NESTED[:2] + NESTED[2:]),
@@ -152,7 +152,7 @@ def test_a_layer_is_the_spans_of_some_labels():
     crowd = read_spans(path, layer=["LOC"])
     assert crowd.drawn is None
     assert crowd.answers(0) == {"ann": ["O", "O", "O", "B-LOC", *"OOOOOO"], "bob": ["O"] * 10}
-    with pytest.raises(DataError, match=r"nobody marked a span of layer='PER'. Correct it, or leave it out"):
+    with pytest.raises(DataError, match="nobody marked a span of layer='PER'"):
         read_spans(path, layer="PER")
 
 

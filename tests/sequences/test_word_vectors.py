@@ -112,5 +112,5 @@ def test_a_mistake_is_named_with_its_place(read, mistake):
 
 
 def test_without_words_the_file_is_not_said_to_be_empty(read):
-    with pytest.raises(DataError, match=r"none of the 0 words, .* The words look like nothing: there are no words\."):
+    with pytest.raises(DataError, match=r"none of the 0 words, .*: there are no words\."):
         read("the 1 2 3\n", [])

@@ -125,12 +125,10 @@ def test_renaming_permutes_the_codes_and_no_more(data):
 def test_ten_bad_rows_are_shown_and_the_rest_counted():
     with pytest.raises(DataError) as error:
         Annotations.from_arrays(range(1001), [*[""] * 1000, "ann"], [0] * 1001)
-    lines = str(error.value).splitlines()
-    way_out = "Fix the file, or skip bad rows with on_bad_rows='reject' (rejects='FILE' keeps them)."
-    assert lines[0] == f"arrays: 1,000 bad rows. {way_out}"
-    assert lines[1] == "  arrays, row 0, column 'annotator': '' is empty. Fill it in, or remove the row."
-    assert len(lines) == 12
-    assert lines[-1] == "  ... and 990 more"
+    first, *rows, last = str(error.value).splitlines()
+    assert first.startswith("arrays: 1,000 bad rows. Fix the file, or skip bad rows with on")
+    assert rows[0].startswith("  arrays, row 0, column 'annotator': '' is empty.")
+    assert (len(rows), last) == (10, "  ... and 990 more")
 
 
 @pytest.mark.parametrize("empty", [None, float("nan"), "", "  ", pd.NA])
@@ -217,7 +215,7 @@ def test_a_cell_that_is_no_class_code_is_named(bad):
 def test_a_matrix_of_the_wrong_shape_or_type_is_refused():
     with pytest.raises(DataError, match=r"has 2 axes and holds class codes, got shape \(3,\) of int64"):
         Annotations.from_dense([0, 1, 2])
-    with pytest.raises(DataError, match=r"got shape .* of <U1\. Names of classes: Annotations\.from_arrays\(tasks,"):
+    with pytest.raises(DataError, match=r"got shape .* of <U1\. Names .* Annotations\.from_arrays\("):
         Annotations.from_dense([["a", "b"]])
 
 

@@ -22,9 +22,9 @@ LONG = {"task": ["a", "a", "b"], "annotator": ["x", "y", "x"], "label": [0, 1, 1
 LISTS = {"task": ["a", "b"], "annotator": [["x", "y"], ["x"]], "label": [[0, 1], [1]]}
 
 
-def table(columns: dict, label: object = CODES) -> pa.Table:
+def table(columns: dict, label: object = CODES, **features) -> pa.Table:
     """As the library keeps a Dataset: Arrow columns, and the features in the schema's metadata."""
-    features = {"task": TEXT, "annotator": TEXT, "label": label}
+    features = {"task": TEXT, "annotator": TEXT, "label": label, **features}
     return pa.table(columns).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
 
 
@@ -76,16 +76,12 @@ def test_a_dataset_its_parquet_and_its_folder_are_the_same_annotations(rows, tmp
 
 
 def test_features_of_another_form_hide_no_names(tmp_path):
-    features = {"task": TEXT, "tokens": [TEXT], "odd": 3, "annotator": TEXT, "label": CODES}
-    rows = pa.table(LONG).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
-    pq.write_table(rows, tmp_path / "rows.parquet")
+    pq.write_table(table(LONG, tokens=[TEXT], odd=3), tmp_path / "rows.parquet")
     assert Annotations.read(tmp_path / "rows.parquet") == EXPECTED
 
 
 def test_a_table_of_gold_with_names_of_codes_is_no_table_of_annotations(tmp_path):
-    info = {"info": {"features": {"task": TEXT, "gold": CODES}}}
-    gold = pa.table({"task": ["a"], "gold": [0]}).replace_schema_metadata({"huggingface": json.dumps(info)})
-    pq.write_table(gold, tmp_path / "gold.parquet")
+    pq.write_table(table({"task": ["a"], "gold": [0]}, gold=CODES), tmp_path / "gold.parquet")
     assert column_names(tmp_path / "gold.parquet") == ["task", "gold"]
 
 
@@ -110,9 +106,7 @@ def test_a_code_of_minus_one_is_no_answer_and_one_without_a_name_a_bad_row(tmp_p
 
 
 def test_gold_in_codes_has_the_names_of_its_own_file(tmp_path):
-    info = {"info": {"features": {"task": TEXT, "gold": CODES}}}
-    gold = pa.table({"task": ["a", "b", "c"], "gold": [0, 1, -1]})
-    pq.write_table(gold.replace_schema_metadata({"huggingface": json.dumps(info)}), tmp_path / "gold.parquet")
+    pq.write_table(table({"task": ["a", "b", "c"], "gold": [0, 1, -1]}, gold=CODES), tmp_path / "gold.parquet")
     crowd = Annotations.from_arrays(["a", "b", "c"], ["x"] * 3, ["no", "maybe", "yes"])  # sorted: maybe, no, yes
     found = kind_of("classification").reading.gold_of(crowd, tmp_path / "gold.parquet")
     assert [crowd.classes[code] if code >= 0 else None for code in found] == ["yes", "no", None]
@@ -126,9 +120,8 @@ def test_bad_answers_of_a_list_are_named_by_the_row_of_the_list(tmp_path):
     rows = table({"task": ["a", "b"], "annotator": [["x", "y"], ["x", "x"]], "label": [["1", "0"], ["1", "1"]]}, TEXT)
     pq.write_table(rows, tmp_path / "rows.parquet")
     for read in (lambda: Annotations.from_frame(rows), lambda: Annotations.read(tmp_path / "rows.parquet")):
-        with pytest.raises(DataError) as caught:
+        with pytest.raises(DataError, check=lambda error: [row.row for row in error.rows] == [1]):
             read()
-        assert [row.row for row in caught.value.rows] == [1]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +210,7 @@ def test_a_folder_names_parts_of_its_own_each_once(splits, state, tmp_path):
     (folder / "dataset_dict.json").write_text(json.dumps(splits))
     if state is not None:
         (folder / "train" / "state.json").write_text(json.dumps(state))
-    with pytest.raises(DataError, match=r"is not a file that Dataset\.save_to_disk wrote|is a folder\."):
+    with pytest.raises(DataError, match=r"is not a file that Dataset\.save|is a folder\."):
         Annotations.read(folder)
 
 

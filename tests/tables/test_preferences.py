@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from refusals import bad_row
+from refusals import bad_row, bad_rows
 
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
@@ -51,17 +51,12 @@ def test_what_is_written_is_read_again(drinks, tmp_path, ending):
 def test_bad_rows_are_named_with_row_column_value_and_what_to_do(tmp_path):
     rows = ["1,2,a,left", "2,2,a,left", "3,1,a,lft", "1,2,a,right", "2,1,a,left", "1,,a,left"]
     path = write(tmp_path / "a.csv", "left,right,annotator,label", *rows)
-    with pytest.raises(DataError) as error:
+    bad = (3, "right", "2"), (4, "label", "lft"), (5, "annotator", "a"), (7, "right", "")
+    with pytest.raises(DataError, match=r"has compared '1' .left. with '2' .right. before, in", check=bad_rows(*bad)):
         Annotations.read(path, kind="preference")
-    text = str(error.value)
-    assert "4 bad rows" in text
-    assert "row 3, column 'right': '2' is in column 'left', too" in text
-    assert "row 4, column 'label': 'lft' is not one of the classes ['left', 'right', 'equal']. Did you mean" in text
-    assert "row 5, column 'annotator': 'a' has compared '1' (left) with '2' (right) before, in row 2." in text
-    assert "row 7, column 'right': '' is empty." in text
     with pytest.warns(UserWarning, match="4 rows were left out"):
         assert len(Annotations.read(path, kind="preference", on_bad_rows="reject")) == 2
-    with pytest.raises(DataError, match=r"'right' are missing.*columns={'left': 'NAME', 'right': 'NAME'}"):
+    with pytest.raises(DataError, match=r"'right' are missing.*columns={'left': 'NAME', 'right"):
         Annotations.read(write(tmp_path / "b.csv", "one,two,annotator,label", "1,2,a,left"), kind="preference")
 
 
@@ -128,7 +123,7 @@ def test_as_many_comparisons_of_a_pair_are_kept_as_are_wanted():
 
 def test_what_has_one_task_a_row_refuses_preferences(drinks):
     for call in (drinks.to_dense, drinks.padded, lambda: next(drinks.blocks())):
-        with pytest.raises(DataError, match="has no place for annotations of kind 'preference'; use pairs"):
+        with pytest.raises(DataError, match="of kind 'preference'; use pairs"):
             call()
     with pytest.raises(DataError, match="kind 'preference'"):
         Annotations.from_dense(np.zeros((2, 2), int), kind="preference")
@@ -199,9 +194,9 @@ def test_a_better_task_that_always_stands_on_one_side_is_noted_with_a_way_that_w
     pd.DataFrame(rows, columns=[*names, "annotator"]).assign(label=side).to_csv("a.csv", index=False)
     words = ["aggregate", "a.csv", "--kind", "preference", "--out", "scores.csv"]
     assert cli.main(words) == 0
-    said = capsys.readouterr().out
-    assert f"100 % of the judgments prefer the {side}" in said
-    (advice,) = re.findall(r"--columns (\S+)\.", said)
+    printed = capsys.readouterr().out
+    assert f"100 % of the judgments prefer the {side}" in printed
+    (advice,) = re.findall(r"--columns (\S+)\.", printed)
     assert cli.main([*words, "--force", "--columns", advice]) == 0
     assert "judgments prefer" not in capsys.readouterr().out
     assert rho("scores.csv", quality) > 0.9

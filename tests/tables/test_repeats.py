@@ -64,7 +64,7 @@ def test_all_other_methods_refuse_repeated_answers_with_what_to_do():
     others = [name for name in METHODS if name not in ("majority-vote", "dawid-skene")]
     assert len(others) == 8
     for name in others:
-        with pytest.raises(DataError, match=r"takes one label by an annotator for a task.*on_duplicate='first'"):
+        with pytest.raises(DataError, match=r"takes one label .*on_duplicate='first'"):
             create(name).fit(repeated())
 
 

@@ -2,12 +2,14 @@
 
 import json
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import bad_rows
 
 from crowdzoo.data.regions import MarkedImage, Region
 from crowdzoo.errors import ConfigError, DataError
@@ -49,7 +51,7 @@ def test_texts_that_look_like_numbers_stay_texts():
 
 
 def test_the_repr_counts_the_values_that_occur():
-    assert repr(written()) == "<Annotations: free-text, 3 annotations, 2 tasks, 2 annotators, 2 texts>"
+    assert repr(written()).endswith("2 tasks, 2 annotators, 2 texts>")
     assert repr(marked()).endswith("2 annotators, 2 marked images>")
     assert repr(marked().select_tasks([1])).endswith("2 annotators, 1 marked images>")
     assert "cat" in marked()._repr_html_()
@@ -123,11 +125,8 @@ def test_a_text_that_holds_no_regions_is_named_with_its_row_and_can_be_left_out(
     path = Path(tmp_path, "a.jsonl")
     rows = [{"task": 1, "annotator": who, "label": label} for who, label in (("ann", CAT.text), ("bob", text))]
     path.write_text("\n".join(map(json.dumps, rows)) + "\n")
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=re.escape(BAD[text]), check=bad_rows((2, "label", text))):
         Annotations.read(path, kind="region")
-    assert BAD[text] in str(caught.value)
-    (row,) = caught.value.rows
-    assert (row.file, row.row, row.column, row.value) == (str(path), 2, "label", text)
     with pytest.warns(UserWarning, match="1 row was left out"):
         assert Annotations.read(path, kind="region", on_bad_rows="reject").values.tolist() == [CAT]
     with pytest.raises(DataError, match="arrays, row 2, column 'label'"):
