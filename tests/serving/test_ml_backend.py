@@ -5,17 +5,17 @@ import io
 import json
 import logging
 
-import httpx
 import numpy as np
 import pytest
 import tensorflow as tf
+from running_server import rest as ask
 from running_server import serving
 
 from crowdzoo.commands.main import main
 from crowdzoo.data.regions import mask_tools
 from crowdzoo.errors import ServingError
 from crowdzoo.reading.platforms.shapes import brush_mask, brush_rle
-from crowdzoo.serving import Limits, Server
+from crowdzoo.serving import Server
 
 SECRET = "correct horse"
 CHOICES = """<View><Text name="text" value="$text"/><Choices name="kind" toName="text">{}</Choices></View>"""
@@ -85,14 +85,8 @@ def server(tmp_path_factory):
     save(folder / "other", None, lambda x: {"y": x})
     models = "".join(f'config {{ name: "{each.name}" base_path: "{each.name}" }} ' for each in folder.iterdir())
     (folder / "models.config").write_text(f"model_config_list {{ {models} }}")
-    with Server(config=folder / "models.config", rest_port=0, grpc_port=0, label_studio=True) as running:
+    with serving(config=folder / "models.config", label_studio=True) as running:
         yield running
-
-
-def ask(server, path, body=None, **options):
-    method, content = ("GET", None) if body is None else ("POST", body if isinstance(body, bytes) else json.dumps(body))
-    url = f"http://127.0.0.1:{server.rest_port}{path}"
-    return httpx.request(method, url, content=content, trust_env=False, **options)
 
 
 def predict(server, model, config, *data):
@@ -169,7 +163,7 @@ def test_what_does_not_fit_is_refused_with_a_reason(server, path, body, status, 
 
 def test_a_body_that_is_too_long_is_refused(tmp_path):
     folder = save(tmp_path, ["news", "sport"], kinds)
-    with Server(folder, rest_port=0, grpc_port=0, limits=Limits(request_bytes=1000), label_studio=True) as small:
+    with serving(folder, request_bytes=1000, label_studio=True) as small:
         assert ask(small, "/predict", b"x" * 2000).status_code == 413
         assert ask(small, "/health").status_code == 200
 
@@ -179,13 +173,13 @@ def test_a_body_that_is_too_long_is_refused(tmp_path):
 
 def test_others_reach_the_backend_with_a_secret_only(tmp_path, caplog):
     folder = save(tmp_path, ["news", "sport"], kinds)
-    options = {"host": "0.0.0.0", "rest_port": 0, "grpc_port": 0, "label_studio": True}
-    with pytest.raises(ServingError, match="environment variable CROWDZOO_LABEL_STUDIO_SECRET"):
-        Server(folder, **options).start()
+    options = {"host": "0.0.0.0", "label_studio": True}
+    with pytest.raises(ServingError, match="variable CROWDZOO_LABEL_STUDIO_SECRET"), serving(folder, **options):
+        pass
     for secret in ("", "gehe\u00efm", "two\nlines"):
         with pytest.raises(ServingError, match="printable ASCII"):
             Server(folder, **options, label_studio_secret=secret)
-    with Server(folder, **options, label_studio_secret=SECRET) as running:
+    with serving(folder, **options, label_studio_secret=SECRET) as running:
         tasks = {"tasks": [{"id": 1, "data": {"text": "ball"}}], "label_config": CONFIG}
         for path, body in (("/health", None), ("/setup", {"schema": CONFIG}), ("/predict", tasks)):
             for auth in (None, ("crowdzoo", "wrong"), ("other", SECRET), ("crowdzoo", "")):
@@ -333,7 +327,7 @@ def test_a_row_of_a_table_is_read_from_the_columns_of_a_task(tmp_path):
     function = tf.function(by_age).get_concrete_function(*specs)
     folder = save(tmp_path, ["news", "sport"], kinds)
     tf.saved_model.save(tf.Module(), str(folder / "1"), signatures={"serving_default": function})
-    with Server(folder, name="people", rest_port=0, grpc_port=0, label_studio=True) as running:
+    with serving(folder, "people", label_studio=True) as running:
         data = [{"age (years)": 70, "city": "x", "text": "t"}, {"age (years)": "", "city": "Porto"}, {"city": None}]
         found = results(predict(running, "people", CONFIG, *data))
         assert [each["result"][0]["value"]["choices"] for each in found] == [["sport"], ["sport"], ["news"]]
