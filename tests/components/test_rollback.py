@@ -1,13 +1,13 @@
 """Versions that are taken back, vetoes, and what a kill in between leaves."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
 
 import pytest
+from known_models import model_folder, weights_of
 
 from crowdzoo.components import rollback
 from crowdzoo.components.rollback import describe_versions, lift_veto, take_back, veto_of, vetoes_of
@@ -17,13 +17,8 @@ from crowdzoo.files.version_folders import complete_versions
 
 
 def write_model(folder, weights, lineage=None, **blessing):
-    (folder / "assets.extra").mkdir(parents=True)
-    (folder / "saved_model.pb").write_text(weights)
     card = {"classes": ["x"], "software": {}, "format_version": 1, **({"lineage": lineage} if lineage else {})}
-    (folder / "assets.extra" / "model_card.json").write_text(json.dumps(card))
-    if blessing:
-        (folder / "assets.extra" / "blessing.json").write_text(json.dumps(blessing))
-    return folder
+    return model_folder(folder, weights, model_card=card, **({"blessing": blessing} if blessing else {}))
 
 
 def origin(data, settings="s1"):
@@ -45,7 +40,7 @@ def test_the_version_before_the_newest_is_served_again_and_nothing_is_lost(serve
     vetoes, now = take_back(served, reason="worse on cats")
     assert now == served / "4"
     assert newest(served) == "4"
-    assert (served / "withdrawn" / "5" / "saved_model.pb").read_text() == "weights 5"
+    assert weights_of(served / "withdrawn" / "5") == "weights 5"
     (veto,) = vetoes
     assert vetoes_of(served) == vetoes
     assert (veto.version, veto.reason, veto.settings) == (5, "worse on cats", "s1")

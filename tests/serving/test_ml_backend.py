@@ -2,12 +2,12 @@
 
 import base64
 import io
-import json
 import logging
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from known_models import save_model, write_extra
 from running_server import rest as ask
 from running_server import serving
 
@@ -27,14 +27,11 @@ BRUSH = """<View><Image name="image" value="$image"/>
 <BrushLabels name="mask" toName="image"><Label value="cell"/></BrushLabels></View>"""
 
 
-def save(folder, classes, answer, shape=(None,), dtype=tf.string, signatures=("serving_default",), **card):
-    """A model as crowdzoo exports it, whose answer is known."""
-    function = tf.function(lambda instances: answer(instances))
-    function = function.get_concrete_function(tf.TensorSpec(shape, dtype, name="instances"))
-    tf.saved_model.save(tf.Module(), str(folder / "1"), signatures=dict.fromkeys(signatures, function))
-    card = {"software": {"crowdzoo": "0"}, "signatures": {"serving_default": {}}, "classes": classes, **card}
-    (folder / "1" / "assets.extra").mkdir()
-    (folder / "1" / "assets.extra" / "model_card.json").write_text(json.dumps(card))
+def save(folder, classes, answer, signatures=("serving_default",), images=None, **inputs):
+    """A model as crowdzoo exports it, whose answer is known; it takes texts unless other inputs are given."""
+    save_model(folder / "1", answer, signatures, **(inputs or {"instances": ("string",)}))
+    card = {"software": {"crowdzoo": "0"}, "signatures": {"serving_default": {}}, "classes": classes}
+    write_extra(folder / "1", model_card={**card, **({"images": images} if images else {})})
     return folder
 
 
@@ -81,7 +78,7 @@ def server(tmp_path_factory):
     save(folder / "ner", ["O", "B-PER", "I-PER"], names, signatures=("serving_default", "spans"))
     save(folder / "cells", ["ground", "cell"], cells, images={"fit": "stretch"})
     save(folder / "cropped", ["ground", "cell"], cells, images={"fit": "crop"})
-    save(folder / "stars", None, lambda x: {"value": x[:, 0]}, (None, 2), tf.float32)
+    save(folder / "stars", None, lambda x: {"value": x[:, 0]}, instances=("float32", 2))
     save(folder / "other", None, lambda x: {"y": x})
     models = "".join(f'config {{ name: "{each.name}" base_path: "{each.name}" }} ' for each in folder.iterdir())
     (folder / "models.config").write_text(f"model_config_list {{ {models} }}")
@@ -321,12 +318,7 @@ def test_a_row_of_a_table_is_read_from_the_columns_of_a_task(tmp_path):
         probabilities = tf.one_hot(tf.cast(is_old, tf.int64), 2, 0.75, 0.25)
         return {"probabilities": probabilities, "class": tf.where(is_old, "sport", "news")}
 
-    specs = [
-        tf.TensorSpec([None], dtype, name=name) for name, dtype in (("age__years_", tf.float32), ("city", tf.string))
-    ]
-    function = tf.function(by_age).get_concrete_function(*specs)
-    folder = save(tmp_path, ["news", "sport"], kinds)
-    tf.saved_model.save(tf.Module(), str(folder / "1"), signatures={"serving_default": function})
+    folder = save(tmp_path, ["news", "sport"], by_age, age__years_=("float32",), city=("string",))
     with serving(folder, "people", label_studio=True) as running:
         data = [{"age (years)": 70, "city": "x", "text": "t"}, {"age (years)": "", "city": "Porto"}, {"city": None}]
         found = results(predict(running, "people", CONFIG, *data))
