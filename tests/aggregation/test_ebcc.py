@@ -112,7 +112,7 @@ def test_first_start_has_one_subtype_a_class():
 
 def test_too_many_annotators_are_refused():
     annotations, _ = simulated_crowd(num_classes=100)
-    with pytest.raises(DataError, match="1,400 annotators and 100 classes: use fewer subtypes, or IBCC"):
+    with pytest.raises(DataError, match="1,400 annotators and 100 classes: use fewer subtypes"):
         EBCC().fit(replace(annotations, annotators=np.arange(1400)))  # 1.4e8 cells, of 1.34e8
 
 
