@@ -142,14 +142,13 @@ def dealt(monkeypatch):
 @pytest.mark.parametrize(("threshold", "method"), RUNS, ids=[f"{name}-{method}" for name, method in RUNS])
 def test_both_sides_of_a_threshold_give_the_same(threshold, method, monkeypatch, dealt):
     whole = posteriors(method, monkeypatch, 1)
-    monkeypatch.setattr("crowdzoo.aggregation.engine.block.MIN_ANNOTATIONS", 2**61)  # the others decide,
-    monkeypatch.setattr(
-        "crowdzoo.aggregation.engine.block.MAX_ANNOTATIONS", 7 if threshold == "engine.counts.MAX_TABLES" else 2**62
-    )
+    most = 7 if threshold == "engine.counts.MAX_TABLES" else 2**62
+    others = {"engine.block.MIN_ANNOTATIONS": 2**61, "engine.block.MAX_ANNOTATIONS": most}  # the threshold decides
     calls = []
     for value in (1, 2**62):
         dealt.clear()
-        monkeypatch.setattr(f"crowdzoo.aggregation.{threshold}", value)
+        for name, number in {**others, threshold: value}.items():
+            monkeypatch.setattr(f"crowdzoo.aggregation.{name}", number)
         np.testing.assert_allclose(posteriors(method, monkeypatch, 2), whole, rtol=0, atol=1e-9)
         calls.append(tuple(dealt))
     if threshold != "classes.initial.PART":  # which cuts work within one thread

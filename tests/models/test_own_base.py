@@ -161,7 +161,7 @@ def test_the_hash_follows_the_modules_beside_the_function_and_not_their_place(tm
         (folder / "mine" / "sub" / "helper.py").write_text(helper)
         (folder / "mine" / "unused.py").write_text(helper)
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+        monkeypatch.syspath_prepend(folder)
         for name in [name for name in sys.modules if name.split(".")[0] == "mine"]:
             monkeypatch.delitem(sys.modules, name)
         sys.path_importer_cache.clear()

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 from running_server import PREDICT, connections, rest, serving, wait_until
 
-from crowdzoo.serving import Client, grpc_service, rest_protocol
+from crowdzoo.serving import Client, rest_protocol
 
 GOOD = {"instances": [[0.1, 0.2, 0.3, 0.4]]}
 HEAD = b"POST /v1/models/pets:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"
@@ -98,13 +98,13 @@ def test_bodies_that_are_half_sent_take_half_of_the_memory_at_most(pets, connect
         assert second.recv(1000).startswith(b"HTTP/1.1 503 ")
 
 
-def test_a_connection_that_sends_its_body_slowly_gives_its_place_to_a_new_one(pets, monkeypatch, connect):
-    monkeypatch.setattr(rest_protocol, "SLOW_SECONDS", 0.0)
+def test_a_connection_that_sends_its_body_slowly_gives_its_place_to_a_new_one(pets, connect):
     with serving(pets.folder, connections=2) as server:
         slow, other = connect(server), connect(server)
         for sender in (slow, other):
             sender.sendall(HEAD)
         wait_until(lambda: bodies_begun(server) == 2)
+        time.sleep(rest_protocol.SLOW_SECONDS)
         assert rest(server, PREDICT, GOOD).status_code == 200
         assert slow.recv(1000).startswith(b"HTTP/1.1 408 ")
 
@@ -120,8 +120,7 @@ def test_calls_that_are_half_sent_take_no_place_of_the_queue(pets, instances, nu
             assert len(client.predict(instances)["label"]) == len(instances)
 
 
-def test_of_many_calls_that_are_half_sent_the_oldest_are_ended(pets, instances, monkeypatch):
-    monkeypatch.setattr(grpc_service, "SLOW_SECONDS", 0.0)
+def test_of_many_calls_that_are_half_sent_the_oldest_are_ended(pets, instances):
     with serving(pets.folder, threads=1, queue=30) as server, calls(server.grpc_port, 30):
         wait_until(lambda: calls_begun(server) > 16)
         wait_until(lambda: calls_begun(server) == 16)

@@ -2,7 +2,6 @@
 
 import shutil
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from running_server import rest, serving, wait_until
 
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, ServingError
-from crowdzoo.serving import Client, Server, model_store
+from crowdzoo.serving import Client, Server
 from crowdzoo.serving.model_settings import ModelSettings, VersionPolicy, read_model_settings
 from crowdzoo.serving.model_store import SETTLE_SECONDS, ModelStore
 from crowdzoo.serving.version_labels import set_labels
@@ -176,11 +175,7 @@ def versions(tmp_path, pets):
         (VersionPolicy(None, frozenset({1, 2, 7})), [2, 1]),
     ],
 )
-def test_a_policy_says_which_versions_are_served(versions, policy, expected, monkeypatch):
-    def loaded(folder, version, limits):
-        return SimpleNamespace(version=version, num_warmup_requests=0)
-
-    monkeypatch.setattr(model_store, "LoadedModel", loaded)
+def test_a_policy_says_which_versions_are_served(versions, policy, expected):
     store = ModelStore(ModelSettings("pets", versions, policy=policy), poll_seconds=0.1)
     assert store.refresh()
     assert [one.version for one in store.statuses() if one.state == "AVAILABLE"] == expected
