@@ -108,18 +108,16 @@ def test_as_many_gold_tasks_as_it_asks_for_are_enough():
 def test_what_is_no_random_sample_or_does_not_fit_is_refused():
     crowd, truth = crowd_of(np.repeat([0.05, 0.4], 300), answers=5)
     raw = MajorityVote().fit(crowd)
-    sure = np.where((np.arange(600) % 2 == 0) & (np.arange(600) < 300), truth, -1)
-    with pytest.raises(DataError, match="their labels are surer"):
-        accept(raw, crowd, sure)
-    with pytest.raises(DataError, match="their labels are less sure"):
-        accept(raw, crowd, np.where((np.arange(600) % 2 == 0) & (np.arange(600) >= 300), truth, -1))
-    gold = drawn(truth, 200, 0)
-    with pytest.raises(DataError, match="fit it without gold"):
-        accept(MajorityVote().fit(crowd, gold), crowd, gold)
-    with pytest.raises(DataError, match="other tasks than the aggregation"):
-        accept(raw, crowd.select_tasks(np.arange(300)), gold[:300])
-    with pytest.raises(DataError, match="0 annotated tasks have gold"):
-        accept(raw, crowd, None)
+    some, first, gold = np.arange(600) % 2 == 0, np.arange(600) < 300, drawn(truth, 200, 0)
+    for result, table, known, reason in (
+        (raw, crowd, np.where(some & first, truth, -1), "their labels are surer"),
+        (raw, crowd, np.where(some & ~first, truth, -1), "their labels are less sure"),
+        (MajorityVote().fit(crowd, gold), crowd, gold, "fit it without gold"),
+        (raw, crowd.select_tasks(np.arange(300)), gold[:300], "other tasks than the aggregation"),
+        (raw, crowd, None, "0 annotated tasks have gold"),
+    ):
+        with pytest.raises(DataError, match=reason):
+            accept(result, table, known)
     with pytest.raises(ConfigError, match="error"):
         accept(raw, crowd, gold, error=5)
 

@@ -1,5 +1,7 @@
 """Results far from the votes say so, and how far."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -52,7 +54,7 @@ def test_every_task_is_compared_also_where_the_table_of_votes_is_made_in_parts(s
 def test_a_class_that_votes_name_and_no_task_has():
     notes = notes_against_votes(ten_tasks(), np.zeros(10, np.int64))
     assert len(notes) == 2
-    assert notes[1] == "Class 'dog' is the label of no task, although 30.0% of the annotations name it."
+    assert re.search(r"'dog' is the label of no task.* 30\.0% of the annotations", notes[1])
 
 
 def test_a_rare_class_may_be_empty():
@@ -103,5 +105,6 @@ def test_a_rare_type_may_be_the_type_of_no_span():
         )
         return notes_against_tags(SequenceTable.of(crowd, "notes"), np.ones(len(labels), np.int64))
 
-    assert notes(198, 2) == ("No span is of type 'B', although 1.0% of the annotators' spans are.",)
+    (note,) = notes(198, 2)
+    assert "of type 'B', although 1.0%" in note
     assert notes(199, 1) == notes(399, 2) == ()

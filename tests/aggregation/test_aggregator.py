@@ -26,7 +26,7 @@ def test_every_aggregator_is_cloned_by_scikit_learn(aggregator):
 @pytest.mark.parametrize("given", [np.zeros((3, 2), int), {"task": [1]}], ids=["array", "mapping"])
 @pytest.mark.parametrize("aggregator", [DawidSkene(), create("mean", kind="regression")], ids=["classes", "ratings"])
 def test_fit_names_what_to_write_for_what_are_no_annotations(aggregator, given):
-    with pytest.raises(DataError, match=r"fit takes Annotations, not .*fit_predict\(frame\).*from_dense\(matrix\)"):
+    with pytest.raises(DataError, match=r"not .*fit_predict\(frame\).*from_dense\(matrix\)"):
         aggregator.fit(given)
 
 
@@ -126,8 +126,7 @@ def test_a_polars_frame_comes_back_as_one():
 
 def test_fit_predict_says_where_options_of_reading_go():
     twice = pd.concat([votes(), votes().iloc[:1]])
-    message = r"has labelled task .*Options of reading go to from_frame: fit\(Annotations.from_frame\(frame, on_dup"
-    with pytest.raises(DataError, match=f"(?s){message}"):
+    with pytest.raises(DataError, match=r"(?s)Options of reading go to .*from_frame\(frame, on_dup"):
         DawidSkene().fit_predict(twice)
     with pytest.raises(DataError, match="kind='regression', on_duplicate"):
         create("mean", kind="regression").fit_predict({"task": [1, 1], "worker": [0, 0], "label": [1.0, 2.0]})
@@ -136,7 +135,7 @@ def test_fit_predict_says_where_options_of_reading_go():
 def test_gold_by_name_is_refused_with_how_to_make_codes():
     result = DawidSkene().fit_predict(votes())
     found = DawidSkene().fit(Annotations.from_frame(votes()))
-    with pytest.raises(DataError, match=r"one class code per task, .*result.classes.tolist\(\).index\(name\)"):
+    with pytest.raises(DataError, match=r"class code .*result\.classes\.tolist\(\)\.index\(name\)"):
         found.accuracy(result.to_numpy())
     codes = [found.classes.tolist().index(name) for name in result[found.tasks.tolist()]]
     assert found.accuracy(codes) == 1

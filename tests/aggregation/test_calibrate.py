@@ -188,15 +188,14 @@ def test_what_does_not_fit_is_refused():
     crowd, truth = judges(0, num_tasks=100)
     raw = MajorityVote().fit(crowd)
     gold, _ = drawn(truth, 40)
-    with pytest.raises(DataError, match="19 annotated tasks have gold"):
-        calibrate(raw, crowd, drawn(truth, 19)[0])
-    with pytest.raises(DataError, match="0 annotated tasks have gold"):
-        calibrate(raw, crowd, None)
-    with pytest.raises(DataError, match="fit it without gold"):
-        calibrate(MajorityVote().fit(crowd, gold), crowd, gold)
-    with pytest.raises(DataError, match="other tasks than the aggregation"):
-        calibrate(raw, crowd.select_tasks(np.arange(50)), gold[:50])
-    with pytest.raises(DataError, match="gold is one integer class code per task"):
-        calibrate(raw, crowd, gold[:50])
+    for result, table, known, reason in (
+        (raw, crowd, drawn(truth, 19)[0], "19 annotated tasks have gold"),
+        (raw, crowd, None, "0 annotated tasks have gold"),
+        (MajorityVote().fit(crowd, gold), crowd, gold, "fit it without gold"),
+        (raw, crowd.select_tasks(np.arange(50)), gold[:50], "other tasks than the aggregation"),
+        (raw, crowd, gold[:50], "gold is one integer class code per task"),
+    ):
+        with pytest.raises(DataError, match=reason):
+            calibrate(result, table, known)
     with pytest.raises(ConfigError, match="level"):
         calibrate(raw, crowd, gold, level=95)

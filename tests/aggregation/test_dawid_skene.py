@@ -114,14 +114,6 @@ def test_history_is_the_penalised_log_likelihood_and_never_falls(prior, diagonal
     assert result.history[-1] == pytest.approx(result.log_likelihood + penalty)
 
 
-def test_annotators_without_annotations_get_the_mean_of_the_prior():
-    annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], annotators=[0, 1])
-    np.testing.assert_allclose(DawidSkene(diagonal=0.0).fit(annotations).confusions[1], 0.5)
-    result = DawidSkene(prior=0.5, diagonal=1.0).fit(annotations)
-    np.testing.assert_allclose(result.confusions[1], [[0.75, 0.25], [0.25, 0.75]])
-    np.testing.assert_array_equal(result.annotations_per_annotator, [2, 0])
-
-
 def test_gold_of_a_task_without_annotations_counts_in_the_class_prior():
     annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], tasks=[0, 1, 2, 3])
     result = DawidSkene().fit(annotations, gold=[0, 1, 1, -1])

@@ -62,10 +62,3 @@ def test_log_likelihood_is_that_of_the_means():
         said = result.confusions[annotations.annotator_ids[rows], :, annotations.labels[rows]]
         by_hand += np.log((result.class_prior * said.prod(axis=0)).sum())
     assert result.log_likelihood == pytest.approx(by_hand, rel=1e-12)
-
-
-def test_annotators_without_annotations_have_the_prior_mean():
-    annotations, _ = simulated_crowd()
-    more = replace(annotations, annotators=np.arange(annotations.num_annotators + 1))
-    result = IBCC(prior=1.0, diagonal=3.0).fit(more)
-    np.testing.assert_allclose(result.confusions[-1], np.full((3, 3), 1 / 6) + np.eye(3) / 2)

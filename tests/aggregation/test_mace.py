@@ -114,10 +114,3 @@ def test_simulated_competences_and_habits_are_recovered(inference):
     expected = theta[:, None, None] * np.eye(4) + (1 - theta[:, None, None]) * strategy[:, None, :]
     np.testing.assert_allclose(result.confusions, expected, atol=0.04)
     assert result.accuracy(truth) > MajorityVote().fit(annotations).accuracy(truth) + 0.03
-
-
-@pytest.mark.parametrize("inference", ["vb", "em"])
-def test_what_nothing_is_known_of_has_the_priors_mean(inference):
-    annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], annotators=[0, 1])
-    result = MACE(inference=inference, know=3).fit(annotations)
-    assert result.skills[1] == pytest.approx(3 / 3.5 if inference == "vb" else 0.5)

@@ -7,6 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from point_crowds import SIZE, image_of, simulated
+from refusals import about
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from crowdzoo.aggregation import MatchedObjects, PixelVote, RegionAggregation
@@ -133,7 +134,7 @@ def test_the_distance_decides_what_is_one_object():
     counts = [MatchedObjects(distance=each).fit(marked).marked[0].regions[0].marked_by for each in (9, 11)]
     assert counts == [1, 2]
     for wrong in (0, -1, "near", float("nan")):
-        with pytest.raises(ConfigError, match="MatchedObjects: distance must be a number above 0, or None, got"):
+        with pytest.raises(ConfigError, check=about("distance")):
             MatchedObjects(distance=wrong)
 
 

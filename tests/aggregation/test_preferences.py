@@ -244,7 +244,7 @@ def test_renaming_tasks_and_shuffling_rows_permutes_the_scores(method):
 @METHODS
 def test_other_annotations_are_refused(method):
     aggregator = create(method, kind="preference")
-    with pytest.raises(DataError, match="takes annotations of kind 'preference', got kind 'classification'"):
+    with pytest.raises(DataError, match="kind 'preference', got kind 'classification'"):
         aggregator.fit(Annotations.from_dense([[0, 1]]))
     crowd, _ = simulated(8, 5, 300)
     with pytest.raises(DataError, match="needs at least one comparison"):

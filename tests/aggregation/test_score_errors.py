@@ -5,7 +5,6 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import create
-from crowdzoo.aggregation.preferences import preference_aggregation
 from crowdzoo.errors import DataError
 
 
@@ -52,7 +51,7 @@ def test_more_judgments_make_it_smaller_for_every_method(method):
     assert errors[1] == pytest.approx(errors[0] / 2, rel=0.2)
 
 
-def test_groups_have_their_own_and_tasks_without_comparisons_and_large_groups_none(monkeypatch):
+def test_groups_have_their_own_and_tasks_without_comparisons_and_large_groups_none():
     table = preferences([0, 1, 3], [1, 2, 4], ["left"] * 3)
     apart = Annotations.from_arrays(
         [0, 1, 3], range(3), ["left"] * 3, right=[1, 2, 4], kind="preference", tasks=range(6)
@@ -64,7 +63,9 @@ def test_groups_have_their_own_and_tasks_without_comparisons_and_large_groups_no
     of_two = preferences([3], [4], ["left"])
     alone = create("bradley-terry", kind="preference").fit(of_two)
     assert errors[3:5] == pytest.approx(alone.standard_errors(of_two), rel=1e-3)
-    monkeypatch.setattr(preference_aggregation, "MOST_IN_GROUP", 2)
-    assert np.isnan(found.standard_errors(apart)).tolist() == [True, True, True, False, False, True]
+    chain = np.arange(2000)  # of 2,001 tasks
+    large = preferences([*chain, 3000], [*(chain + 1), 3001], ["left"] * 2001, np.arange(2001) % 9)
+    large_errors = create("bradley-terry", kind="preference").fit(large).standard_errors(large)
+    assert np.isnan(large_errors).tolist() == [True] * 2001 + [False] * 2
     with pytest.raises(DataError, match="other tasks"):
         found.standard_errors(table)

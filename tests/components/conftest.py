@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from csv_files import write_csv
+from known_models import save_model
 
 # the extra `pipeline` brings it; without it there is nothing to test here
 if find_spec("tfx") is None:
@@ -57,7 +58,14 @@ class Folder:
     def write(self, annotations, instances):
         """Writes annotations, rows of (task, annotator, label), and instances, a dictionary of columns."""
         write_csv(self.path / "answers.csv", ("task", "annotator", "label"), *annotations)
-        pyarrow.parquet.write_table(pa.table(instances), self.path / "instances.parquet")
+        self.write_instances(instances)
+
+    def instances(self):
+        """The columns of the instances, as lists."""
+        return pyarrow.parquet.read_table(self.path / "instances.parquet").to_pydict()
+
+    def write_instances(self, columns):
+        pyarrow.parquet.write_table(pa.table(columns), self.path / "instances.parquet")
 
     def generate(self, hashes=None, **options):
         """Runs AnnotationExampleGen, on files with these hashes; returns its artifacts (examples, annotations)."""
@@ -135,16 +143,12 @@ def linear_model():
     def linear_model(folder, weights):
         """A served model of three features: softmax of `instances @ weights`."""
 
-        class Linear(tf.Module):
-            @tf.function(input_signature=[tf.TensorSpec((None, 3), tf.float32, name="instances")])
-            def __call__(self, instances):
-                probabilities = tf.nn.softmax(instances @ tf.constant(weights, tf.float32))
-                label = tf.argmax(probabilities, axis=1)
-                return {"probabilities": probabilities, "label": label, "class": tf.gather(["x", "y", "z"], label)}
+        def answer(instances):
+            probabilities = tf.nn.softmax(instances @ tf.constant(weights, tf.float32))
+            label = tf.argmax(probabilities, axis=1)
+            return {"probabilities": probabilities, "label": label, "class": tf.gather(["x", "y", "z"], label)}
 
-        module = Linear()
-        tf.saved_model.save(module, str(folder), signatures={"serving_default": module.__call__})
-        return folder
+        return save_model(folder, answer, instances=("float32", 3))
 
     return linear_model
 

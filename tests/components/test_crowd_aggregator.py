@@ -27,10 +27,10 @@ EM = {"prior": 0.5, "tol": 0.01, "max_iter": 3}  # few iterations: each costs a 
 
 def add_silent_task(folder):
     """Adds a task of eval that nobody annotated."""
-    table = pyarrow.parquet.read_table(folder.path / "instances.parquet").to_pydict()
+    columns = folder.instances()
     for name, value in {"task": "silent", "features": [0.0, 0.0, 0.0], "split": "eval", "gold": "x"}.items():
-        table[name].append(value)
-    pyarrow.parquet.write_table(pyarrow.table(table), folder.path / "instances.parquet")
+        columns[name].append(value)
+    folder.write_instances(columns)
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +74,9 @@ def test_beam_is_asked_where_it_has_other_workers_and_the_method(shared_crowd, m
 
 
 def test_evaluation_uses_gold_where_eval_has_any_and_leaves_out_the_rest(crowd_folder):
-    table = pyarrow.parquet.read_table(crowd_folder.path / "instances.parquet").to_pydict()
-    table["gold"] = [gold if number != 35 else None for number, gold in enumerate(table["gold"])]
-    pyarrow.parquet.write_table(pyarrow.table(table), crowd_folder.path / "instances.parquet")
+    columns = crowd_folder.instances()
+    columns["gold"][35] = None
+    crowd_folder.write_instances(columns)
     aggregated, _ = crowd_folder.aggregate(*crowd_folder.generate())
     found = {record["task"][0].decode(): record for record in crowd_folder.records(aggregated, "eval")}
     assert read_dataset_info(aggregated.uri)["truth"] == "gold"
@@ -86,16 +86,14 @@ def test_evaluation_uses_gold_where_eval_has_any_and_leaves_out_the_rest(crowd_f
             assert record["evaluation_weight"] == [0.0]
         else:
             assert record["evaluation_weight"] == [1.0]
-            assert record["evaluation_label"] == ["xyz".index(table["gold"][number])]
+            assert record["evaluation_label"] == ["xyz".index(columns["gold"][number])]
 
 
 def test_without_gold_evaluation_uses_aggregated_labels_of_annotated_tasks(crowd_folder):
-    table = pyarrow.parquet.read_table(crowd_folder.path / "instances.parquet").to_pydict()
-    del table["gold"]
-    table["task"].append("silent")
-    table["features"].append([0.0, 0.0, 0.0])
-    table["split"].append("eval")
-    pyarrow.parquet.write_table(pyarrow.table(table), crowd_folder.path / "instances.parquet")
+    add_silent_task(crowd_folder)
+    columns = crowd_folder.instances()
+    del columns["gold"]
+    crowd_folder.write_instances(columns)
     aggregated, _ = crowd_folder.aggregate(*crowd_folder.generate())
     found = {record["task"][0].decode(): record for record in crowd_folder.records(aggregated, "eval")}
     assert read_dataset_info(aggregated.uri)["truth"] == "aggregated"

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pyarrow.parquet
 import pytest
+import tensorflow as tf
 from csv_files import write_csv
 
 from crowdzoo.aggregation import create
@@ -139,26 +140,30 @@ def test_what_is_read_back_is_what_was_given(folder, instances):
         assert posterior.tolist() == pytest.approx(records[names[left] + names[right]]["posterior"])
 
 
-def test_scores_are_those_of_the_known_pairs_and_of_what_was_said(folder, monkeypatch):
+def pair_model(folder):
+    """A served model whose score is the first feature, and which knows the answers to three pairs."""
+
+    def answers(left, right):
+        first, other = left[:, 0], right[:, 0]
+        pair = 2 * tf.cast(first == 11, tf.int32) + tf.cast((first == 7) & (other == 9), tf.int32)
+        return {"probabilities": tf.gather([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0], [0.1, 0.1, 0.8]], pair)}
+
+    rows = tf.TensorSpec((None, 2), tf.float32)
+    signatures = {
+        "serving_default": tf.function(lambda instances: {"score": instances[:, 0]}).get_concrete_function(rows),
+        "pairs": tf.function(answers).get_concrete_function(rows, rows),
+    }
+    tf.saved_model.save(tf.Module(), str(folder), signatures=signatures)
+    return str(folder)
+
+
+def test_scores_are_those_of_the_known_pairs_and_of_what_was_said(folder, tmp_path):
     gold = [("s", "p", "left"), ("u", "s", "right"), ("v", "u", "left")]
     examples, annotations = folder.generate(**write_pairs(folder, gold=gold))
     aggregated, _ = folder.aggregate(examples, annotations, "bradley-terry")
-    probabilities = {(7.0, 1.0): [0.5, 0.3, 0.2], (7.0, 9.0): [0.6, 0.4, 0.0], (11.0, 9.0): [0.1, 0.1, 0.8]}
-
-    def asked(_, signature="serving_default"):
-        if signature == "pairs":
-            return lambda x, _: {
-                "probabilities": np.array([
-                    probabilities[left, right] for left, right in zip(x["left"][:, 0], x["right"][:, 0], strict=True)
-                ])
-            }  # fmt: skip
-        return lambda x, _: {"score": x[:, 0].astype(float)}
-
-    monkeypatch.setattr("crowdzoo.kinds.preferences.records.load_predictor", asked)
     info = read_dataset_info(aggregated.uri)
-    found = PreferenceRecords().model_scores({"candidate": "there"}, split_files(aggregated.uri, "eval"), info)[
-        "candidate"
-    ]
+    models = {"candidate": pair_model(tmp_path / "model")}
+    found = PreferenceRecords().model_scores(models, split_files(aggregated.uri, "eval"), info)["candidate"]
     # the score is the first feature: s 7 over p 1 right, s 7 over u 9 wrong, v 11 over u 9 right
     assert (found["tasks"], found["pair_accuracy"]) == (3, pytest.approx(2 / 3))
     assert found["log_likelihood"] == pytest.approx((np.log(0.5) + np.log(0.4)) / 2), "ann said left, cid said right"

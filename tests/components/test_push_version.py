@@ -118,7 +118,7 @@ def test_a_model_that_another_process_pushed_in_the_meantime_is_not_pushed_twice
     copytree = shutil.copytree
 
     def copies_late(source, target, **options):
-        monkeypatch.setattr(module.shutil, "copytree", copytree)
+        monkeypatch.undo()
         push_version(model, serving)
         return copytree(source, target, **options)
 

@@ -2,6 +2,7 @@ import json
 
 import pytest
 from google.protobuf import json_format
+from known_models import model_folder, weights_of
 
 from crowdzoo.components import serving_folder
 from crowdzoo.components import tfx_internals as tfx
@@ -15,10 +16,7 @@ from crowdzoo.components.tfx_internals import standard_artifacts
 def model(tmp_path):
     artifact = standard_artifacts.Model()
     artifact.uri = str(tmp_path / "model")
-    folder = tmp_path / "model" / "Format-Serving"
-    (folder / "variables").mkdir(parents=True)
-    (folder / "saved_model.pb").write_text("graph")
-    (folder / "variables" / "data").write_text("weights")
+    model_folder(tmp_path / "model" / "Format-Serving")
     return artifact
 
 
@@ -53,7 +51,7 @@ def test_a_blessed_model_is_pushed_whole(tmp_path, model):
     assert pushed.get_string_custom_property("pushed_version") == version
     for folder in (tmp_path / "serving" / version, tmp_path / "pushed"):
         assert (folder / "saved_model.pb").read_text() == "graph"
-        assert (folder / "variables" / "data").read_text() == "weights"
+        assert weights_of(folder) == "weights"
 
 
 def test_a_version_has_the_figures_of_its_blessing_and_is_still_the_same_model(tmp_path, model):
@@ -85,14 +83,12 @@ def test_a_push_that_is_interrupted_leaves_no_version_and_is_made_good_by_the_ne
     assert visible(tmp_path) == []
     push(tmp_path, model)
     (version,) = visible(tmp_path)
-    assert (tmp_path / "serving" / version / "variables" / "data").read_text() == "weights"
+    assert weights_of(tmp_path / "serving" / version) == "weights"
     assert [path.name for path in (tmp_path / "serving").iterdir()] == [version], "the hidden folder is gone"
 
 
 def test_a_model_that_was_taken_back_is_not_pushed_until_its_veto_is_lifted(tmp_path, model):
-    other = tmp_path / "serving" / "1"
-    other.mkdir(parents=True)
-    (other / "saved_model.pb").write_text("an earlier model")
+    model_folder(tmp_path / "serving" / "1", "an earlier model")
     push(tmp_path, model)
     (vetoes, _) = take_back(tmp_path / "serving", reason="worse on cats")
     pushed = push(tmp_path, model)

@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from known_models import model_folder, weights_of, write_extra
 
 from crowdzoo.commands import main as cli
 from crowdzoo.components.lineage import read_origin, update_origin
@@ -28,20 +29,10 @@ def mlflow(tmp_path, monkeypatch):
 
 def push(folder, weights, accuracy=0.5):
     """Adds a version with a card and a blessing to a served folder."""
-    model = folder.parent / f"model of {weights}"
-    (model / "assets.extra").mkdir(parents=True)
-    (model / "variables").mkdir()
-    (model / "saved_model.pb").write_text("graph")
-    (model / "variables" / "data").write_text(weights)
     card = {"classes": ["cat", "dog"], "method": {"name": "ccem"}, "software": {"keras": "3.12"}, "lineage": LINEAGE}
-    (model / "assets.extra" / "model_card.json").write_text(json.dumps(card))
+    model = model_folder(folder.parent / f"model of {weights}", weights, model_card=card)
     blessing = {"model": fingerprint(model), "outcome": "pushed", "candidate": {"model": "x", "accuracy": accuracy}}
-    (model / "assets.extra" / "blessing.json").write_text(json.dumps(blessing))
-    return push_version(model, folder)
-
-
-def weights(version):
-    return (version / "variables" / "data").read_text()
+    return push_version(write_extra(model, blessing=blessing), folder)
 
 
 def test_a_version_is_registered_once_with_card_lineage_figures_and_alias(mlflow, tmp_path, capsys):
@@ -77,7 +68,7 @@ def test_what_an_alias_names_becomes_the_newest_version_with_the_same_files(mlfl
     assert fetch_version("models:/pets/2", folder) == before[-1], "it is the newest already"
     newest = fetch_version("models:/pets@stable", folder)
     assert complete_versions(folder) == [*before, newest]
-    assert weights(newest) == "first"
+    assert weights_of(newest) == "first"
     assert json.loads((newest / "assets.extra" / "blessing.json").read_text())["outcome"] == "pushed"
     assert read_origin(newest)["mlflow"]["model"] == "models:/pets/1"
 
@@ -90,7 +81,7 @@ def test_models_that_were_trained_in_one_mlflow_run_stay_apart(mlflow, tmp_path)
         register_version(tmp_path / "served", "pets")
     entries = mlflow.MlflowClient().search_model_versions("name='pets'")
     assert {entry.run_id for entry in entries} == {run.info.run_id}
-    fetched = [weights(fetch_version(f"models:/pets/{number}", tmp_path / "elsewhere")) for number in (1, 2)]
+    fetched = [weights_of(fetch_version(f"models:/pets/{number}", tmp_path / "elsewhere")) for number in (1, 2)]
     assert fetched == ["first", "second"]
 
 

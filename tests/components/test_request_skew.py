@@ -1,6 +1,7 @@
 """Skew of requests, by TensorFlow Data Validation's comparators, and the command that prints it."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -57,7 +58,7 @@ def test_what_differs_is_named_and_kept_for_the_metrics(served, tmp_path):
     skew = find_skew(served, log(tmp_path / "toys.jsonl", reds=320, factor=50), LIMITS)
     assert skew.distances["colour"] == pytest.approx((0.3, 0.1))
     colour, size = skew.anomalies
-    assert colour.startswith("instances/colour: The Linfty distance between training and serving is 0.3 ")
+    assert re.match(r"instances/colour: The Linfty distance .* is 0\.3 ", colour)
     assert size.startswith("instances/size: The approximate Jensen-Shannon")
     assert json.loads((tmp_path / "toys.1.skew.json").read_text()) == {"anomalies": [colour, size]}
     assert find_skew(served, tmp_path / "toys.jsonl", {"jensen_shannon": 1, "infinity_norm": 1}).anomalies == []
@@ -106,7 +107,7 @@ def test_what_cannot_be_compared_is_said(served, tmp_path):
     for folder in ("none", "nowhere"):
         with pytest.raises(ServingError, match=r"keeps no statistics of its training data"):
             find_skew(tmp_path / folder, file, LIMITS)
-    with pytest.raises(DataError, match=r"toys.jsonl: no instances are logged. `crowdzoo serve --log-requests "):
+    with pytest.raises(DataError, match=r"toys.jsonl: no .* `crowdzoo serve --log-requests "):
         find_skew(served, file, LIMITS)
     other_types = ('{"size": "large", "colour": "red"}', '{"size": {"cm": 1}, "colour": "red"}')
     for line in ('{"size": 1}', '{"size": 1, "colour": "red", "x": 1}', "[1]", '{"size": 1, "co', *other_types):

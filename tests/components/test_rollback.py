@@ -1,13 +1,13 @@
 """Versions that are taken back, vetoes, and what a kill in between leaves."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
 
 import pytest
+from known_models import model_folder, weights_of
 
 from crowdzoo.components import rollback
 from crowdzoo.components.rollback import describe_versions, lift_veto, take_back, veto_of, vetoes_of
@@ -17,13 +17,8 @@ from crowdzoo.files.version_folders import complete_versions
 
 
 def write_model(folder, weights, lineage=None, **blessing):
-    (folder / "assets.extra").mkdir(parents=True)
-    (folder / "saved_model.pb").write_text(weights)
     card = {"classes": ["x"], "software": {}, "format_version": 1, **({"lineage": lineage} if lineage else {})}
-    (folder / "assets.extra" / "model_card.json").write_text(json.dumps(card))
-    if blessing:
-        (folder / "assets.extra" / "blessing.json").write_text(json.dumps(blessing))
-    return folder
+    return model_folder(folder, weights, model_card=card, **({"blessing": blessing} if blessing else {}))
 
 
 def origin(data, settings="s1"):
@@ -45,7 +40,7 @@ def test_the_version_before_the_newest_is_served_again_and_nothing_is_lost(serve
     vetoes, now = take_back(served, reason="worse on cats")
     assert now == served / "4"
     assert newest(served) == "4"
-    assert (served / "withdrawn" / "5" / "saved_model.pb").read_text() == "weights 5"
+    assert weights_of(served / "withdrawn" / "5") == "weights 5"
     (veto,) = vetoes
     assert vetoes_of(served) == vetoes
     assert (veto.version, veto.reason, veto.settings) == (5, "worse on cats", "s1")
@@ -64,10 +59,10 @@ def test_a_vetoed_model_is_recognized_by_its_files_or_by_its_data_and_settings(s
     assert [veto_of(model, served) for model in (other_data, other_settings, without_card)] == [None] * 3
 
 
-def test_a_new_version_gets_a_number_that_no_withdrawn_one_has(served, tmp_path, monkeypatch):
+def test_a_new_version_gets_a_number_that_no_withdrawn_one_has(served, tmp_path):
+    write_model(served / "9999999998", "later than now")
     take_back(served, to=3)
-    monkeypatch.setattr("time.time", lambda: 0.0)
-    assert push_version(write_model(tmp_path / "new", "new"), served).name == "6"
+    assert push_version(write_model(tmp_path / "new", "new"), served).name == "9999999999"
 
 
 def test_the_baseline_of_a_candidate_is_the_version_that_was_gone_back_to(served, tmp_path):

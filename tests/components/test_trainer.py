@@ -2,7 +2,6 @@ import json
 
 import keras
 import numpy as np
-import pyarrow.parquet
 import pytest
 import tensorflow as tf
 from kills import KilledError, kill_after
@@ -104,7 +103,7 @@ def test_the_exported_model_says_what_the_kept_keras_model_says(trained):
 
 def test_standardisation_comes_from_the_train_split(trained, shared_crowd):
     model = keras.saving.load_model(trained / "run" / "model.keras")
-    table = pyarrow.parquet.read_table(shared_crowd.path / "instances.parquet").to_pydict()
+    table = shared_crowd.instances()
     rows = np.float32([row for row, split in zip(table["features"], table["split"], strict=True) if split == "train"])
     np.testing.assert_allclose(model.base.standardize.mean, rows.mean(axis=0, dtype="float64"), rtol=1e-5)
     np.testing.assert_allclose(model.base.standardize.variance, rows.var(axis=0, dtype="float64"), rtol=1e-5)

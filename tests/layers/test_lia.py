@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from small_layers import bottleneck
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
@@ -28,10 +29,6 @@ FORMS = pytest.mark.parametrize(
     ],
     ids=["additive", "latent", "product", "annotator-features"],
 )
-
-
-def bottleneck(seed=0):
-    return np.random.default_rng(seed).dirichlet(np.ones(K), size=B).astype("float32")
 
 
 def features(seed=1):
@@ -132,15 +129,6 @@ def test_the_joint_and_so_the_e_step_are_the_papers(form, latent, known):
         ops.convert_to_numpy(ops.softmax(found)), odds / odds.sum(axis=1, keepdims=True), rtol=1e-3, atol=1e-6
     )
     np.testing.assert_allclose(found[2], np.log(p[2]), rtol=1e-5)  # nobody labelled task 2
-
-
-def test_what_is_missing_is_said():
-    with pytest.raises(ValueError, match="features must have shape"):
-        LIA(R).build((None, K), (None, None))
-    with pytest.raises(ValueError, match="made without annotator_features"):
-        made().confusions_of(np.zeros((1, 2)))
-    with pytest.raises(ValueError, match=r"annotator_features must be finite numbers \[annotators, 2\]"):
-        made(known=KNOWN).confusions_of(np.zeros((1, 3)))
 
 
 def base(num_features=D, classes=K, hidden=()):

@@ -6,7 +6,6 @@ import pytest
 from keras import ops
 
 from crowdzoo.aggregation.engine.comparisons import answer_probabilities
-from crowdzoo.errors import ConfigError
 from crowdzoo.layers import PairAnnotators, PairProbabilities
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 
@@ -41,8 +40,6 @@ def test_answers_are_those_of_aggregation(form):
         wanted = answer_probabilities(np.array([(1 + slope) * lead[task] + bias]), tie + float(taste), "davidson")[0]
         np.testing.assert_allclose(np.exp(found[task, place]), wanted, rtol=2e-4)
     np.testing.assert_allclose([layer.slopes - 1, layer.biases, layer.tie_biases], kernel.T, atol=1e-6)
-    with pytest.raises(ValueError, match="there are no confusion matrices"):
-        layer.annotator_confusions()
 
 
 def test_the_loss_has_the_priors_per_annotation():
@@ -51,14 +48,3 @@ def test_the_loss_has_the_priors_per_annotation():
     layer.set_weights([np.full((R, 3), 2.0)])
     layer(PROBABILITIES, training=True)
     assert ops.convert_to_numpy(sum(layer.losses)) == pytest.approx(R * 4 * (1 / 0.5 + 1 / 0.25 + 1 / 2.0) / 2 / 10)
-
-
-def test_wrong_shapes_and_values_are_refused():
-    with pytest.raises(ValueError, match=r"PairProbabilities: the input must have shape \[batch, 2\]"):
-        PairProbabilities()(np.zeros((2, 3), "float32"))
-    with pytest.raises(ValueError, match=r"PairAnnotators: the input must have shape \[batch, 3\]"):
-        PairAnnotators(R, 10)(np.zeros((2, 2), "float32"))
-    with pytest.raises(ConfigError, match="num_annotations"):
-        PairAnnotators(R, 0)
-    with pytest.raises(ConfigError, match="tie"):
-        PairProbabilities(tie=float("nan"))

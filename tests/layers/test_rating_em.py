@@ -22,16 +22,6 @@ DENSE = np.array(
 ANNOTATIONS = Annotations.from_dense(DENSE, kind="regression")
 
 
-def test_a_wrong_input_and_questions_for_classes_are_refused():
-    layer = RatingEM(R)
-    with pytest.raises(ValueError, match=r"must have shape \[batch, 1\], one estimate per task, got \(4, 2\)"):
-        layer(np.zeros((B, 2), "float32"))
-    with pytest.raises(ValueError, match="no weights yet"):
-        layer.annotator_biases()
-    with pytest.raises(ValueError, match="ratings have no confusion matrices"):
-        layer.annotator_confusions()
-
-
 # === The equations ===
 
 
@@ -221,10 +211,3 @@ def test_the_crowd_layer_in_units_answers_as_on_standardised_ratings(connection)
     np.testing.assert_allclose(other.annotator_biases(), 2 * plain.annotator_biases())
     revived = CrowdsourcedLayer.from_config(other.get_config())
     assert (revived.center, revived.unit, revived.anchor) == (5.0, 2.0, False)
-
-
-def test_units_and_anchors_belong_to_ratings():
-    with pytest.raises(ValueError, match="anchor is for connection 'B' of a regression"):
-        CrowdsourcedLayer(R, "S+B", "regression", anchor=True)
-    with pytest.raises(ValueError, match="center and unit are for a regression"):
-        CrowdsourcedLayer(R, "MW", unit=2.0)

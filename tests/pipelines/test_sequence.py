@@ -8,7 +8,6 @@ import pytest
 
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.export.predict import load_and_predict
-from crowdzoo.files.served_model import load_saved_model
 from crowdzoo.networks.token_encoder import TokenEncoder
 from crowdzoo.pipelines.config.load import load_config
 from crowdzoo.pipelines.local import run
@@ -48,20 +47,11 @@ def story(data):
     def go(**overrides):
         return run(load_config(data / "tiny.yaml", overrides), quiet=True)
 
-    story = SimpleNamespace(data=data, go=go, first=go())
-    story.model = load_saved_model(story.first.pushed)
-    return story
-
-
-@pytest.fixture
-def served(story, monkeypatch):
-    """The pushed model's folder, for `load_and_predict`, which loads it no second time."""
-    monkeypatch.setattr("crowdzoo.export.predict.load_saved_model", lambda folder: story.model)
-    return story.first.pushed
+    return SimpleNamespace(data=data, go=go, first=go())
 
 
 @pytest.mark.slow
-def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story, served):
+def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story):
     # the same sentences, found by their hash, asked and counted here
     from crowdzoo.kinds.sentences.records import read_crowd_sequences
     from crowdzoo.records.example_files import split_by_hash
@@ -71,7 +61,7 @@ def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story,
     )
     sequences = read_crowd_sequences(settings)
     evaluation = sequences.select(split_by_hash(sequences.texts, 0.3) == "eval")
-    answers = load_and_predict(served, evaluation.texts)
+    answers = load_and_predict(story.first.pushed, evaluation.texts)
     said = [row[:length].tolist() for row, length in zip(answers["tags"], answers["lengths"], strict=True)]
     scores = span_scores(evaluation.gold_tags(), said)
     candidate = story.first.evaluation["candidate"]
@@ -81,12 +71,12 @@ def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story,
 
 
 @pytest.mark.slow
-def test_what_training_keeps_says_what_the_served_model_says(story, served):
+def test_what_training_keeps_says_what_the_served_model_says(story):
     encoder = TokenEncoder(**json.loads((story.first.model_run / "encoder.json").read_text(encoding="utf-8")))
     model = keras.saving.load_model(story.first.model_run / "model.keras")
     text = TEXTS[0]
     (tags,) = model.base.tag(encoder([split_tokens(text)[0]]))
     card = json.loads((story.first.pushed / "assets.extra" / "model_card.json").read_text())
-    answers = load_and_predict(served, [text])
+    answers = load_and_predict(story.first.pushed, [text])
     assert [card["classes"][code] for code in tags] == answers["tags"][0].tolist()
     assert len(json.loads((story.first.model_run / "history.json").read_text())["loss"]) == 4

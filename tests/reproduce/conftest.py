@@ -3,10 +3,9 @@
 import importlib
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
-
-from crowdzoo import plugins
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
 REGISTERED = {}  # by scripts, at their first import
@@ -16,12 +15,11 @@ REGISTERED = {}  # by scripts, at their first import
 def reproduce():
     """Imports a module of that folder by its name; what it registers is unknown to other tests."""
     sys.path.insert(0, str(FOLDER))
-    before = {**plugins._registered}
-    plugins._registered.update(REGISTERED)
-    try:
-        yield importlib.import_module
-    finally:
-        sys.path.remove(str(FOLDER))
-        REGISTERED.update({name: thing for name, thing in plugins._registered.items() if name not in before})
-        plugins._registered.clear()
-        plugins._registered.update(before)
+    with patch.dict("crowdzoo.plugins._registered") as registered:
+        before = {*registered}
+        registered.update(REGISTERED)
+        try:
+            yield importlib.import_module
+        finally:
+            sys.path.remove(str(FOLDER))
+            REGISTERED.update({name: thing for name, thing in registered.items() if name not in before})

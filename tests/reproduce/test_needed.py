@@ -5,10 +5,9 @@ import runpy
 import sys
 import warnings
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
-
-from crowdzoo import plugins
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 BASELINES = Path(__file__).parents[2] / "examples" / "baselines"
@@ -31,7 +30,6 @@ SCRIPTS = sorted(
 def started(monkeypatch, tmp_path):
     """Starts a script as from a shell, with an empty folder of data."""
     monkeypatch.setenv("CROWDZOO_DATA", str(tmp_path))
-    monkeypatch.setattr(plugins, "_registered", {**plugins._registered})  # what a script registers goes with it
     paths, modules = [*sys.path], {*sys.modules}
 
     def run(script: Path, *words: str) -> None:
@@ -39,7 +37,7 @@ def started(monkeypatch, tmp_path):
         sys.path.insert(0, str(script.parent))
         runpy.run_path(str(script), run_name="__main__")
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), patch.dict("crowdzoo.plugins._registered"):  # what a script registers goes with it
         yield run
     sys.path[:] = paths
     for name in {*sys.modules} - modules:

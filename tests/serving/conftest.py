@@ -23,7 +23,7 @@ if not all(map(find_spec, NEEDED)):
     collect_ignore_glob = ["test_*.py"]
 else:
     import keras
-    from running_server import channel_to, serving
+    from running_server import channel_to, serving, wait_until
     from tensorflow_serving.apis import prediction_service_pb2_grpc
 
     from crowdzoo.export.saved_model import export_model
@@ -86,13 +86,10 @@ def pets(tmp_path_factory, export_version):
 
 @pytest.fixture(scope="session")
 def server(pets):
-    with serving(pets.folder, "pets", {"stable": 1}, request_bytes=250_000) as running:
+    with serving(pets.folder, labels={"stable": 1}, request_bytes=250_000) as running:
         # where the machine has other work, version 2 may still come to rest when version 1 is served
         with Client(running.url, model="pets") as waiting:
-            for _ in range(600):
-                if waiting.metadata()["version"] == 2:
-                    break
-                time.sleep(0.1)
+            wait_until(lambda: waiting.metadata()["version"] == 2)
         yield running
 
 
@@ -120,7 +117,7 @@ def held(monkeypatch):
     class Held:
         arrived = threading.Event()
         release = threading.Event()
-        calls = 0
+        calls = ended = 0
 
     predict = Signature.__call__
 
@@ -128,10 +125,11 @@ def held(monkeypatch):
         Held.calls += 1
         Held.arrived.set()
         assert Held.release.wait(30)
+        Held.ended += 1
         return predict(self, inputs, limits)
 
     def hold():
-        Held.calls = 0
+        Held.calls = Held.ended = 0
         Held.arrived.clear()
         Held.release.clear()
         monkeypatch.setattr(Signature, "__call__", slow)

@@ -1,13 +1,10 @@
 """A model that takes a column of a table an input, over REST and gRPC."""
 
-import json
-
-import httpx
 import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-from running_server import serving
+from running_server import rest, serving
 
 from crowdzoo.errors import ServingError
 from crowdzoo.networks.table_columns import TableColumns
@@ -36,7 +33,7 @@ def server(tmp_path_factory):
 
 
 def ask(server, **body):
-    return httpx.post(f"{server.url}/v1/models/people:predict", content=json.dumps(body).encode())
+    return rest(server, "/v1/models/people:predict", body)
 
 
 def test_rows_and_columns_get_the_same_answer(server):

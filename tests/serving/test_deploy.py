@@ -13,7 +13,6 @@ from google.protobuf import text_format
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from crowdzoo.commands import main as cli
-from crowdzoo.serving import metrics
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -107,9 +106,9 @@ def test_what_watches_and_guards_the_servers_finds_them_by_the_same_labels_ports
     dashboard = json.loads(Path("out/dashboard.json").read_text())
     asked += [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     names = {name.removesuffix("_bucket") for text in asked for name in re.findall(r":tensorflow:serving:\w+", text)}
-    assert names == {metrics._COUNT, metrics._LATENCY}
+    assert names == {":tensorflow:serving:request_count", ":tensorflow:serving:request_latency"}
     own = {name for text in asked for name in re.findall(r"crowdzoo_\w+", text)}
-    assert own == {metrics._WRITTEN, metrics._ANOMALIES}
+    assert own == {"crowdzoo_model_written_timestamp_seconds", "crowdzoo_drift_anomalies"}
     assert all('model_name="Dogs"' in text for text in asked if ":tensorflow" in text or "crowdzoo_" in text)
     assert "{{" not in json.dumps(dashboard)
 

@@ -6,6 +6,7 @@ import sys
 
 import httpx
 import pytest
+from running_server import predict_request, proto_of
 
 from crowdzoo.serving import Client
 
@@ -73,12 +74,9 @@ def test_two_thousand_texts_beside_one_of_20_000_words_are_answered(ports):
 
 def test_one_string_of_250_kb_for_30_000_rows_is_refused(ports):
     import grpc
-    from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-    request = PredictRequest(model_spec={"name": "model"})
-    request.inputs["instances"].dtype = 7
-    request.inputs["instances"].string_val.append(b"x" * 250_000)
-    request.inputs["instances"].tensor_shape.dim.add(size=30_000)
+    request = predict_request({"instances": proto_of(7, 30_000, string_val=[b"x" * 250_000])})
+    request.model_spec.name = "model"
     with grpc.insecure_channel(f"127.0.0.1:{ports[1]}", [("grpc.enable_http_proxy", 0)]) as channel:
         call = channel.unary_unary("/tensorflow.serving.PredictionService/Predict")
         with pytest.raises(grpc.RpcError, match=r"shape \[30000\] takes more than the 67,108,864 bytes"):

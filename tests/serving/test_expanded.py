@@ -1,17 +1,16 @@
 """The size that counts is that of a request's values once they are expanded, however few bytes say them."""
 
 import json
+import shutil
 import socket
 import threading
 import tracemalloc
 
-import httpx
 import pytest
 import tensorflow as tf
-from running_server import channel_to, grpc_status, serving
-from tensorflow.core.framework.tensor_pb2 import TensorProto
+from running_server import PREDICT, channel_to, grpc_status, predict_request, rest, serving
+from running_server import proto_of as proto
 from tensorflow_serving.apis import prediction_service_pb2_grpc
-from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from crowdzoo.serving import Client, Limits
@@ -23,17 +22,6 @@ from crowdzoo.serving.request_error import RequestError
 MIB = 1 << 20
 GOOD = [0.1, 0.2, 0.3, 0.4]
 REASON = "takes more than the 67,108,864 bytes that the values of one request may take here"
-
-
-def proto(dtype, *sizes, **values):
-    tensor = TensorProto(dtype=dtype, **values)
-    for size in sizes:
-        tensor.tensor_shape.dim.add(size=size)
-    return tensor
-
-
-def predict(**tensors):
-    return PredictRequest(model_spec={"name": "pets"}, inputs=tensors)
 
 
 def peak_of(call):
@@ -144,11 +132,6 @@ def test_what_becomes_long_gives_its_turn_back_and_waits_for_the_one_of_long_req
     assert not gate.running
 
 
-def body_of(rows):
-    """Short as it is sent, and more than 512 KiB as float32."""
-    return b'{"instances": [' + b",".join([b"[1,1,1,1]"] * rows) + b"]}"
-
-
 @pytest.mark.parametrize("protocol", ["gRPC", "REST"])
 def test_few_bytes_that_become_many_hold_up_no_short_request(pets, held, protocol):
     with serving(pets.folder, "pets", threads=1) as server, Client(server.url, model="pets") as client:
@@ -158,11 +141,11 @@ def test_few_bytes_that_become_many_hold_up_no_short_request(pets, held, protoco
 
             def ask():
                 if protocol == "gRPC":
-                    stub.Predict(predict(instances=proto(1, 40_000, 4, float_val=[0.5])), timeout=60)
+                    stub.Predict(predict_request({"instances": proto(1, 40_000, 4, float_val=[0.5])}), timeout=60)
                 else:
-                    url = f"{server.url}/v1/models/pets:predict"
-                    assert len(body_of(40_000)) < LONG
-                    assert httpx.post(url, content=body_of(40_000), trust_env=False, timeout=60).status_code == 200
+                    body = b'{"instances": [' + b",".join([b"[1,1,1,1]"] * 40_000) + b"]}"
+                    assert len(body) < LONG < 40_000 * 4 * 4
+                    assert rest(server, PREDICT, body).status_code == 200
 
             held.hold()
             threads = [threading.Thread(target=ask) for _ in range(3)]
@@ -181,23 +164,21 @@ def test_few_bytes_that_become_many_hold_up_no_short_request(pets, held, protoco
 def test_a_message_of_41_bytes_that_becomes_512_mib_is_refused_and_the_next_is_answered(pets):
     with serving(pets.folder, "pets") as server, channel_to(server) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        request = predict(instances=proto(1, 260_000, 512, float_val=[0.5]))
+        request = predict_request({"instances": proto(1, 260_000, 512, float_val=[0.5])})
         code, reason = grpc_status(lambda: stub.Predict(request, timeout=60))
         assert code == "RESOURCE_EXHAUSTED"
         assert reason == (f"input 'instances': shape [260000, 512] {REASON}; send fewer or shorter instances")
-        assert stub.Predict(predict(instances=proto(1, 2, 4, float_val=[0.5])), timeout=60).outputs["label"]
+        assert stub.Predict(predict_request({"instances": proto(1, 2, 4, float_val=[0.5])}), timeout=60).outputs[
+            "label"
+        ]
 
 
 # === Warm-up requests ===
 
 
 def test_a_warm_up_request_that_becomes_too_large_is_refused(pets, tmp_path):
-    folder = tmp_path / "1"
-    for path in (pets.folder / "1").rglob("*"):
-        if path.is_file():
-            (folder / path.relative_to(pets.folder / "1")).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path.relative_to(pets.folder / "1")).write_bytes(path.read_bytes())
-    request = predict(instances=proto(1, 1_000, 4, float_val=[0.5]))
+    folder = shutil.copytree(pets.folder / "1", tmp_path / "1")
+    request = predict_request({"instances": proto(1, 1_000, 4, float_val=[0.5])})
     with tf.io.TFRecordWriter(str(folder / "assets.extra" / "tf_serving_warmup_requests")) as writer:
         writer.write(PredictionLog(classify_log={"request": {}}).SerializeToString())  # passed over
         writer.write(PredictionLog(predict_log={"request": request}).SerializeToString())
@@ -209,24 +190,23 @@ def test_a_warm_up_request_that_becomes_too_large_is_refused(pets, tmp_path):
 # === Outputs ===
 
 
-@pytest.mark.parametrize("names", [["label"] * 30_000, ["label", "class", "label"]], ids=["30,000 times", "twice"])
-def test_an_output_that_is_asked_for_twice_is_refused_before_the_model_runs(stub, held, names):
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["label"] * 30_000, "'label' is there twice"),
+        (["label", "class", "label"], "'label' is there twice"),
+        (["x"], "'x' is not an output; there are "),
+    ],
+    ids=["30,000 times", "twice", "unknown"],
+)
+def test_an_output_that_is_unknown_or_asked_for_twice_is_refused_before_the_model_runs(stub, held, names, says):
     """As TensorFlow Serving does, "duplicate output tensor alias"."""
-    request = predict(instances=proto(1, 1, 4, float_val=[0.5]))
+    request = predict_request({"instances": proto(1, 1, 4, float_val=[0.5])})
     request.output_filter.extend(names)
     held.hold()
     code, reason = grpc_status(lambda: stub.Predict(request, timeout=60))
-    assert (code, reason) == ("INVALID_ARGUMENT", "output_filter: 'label' is there twice; name each output once")
-    assert held.calls == 0
-
-
-def test_an_unknown_output_is_refused_before_the_model_runs(stub, held):
-    request = predict(instances=proto(1, 1, 4, float_val=[0.5]))
-    request.output_filter.append("x")
-    held.hold()
-    code, reason = grpc_status(lambda: stub.Predict(request, timeout=60))
     assert code == "INVALID_ARGUMENT"
-    assert reason.startswith("output_filter: 'x' is not an output; there are ")
+    assert reason.startswith(f"output_filter: {says}")
     assert held.calls == 0
 
 
@@ -252,5 +232,4 @@ def test_a_length_above_the_limit_is_refused_before_the_body_comes_and_the_conne
 
 def test_a_client_that_sends_its_long_body_all_the_same_reads_the_answer(server):
     body = b" " * (20 * server.limits.request_bytes)
-    answer = httpx.post(f"{server.url}/v1/models/pets:predict", content=body, trust_env=False, timeout=60)
-    assert answer.status_code == 413
+    assert rest(server, PREDICT, body).status_code == 413

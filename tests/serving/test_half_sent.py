@@ -7,12 +7,10 @@ import threading
 import time
 from contextlib import ExitStack
 
-import httpx
-import numpy as np
 import pytest
-from running_server import serving
+from running_server import PREDICT, connections, rest, serving, wait_until
 
-from crowdzoo.serving import Client, grpc_service, rest_protocol
+from crowdzoo.serving import Client, rest_protocol
 
 GOOD = {"instances": [[0.1, 0.2, 0.3, 0.4]]}
 HEAD = b"POST /v1/models/pets:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"
@@ -40,45 +38,46 @@ def calls(port, streams):
     return connection
 
 
-def wait_until(true):
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def bodies_begun(server):
-    """How many connections have sent a head; asked from another thread, so only of what uvicorn's constructor sets."""
-    return sum(connection.cycle is not None for connection in list(server._rest.server_state.connections))
+    """How many connections have sent a head."""
+    return sum(connection.cycle is not None for connection in connections(server))
 
 
-def test_bodies_that_are_half_sent_take_no_place_of_the_queue(pets):
-    with serving(pets.folder, "pets", threads=1, queue=1) as server, ExitStack() as open_:
+def calls_begun(server):
+    return len(server._grpc_service._slow)
+
+
+@pytest.fixture
+def connect():
+    """Opens connections to the REST port that end with the test."""
+    with ExitStack() as open_:
+        yield lambda server: open_.enter_context(socket.create_connection(("127.0.0.1", server.rest_port), timeout=20))
+
+
+def test_bodies_that_are_half_sent_take_no_place_of_the_queue(pets, connect):
+    with serving(pets.folder, threads=1, queue=1) as server:
         for _ in range(6):
-            connection = open_.enter_context(socket.create_connection(("127.0.0.1", server.rest_port)))
-            connection.sendall(HEAD)
+            connect(server).sendall(HEAD)
         wait_until(lambda: bodies_begun(server) >= 2)
-        answer = httpx.post(f"{server.url}/v1/models/pets:predict", json=GOOD, trust_env=False)
+        answer = rest(server, PREDICT, GOOD)
         assert (answer.status_code, len(answer.json()["predictions"])) == (200, 1)
 
 
-def test_bodies_that_become_whole_at_once_wait_in_the_queue_or_are_refused(pets, held):
+def test_bodies_that_become_whole_at_once_wait_in_the_queue_or_are_refused(pets, held, connect):
     body = json.dumps(GOOD).encode()
-    with serving(pets.folder, "pets", threads=1, queue=1) as server, ExitStack() as open_:
+    with serving(pets.folder, threads=1, queue=1) as server:
         held.hold()
-        connections = [
-            open_.enter_context(socket.create_connection(("127.0.0.1", server.rest_port), timeout=20)) for _ in range(5)
-        ]
-        for connection in connections:
-            connection.sendall(HEAD.replace(b"1000", b"%d" % len(body))[:-1] + body[:-1])
+        senders = [connect(server) for _ in range(5)]
+        for sender in senders:
+            sender.sendall(HEAD.replace(b"1000", b"%d" % len(body))[:-1] + body[:-1])
         wait_until(lambda: bodies_begun(server) == 5)
         statuses = []
         readers = [
-            threading.Thread(target=lambda one=connection: statuses.append(int(one.recv(10_000).split()[1])))
-            for connection in connections
+            threading.Thread(target=lambda one=sender: statuses.append(int(one.recv(10_000).split()[1])))
+            for sender in senders
         ]
-        for connection, reader in zip(connections, readers, strict=True):
-            connection.sendall(body[-1:])
+        for sender, reader in zip(senders, readers, strict=True):
+            sender.sendall(body[-1:])
             reader.start()
         wait_until(lambda: len(statuses) == 3)
         assert statuses == [503] * 3
@@ -88,50 +87,42 @@ def test_bodies_that_become_whole_at_once_wait_in_the_queue_or_are_refused(pets,
         assert sorted(statuses) == [200, 200, 503, 503, 503]
 
 
-def test_bodies_that_are_half_sent_take_half_of_the_memory_at_most(pets):
-    with (
-        serving(pets.folder, "pets", memory=100_000, request_memory=100_000) as server,
-        ExitStack() as open_,
-    ):
-        answers = []
-        for _ in range(2):
-            connection = open_.enter_context(socket.create_connection(("127.0.0.1", server.rest_port), timeout=20))
-            connection.sendall(HEAD.replace(b"1000", b"60000") + b" " * 40_000)
-            answers.append(connection)
-        wait_until(lambda: server._rest_service._arriving >= 40_000)
-        answer = httpx.post(f"{server.url}/v1/models/pets:predict", json=GOOD, trust_env=False)
-        assert answer.status_code == 200
-        answers[1].sendall(b" " * 19_999)
-        assert answers[1].recv(1000).startswith(b"HTTP/1.1 503 ")
-
-
-def test_a_connection_that_sends_its_body_slowly_gives_its_place_to_a_new_one(pets, monkeypatch):
-    monkeypatch.setattr(rest_protocol, "SLOW_SECONDS", 0.0)
-    with serving(pets.folder, "pets", connections=2) as server, ExitStack() as open_:
-        slow = [open_.enter_context(socket.create_connection(("127.0.0.1", server.rest_port))) for _ in range(2)]
-        for connection in slow:
-            connection.sendall(HEAD)
+def test_bodies_that_are_half_sent_take_half_of_the_memory_at_most(pets, connect):
+    with serving(pets.folder, memory=100_000, request_memory=100_000) as server:
+        first, second = connect(server), connect(server)
+        for sender in (first, second):
+            sender.sendall(HEAD.replace(b"1000", b"60000") + b" " * 40_000)
         wait_until(lambda: bodies_begun(server) == 2)
-        answer = httpx.post(f"{server.url}/v1/models/pets:predict", json=GOOD, trust_env=False)
-        assert answer.status_code == 200
-        assert slow[0].recv(1000).startswith(b"HTTP/1.1 408 ")
+        assert rest(server, PREDICT, GOOD).status_code == 200
+        second.sendall(b" " * 19_999)
+        assert second.recv(1000).startswith(b"HTTP/1.1 503 ")
 
 
-@pytest.mark.parametrize("connections", [1, 4])
-def test_calls_that_are_half_sent_take_no_place_of_the_queue(pets, instances, connections):
-    with serving(pets.folder, "pets", threads=1, queue=16) as server, ExitStack() as open_:
-        for _ in range(connections):
+def test_a_connection_that_sends_its_body_slowly_gives_its_place_to_a_new_one(pets, connect):
+    with serving(pets.folder, connections=2) as server:
+        slow, other = connect(server), connect(server)
+        for sender in (slow, other):
+            sender.sendall(HEAD)
+        wait_until(lambda: bodies_begun(server) == 2)
+        time.sleep(rest_protocol.SLOW_SECONDS)
+        assert rest(server, PREDICT, GOOD).status_code == 200
+        assert slow.recv(1000).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("number", [1, 4])
+def test_calls_that_are_half_sent_take_no_place_of_the_queue(pets, instances, number):
+    with serving(pets.folder, threads=1, queue=16) as server, ExitStack() as open_:
+        for _ in range(number):
             open_.enter_context(calls(server.grpc_port, 17))
-        wait_until(lambda: len(server._grpc_service._slow) >= min(16, 17 * connections))
+        wait_until(lambda: calls_begun(server) >= min(16, 17 * number))
         time.sleep(0.1)
         with Client(server.grpc_url, model="pets", timeout=5) as client:
             assert len(client.predict(instances)["label"]) == len(instances)
 
 
-def test_of_many_calls_that_are_half_sent_the_oldest_are_ended(pets, instances, monkeypatch):
-    monkeypatch.setattr(grpc_service, "SLOW_SECONDS", 0.0)
-    with serving(pets.folder, "pets", threads=1, queue=30) as server, calls(server.grpc_port, 30):
-        wait_until(lambda: len(server._grpc_service._slow) > 16)
-        wait_until(lambda: len(server._grpc_service._slow) == 16)
+def test_of_many_calls_that_are_half_sent_the_oldest_are_ended(pets, instances):
+    with serving(pets.folder, threads=1, queue=30) as server, calls(server.grpc_port, 30):
+        wait_until(lambda: calls_begun(server) > 16)
+        wait_until(lambda: calls_begun(server) == 16)
         with Client(server.grpc_url, model="pets", timeout=5) as client:
-            np.testing.assert_equal(len(client.predict(instances)["label"]), len(instances))
+            assert len(client.predict(instances)["label"]) == len(instances)

@@ -5,8 +5,8 @@ import re
 import socket
 
 import pytest
+from running_server import PREDICT
 
-PREDICT = "/v1/models/pets:predict"
 BODY = json.dumps({"instances": [[0.1, 0.2, 0.3, 0.4]]}).encode()
 NOT_HTTP = {"error": "the request is not HTTP/1.1, or too many are sent ahead"}
 LONG_HEAD = {"error": "the head of the request is longer than 64 KiB"}

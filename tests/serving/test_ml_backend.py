@@ -2,20 +2,20 @@
 
 import base64
 import io
-import json
 import logging
 
-import httpx
 import numpy as np
 import pytest
 import tensorflow as tf
+from known_models import save_model, write_extra
+from running_server import rest as ask
 from running_server import serving
 
 from crowdzoo.commands.main import main
 from crowdzoo.data.regions import mask_tools
 from crowdzoo.errors import ServingError
 from crowdzoo.reading.platforms.shapes import brush_mask, brush_rle
-from crowdzoo.serving import Limits, Server
+from crowdzoo.serving import Server
 
 SECRET = "correct horse"
 CHOICES = """<View><Text name="text" value="$text"/><Choices name="kind" toName="text">{}</Choices></View>"""
@@ -27,14 +27,11 @@ BRUSH = """<View><Image name="image" value="$image"/>
 <BrushLabels name="mask" toName="image"><Label value="cell"/></BrushLabels></View>"""
 
 
-def save(folder, classes, answer, shape=(None,), dtype=tf.string, signatures=("serving_default",), **card):
-    """A model as crowdzoo exports it, whose answer is known."""
-    function = tf.function(lambda instances: answer(instances))
-    function = function.get_concrete_function(tf.TensorSpec(shape, dtype, name="instances"))
-    tf.saved_model.save(tf.Module(), str(folder / "1"), signatures=dict.fromkeys(signatures, function))
-    card = {"software": {"crowdzoo": "0"}, "signatures": {"serving_default": {}}, "classes": classes, **card}
-    (folder / "1" / "assets.extra").mkdir()
-    (folder / "1" / "assets.extra" / "model_card.json").write_text(json.dumps(card))
+def save(folder, classes, answer, signatures=("serving_default",), images=None, **inputs):
+    """A model as crowdzoo exports it, whose answer is known; it takes texts unless other inputs are given."""
+    save_model(folder / "1", answer, signatures, **(inputs or {"instances": ("string",)}))
+    card = {"software": {"crowdzoo": "0"}, "signatures": {"serving_default": {}}, "classes": classes}
+    write_extra(folder / "1", model_card={**card, **({"images": images} if images else {})})
     return folder
 
 
@@ -81,18 +78,12 @@ def server(tmp_path_factory):
     save(folder / "ner", ["O", "B-PER", "I-PER"], names, signatures=("serving_default", "spans"))
     save(folder / "cells", ["ground", "cell"], cells, images={"fit": "stretch"})
     save(folder / "cropped", ["ground", "cell"], cells, images={"fit": "crop"})
-    save(folder / "stars", None, lambda x: {"value": x[:, 0]}, (None, 2), tf.float32)
+    save(folder / "stars", None, lambda x: {"value": x[:, 0]}, instances=("float32", 2))
     save(folder / "other", None, lambda x: {"y": x})
     models = "".join(f'config {{ name: "{each.name}" base_path: "{each.name}" }} ' for each in folder.iterdir())
     (folder / "models.config").write_text(f"model_config_list {{ {models} }}")
-    with Server(config=folder / "models.config", rest_port=0, grpc_port=0, label_studio=True) as running:
+    with serving(config=folder / "models.config", label_studio=True) as running:
         yield running
-
-
-def ask(server, path, body=None, **options):
-    method, content = ("GET", None) if body is None else ("POST", body if isinstance(body, bytes) else json.dumps(body))
-    url = f"http://127.0.0.1:{server.rest_port}{path}"
-    return httpx.request(method, url, content=content, trust_env=False, **options)
 
 
 def predict(server, model, config, *data):
@@ -169,7 +160,7 @@ def test_what_does_not_fit_is_refused_with_a_reason(server, path, body, status, 
 
 def test_a_body_that_is_too_long_is_refused(tmp_path):
     folder = save(tmp_path, ["news", "sport"], kinds)
-    with Server(folder, rest_port=0, grpc_port=0, limits=Limits(request_bytes=1000), label_studio=True) as small:
+    with serving(folder, request_bytes=1000, label_studio=True) as small:
         assert ask(small, "/predict", b"x" * 2000).status_code == 413
         assert ask(small, "/health").status_code == 200
 
@@ -179,13 +170,13 @@ def test_a_body_that_is_too_long_is_refused(tmp_path):
 
 def test_others_reach_the_backend_with_a_secret_only(tmp_path, caplog):
     folder = save(tmp_path, ["news", "sport"], kinds)
-    options = {"host": "0.0.0.0", "rest_port": 0, "grpc_port": 0, "label_studio": True}
-    with pytest.raises(ServingError, match="environment variable CROWDZOO_LABEL_STUDIO_SECRET"):
-        Server(folder, **options).start()
+    options = {"host": "0.0.0.0", "label_studio": True}
+    with pytest.raises(ServingError, match="variable CROWDZOO_LABEL_STUDIO_SECRET"), serving(folder, **options):
+        pass
     for secret in ("", "gehe\u00efm", "two\nlines"):
         with pytest.raises(ServingError, match="printable ASCII"):
             Server(folder, **options, label_studio_secret=secret)
-    with Server(folder, **options, label_studio_secret=SECRET) as running:
+    with serving(folder, **options, label_studio_secret=SECRET) as running:
         tasks = {"tasks": [{"id": 1, "data": {"text": "ball"}}], "label_config": CONFIG}
         for path, body in (("/health", None), ("/setup", {"schema": CONFIG}), ("/predict", tasks)):
             for auth in (None, ("crowdzoo", "wrong"), ("other", SECRET), ("crowdzoo", "")):
@@ -327,13 +318,8 @@ def test_a_row_of_a_table_is_read_from_the_columns_of_a_task(tmp_path):
         probabilities = tf.one_hot(tf.cast(is_old, tf.int64), 2, 0.75, 0.25)
         return {"probabilities": probabilities, "class": tf.where(is_old, "sport", "news")}
 
-    specs = [
-        tf.TensorSpec([None], dtype, name=name) for name, dtype in (("age__years_", tf.float32), ("city", tf.string))
-    ]
-    function = tf.function(by_age).get_concrete_function(*specs)
-    folder = save(tmp_path, ["news", "sport"], kinds)
-    tf.saved_model.save(tf.Module(), str(folder / "1"), signatures={"serving_default": function})
-    with Server(folder, name="people", rest_port=0, grpc_port=0, label_studio=True) as running:
+    folder = save(tmp_path, ["news", "sport"], by_age, age__years_=("float32",), city=("string",))
+    with serving(folder, "people", label_studio=True) as running:
         data = [{"age (years)": 70, "city": "x", "text": "t"}, {"age (years)": "", "city": "Porto"}, {"city": None}]
         found = results(predict(running, "people", CONFIG, *data))
         assert [each["result"][0]["value"]["choices"] for each in found] == [["sport"], ["sport"], ["news"]]

@@ -3,30 +3,22 @@
 import json
 import os
 
-import httpx
 import pytest
+from running_server import rest, serving
 
 from crowdzoo.errors import ServingError
-from crowdzoo.serving import Client, Server
-
-PATH = "/monitoring/prometheus/metrics"
+from crowdzoo.serving import Client
 
 
 @pytest.fixture(scope="module")
 def watched(pets):
-    with Server(pets.folder, name="pets", rest_port=0, grpc_port=0) as running:
-        running.url = f"http://127.0.0.1:{running.rest_port}"
-        running.grpc_url = f"grpc://127.0.0.1:{running.grpc_port}"
+    with serving(pets.folder) as running:
         yield running
-
-
-def get(server, path):
-    return httpx.get(server.url + path, trust_env=False)
 
 
 def metrics(server):
     """Name with labels -> value."""
-    answer = get(server, PATH)
+    answer = rest(server, "/monitoring/prometheus/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain")
     lines = [line for line in answer.text.splitlines() if not line.startswith("#")]
@@ -45,8 +37,8 @@ def test_requests_are_counted_under_tf_servings_names(watched, instances):
         with pytest.raises(ServingError), Client(watched.url, model="strange-name") as other:
             other.predict(instances)
     page = metrics(watched)
-    assert page[':tensorflow:serving:request_count{model_name="pets",status="OK"}'] == 3
-    assert page[':tensorflow:serving:request_count{model_name="pets",status="INVALID_ARGUMENT"}'] == 2
+    for status, count in (("OK", 3), ("INVALID_ARGUMENT", 2)):
+        assert page[f':tensorflow:serving:request_count{{model_name="pets",status="{status}"}}'] == count
     for entrypoint, count in (("REST", 1), ("GRPC", 2)):
         labels = f'model_name="pets",API="predict",entrypoint="{entrypoint}"'
         assert page[f":tensorflow:serving:request_latency_count{{{labels}}}"] == count
@@ -56,16 +48,16 @@ def test_requests_are_counted_under_tf_servings_names(watched, instances):
     assert not any("strange-name" in key for key in page)  # clients cannot make metrics
 
 
-def test_a_server_says_that_it_lives_and_that_its_models_answer(server, tmp_path):
+def test_a_server_says_that_it_lives_and_that_its_models_answer_and_has_no_gauges_without_a_version(server, tmp_path):
     for path in ("/healthz", "/readyz"):
-        answer = get(server, path)
+        answer = rest(server, path)
         assert (answer.status_code, answer.text) == (200, "ok\n")
-        assert httpx.post(server.url + path, trust_env=False).status_code == 405
-    with Server(tmp_path, name="later", rest_port=0, grpc_port=0, wait=True) as waiting:
-        waiting.url = f"http://127.0.0.1:{waiting.rest_port}"
-        assert get(waiting, "/healthz").status_code == 200
-        answer = get(waiting, "/readyz")
+        assert rest(server, path, b"").status_code == 405
+    with serving(tmp_path, "later", wait=True) as waiting:
+        assert rest(waiting, "/healthz").status_code == 200
+        answer = rest(waiting, "/readyz")
         assert (answer.status_code, answer.json()) == (503, {"error": "no version yet of 'later'"})
+        assert not any(key.startswith("crowdzoo_") for key in metrics(waiting))
 
 
 def test_the_metrics_have_the_time_and_the_drift_of_the_version_that_answers(tmp_path, export_version):
@@ -78,15 +70,9 @@ def test_the_metrics_have_the_time_and_the_drift_of_the_version_that_answers(tmp
         content = json.dumps({"action": "warn", "anomalies": anomalies})
         (tmp_path / str(version) / "assets.extra" / "drift" / "anomalies.json").write_text(content)
     os.utime(tmp_path / "2", (0, 1764147600))
-    with Server(tmp_path, name="pets", rest_port=0, grpc_port=0, labels={"stable": 1}) as server:
-        server.url = f"http://127.0.0.1:{server.rest_port}"
+    with serving(tmp_path, labels={"stable": 1}) as server:
+        about = 'model_name="pets",version="2"'
         assert gauges() == {
-            'crowdzoo_model_written_timestamp_seconds{model_name="pets",version="2"}': 1764147600,
-            'crowdzoo_drift_anomalies{model_name="pets",version="2",data="training"}': 2,
+            f"crowdzoo_model_written_timestamp_seconds{{{about}}}": 1764147600,
+            f'crowdzoo_drift_anomalies{{{about},data="training"}}': 2,
         }
-
-
-def test_a_server_without_a_version_has_no_gauges(tmp_path):
-    with Server(tmp_path, name="later", rest_port=0, grpc_port=0, wait=True) as server:
-        server.url = f"http://127.0.0.1:{server.rest_port}"
-        assert not any(key.startswith("crowdzoo_") for key in metrics(server))

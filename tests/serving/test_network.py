@@ -5,9 +5,10 @@ import subprocess
 
 import numpy as np
 import pytest
+from running_server import serving
 
 from crowdzoo.errors import ServingError
-from crowdzoo.serving import Client, Limits, Server
+from crowdzoo.serving import Client, Server
 
 # === TLS ===
 
@@ -34,8 +35,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def secure(pets, files):
-    limits = Limits(header_seconds=1.0, write_seconds=1.0)
-    with Server(pets.folder, name="pets", rest_port=0, grpc_port=0, limits=limits, **files) as running:
+    with serving(pets.folder, header_seconds=1.0, write_seconds=1.0, **files) as running:
         yield running
 
 
@@ -89,7 +89,7 @@ def test_a_client_says_which_file_of_certificates_is_wrong(tmp_path, instances):
 
 @pytest.mark.parametrize(("host", "warned"), [("0.0.0.0", True), ("127.0.0.1", False)])
 def test_a_server_that_others_can_reach_says_so(pets, host, warned, caplog):
-    with Server(pets.folder, host=host, rest_port=0, grpc_port=0):
+    with serving(pets.folder, host=host):
         pass
     said = [record.message for record in caplog.records if "other machines can reach" in record.message]
     assert len(said) == warned

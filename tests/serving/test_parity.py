@@ -2,42 +2,34 @@
 
 # ruff: noqa: E501
 
-import json
 import sys
 import time
 from pathlib import Path
 
-import grpc
-import httpx
 import numpy as np
 import pytest
-import tensorflow as tf
+from running_server import PREDICT, channel_to, grpc_status, predict_request, rest, serving
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
 from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest
 from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest
-from tensorflow_serving.apis.predict_pb2 import PredictRequest
 from tensorflow_serving.apis.regression_pb2 import RegressionRequest
 
-from crowdzoo.serving import Client, Server
+from crowdzoo.serving import Client
 from crowdzoo.serving.model_store import SETTLE_SECONDS
 from crowdzoo.serving.request_error import STATUS
 
 ROOT = Path(__file__).parents[2]
 GOOD = [[0.1, 0.2, 0.3, 0.4]]
-PREDICT = "/v1/models/pets:predict"
 PETS = {"name": "pets"}
 
 
 def predict(inputs, **spec):
-    request = PredictRequest(model_spec={**PETS, **spec})
-    for name, (value, dtype) in inputs.items():
-        request.inputs[name].CopyFrom(tf.make_tensor_proto(value, dtype))
-    return "Predict", request
+    return "Predict", predict_request(inputs, **spec)
 
 
 def numbers(value, **spec):
-    return predict({"instances": (value, tf.float32)}, **spec)
+    return predict({"instances": np.float32(value)}, **spec)
 
 
 def columns(**inputs):
@@ -46,20 +38,18 @@ def columns(**inputs):
 
 def asked_annotators(instances, names):
     asked = {"signature_name": "annotators", **columns(instances=instances, annotator=names)}
-    return asked, predict(
-        {"instances": (instances, tf.float32), "annotator": (names, tf.string)}, signature_name="annotators"
-    )
+    return asked, predict({"instances": np.float32(instances), "annotator": names}, signature_name="annotators")
 
 
 EXAMPLES = {"example_list": {"examples": [{}]}}
 NAN, INF = [[1.0, 2.0, float("nan"), 4.0]], [[1.0, 2.0, 3.0, float("-inf")]]
-# what -> path and body of REST (None: GET), call of gRPC, and the name of the status
+# what -> path and body of REST, call of gRPC, and the name of the status
 ERRORS = {
     "unknown model": ("/v1/models/cats:predict", columns(instances=GOOD), numbers(GOOD, name="cats"), "NOT_FOUND"),
     "unknown version": ("/v1/models/pets/versions/99:predict", columns(instances=GOOD), numbers(GOOD, version={"value": 99}), "NOT_FOUND"),
     "unknown label": ("/v1/models/pets/labels/canary:predict", columns(instances=GOOD), numbers(GOOD, version_label="canary"), "NOT_FOUND"),
     "unknown signature": (PREDICT, {"signature_name": "annotator", **columns(instances=GOOD)}, numbers(GOOD, signature_name="annotator"), "INVALID_ARGUMENT"),
-    "unknown input": (PREDICT, columns(instance=GOOD), predict({"instance": (GOOD, tf.float32)}), "INVALID_ARGUMENT"),
+    "unknown input": (PREDICT, columns(instance=GOOD), predict({"instance": np.float32(GOOD)}), "INVALID_ARGUMENT"),
     "missing input": (PREDICT, {"signature_name": "annotators", **columns(instances=GOOD)}, numbers(GOOD, signature_name="annotators"), "INVALID_ARGUMENT"),
     "wrong shape": (PREDICT, columns(instances=[[1, 2, 3]]), numbers([[1, 2, 3]]), "INVALID_ARGUMENT"),
     "wrong rank": (PREDICT, columns(instances=[1, 2, 3, 4]), numbers([1, 2, 3, 4]), "INVALID_ARGUMENT"),
@@ -76,34 +66,27 @@ ERRORS = {
 }  # fmt: skip
 # Same status; the words are those of what each protocol sends
 OTHER_WORDS = {
-    "no text for a number": (PREDICT, columns(instances=[["a", "b", "c", "d"]]), predict({"instances": ([["a", "b", "c", "d"]], tf.string)}), "INVALID_ARGUMENT"),
-    "what is no request": (PREDICT, None, ("Predict", None), "INVALID_ARGUMENT"),
+    "no text for a number": (PREDICT, columns(instances=[["a", "b", "c", "d"]]), predict({"instances": [["a", "b", "c", "d"]]}), "INVALID_ARGUMENT"),
+    "what is no request": (PREDICT, b"\xff", ("Predict", b"\xff"), "INVALID_ARGUMENT"),
     "too large": (PREDICT, columns(instances=GOOD * 20_000), numbers(GOOD * 20_000), "TOO_LARGE"),
 }  # fmt: skip
 
 
 def by_rest(server, path, body):
-    if body is None and path == PREDICT:
-        answer = httpx.post(server.url + path, content=b"\xff", trust_env=False)
-    elif body is None:
-        answer = httpx.get(server.url + path, trust_env=False)
-    else:
-        answer = httpx.post(server.url + path, content=json.dumps(body), trust_env=False)
+    answer = rest(server, path, body)
     return answer.status_code, answer.json()["error"]
 
 
 def by_grpc(server, method, request):
-    with grpc.insecure_channel(server.grpc_url.removeprefix("grpc://"), [("grpc.enable_http_proxy", 0)]) as channel:
+    with channel_to(server) as channel:
         stubs = (
             prediction_service_pb2_grpc.PredictionServiceStub(channel),
             model_service_pb2_grpc.ModelServiceStub(channel),
         )
         call = next(getattr(stub, method) for stub in stubs if hasattr(stub, method))
-        if request is None:
-            call, request = channel.unary_unary(f"/tensorflow.serving.PredictionService/{method}"), b"\xff"
-        with pytest.raises(grpc.RpcError) as caught:
-            call(request, timeout=60)
-    return caught.value.code().name, caught.value.details()
+        if isinstance(request, bytes):
+            call = channel.unary_unary(f"/tensorflow.serving.PredictionService/{method}")
+        return grpc_status(lambda: call(request, timeout=60))
 
 
 @pytest.mark.parametrize("what", ERRORS)
@@ -137,15 +120,14 @@ def differences(kind, folder):
     time.sleep(SETTLE_SECONDS)
     found = {}
     with (
-        Server(folder, rest_port=0, grpc_port=0) as server,
-        Client(f"http://127.0.0.1:{server.rest_port}", timeout=120) as rest,
-        Client(f"grpc://127.0.0.1:{server.grpc_port}", timeout=120) as other,
+        serving(folder, "model") as server,
+        Client(server.url, timeout=120) as by_url,
+        Client(server.grpc_url, timeout=120) as other,
     ):
-        assert sorted(rest.metadata()["signatures"]) == sorted(requests)
-        assert rest.metadata() == other.metadata()
+        assert sorted(by_url.metadata()["signatures"]) == sorted(requests)
+        assert by_url.metadata() == other.metadata()
         for signature, inputs in requests.items():
-            dtypes = {name: spec["dtype"] for name, spec in rest.metadata()["signatures"][signature]["outputs"].items()}
-            answers = [one._connection.predict(signature, inputs, dtypes) for one in (rest, other)]
+            answers = [client.predict(inputs, signature=signature) for client in (by_url, other)]
             assert sorted(answers[0]) == sorted(answers[1])
             found[signature] = 0.0
             for name, array in answers[0].items():

@@ -1,24 +1,17 @@
 """The REST API, in the forms of TF Serving's api_rest.md."""
 
-import json
-
-import httpx
 import numpy as np
 import pytest
 import tensorflow as tf
+from running_server import PREDICT, rest, serving
 
-from crowdzoo.serving import Server
+KINDS = "/v1/models/kinds:predict"
 
 
-def post(url, request, **options):
-    answer = httpx.post(url, content=json.dumps(request), trust_env=False, **options)
+def ask(server, request, path=PREDICT):
+    answer = rest(server, path, request)
     assert answer.status_code == 200, answer.text
     return answer.json()
-
-
-@pytest.fixture(scope="module")
-def predict_url(server):
-    return f"{server.url}/v1/models/pets:predict"
 
 
 def assert_rows(rows, expected, classes):
@@ -28,41 +21,41 @@ def assert_rows(rows, expected, classes):
     assert [row["class"] for row in rows] == [classes[k] for k in expected.argmax(axis=1)]
 
 
-def test_row_form_answers_an_object_for_each_instance(predict_url, pets, instances):
-    answer = post(predict_url, {"instances": instances.tolist()})
+def test_row_form_answers_an_object_for_each_instance(server, pets, instances):
+    answer = ask(server, {"instances": instances.tolist()})
     assert list(answer) == ["predictions"]
     assert_rows(answer["predictions"], pets.models[2].predict(instances, verbose=0), pets.classes)
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_column_form_answers_columns(predict_url, pets, instances, named):
+def test_column_form_answers_columns(server, pets, instances, named):
     columns = {"instances": instances.tolist()} if named else instances.tolist()
-    answer = post(predict_url, {"inputs": columns})
+    answer = ask(server, {"inputs": columns})
     expected = pets.models[2].predict(instances, verbose=0)
     assert list(answer) == ["outputs"]
     np.testing.assert_allclose(answer["outputs"]["probabilities"], expected, atol=1e-6)
     assert answer["outputs"]["label"] == expected.argmax(axis=1).tolist()
 
 
-def test_the_annotators_signature_takes_names(predict_url, instances):
+def test_the_annotators_signature_takes_names(server, instances):
     names = ["bob", "chloé"]
     rows = [{"instances": row.tolist(), "annotator": name} for row, name in zip(instances, names, strict=False)]
-    by_rows = post(predict_url, {"signature_name": "annotators", "instances": rows})["predictions"]
+    by_rows = ask(server, {"signature_name": "annotators", "instances": rows})["predictions"]
     columns = {"instances": instances[:2].tolist(), "annotator": names}
-    by_columns = post(predict_url, {"signature_name": "annotators", "inputs": columns})["outputs"]
+    by_columns = ask(server, {"signature_name": "annotators", "inputs": columns})["outputs"]
     assert [row["probabilities"] for row in by_rows] == by_columns["probabilities"]
-    truth = post(predict_url, {"instances": instances[:2].tolist()})["predictions"]
+    truth = ask(server, {"instances": instances[:2].tolist()})["predictions"]
     assert by_columns["probabilities"] != [row["probabilities"] for row in truth]
 
 
 @pytest.mark.parametrize("place", ["versions/1", "labels/stable"])
 def test_a_version_is_asked_by_number_or_label(server, pets, instances, place):
-    answer = post(f"{server.url}/v1/models/pets/{place}:predict", {"instances": instances.tolist()})
+    answer = ask(server, {"instances": instances.tolist()}, f"/v1/models/pets/{place}:predict")
     assert_rows(answer["predictions"], pets.models[1].predict(instances, verbose=0), pets.classes)
 
 
 def test_status_lists_the_versions_newest_first(server):
-    answer = httpx.get(f"{server.url}/v1/models/pets", trust_env=False).json()
+    answer = rest(server, "/v1/models/pets").json()
     fine = {"error_code": "OK", "error_message": ""}
     assert answer == {
         "model_version_status": [
@@ -70,12 +63,12 @@ def test_status_lists_the_versions_newest_first(server):
             {"version": "1", "state": "AVAILABLE", "status": fine},
         ]
     }
-    one = httpx.get(f"{server.url}/v1/models/pets/versions/1", trust_env=False).json()
+    one = rest(server, "/v1/models/pets/versions/1").json()
     assert [status["version"] for status in one["model_version_status"]] == ["1"]
 
 
 def test_metadata_shows_the_signatures_as_tf_serving_does(server):
-    answer = httpx.get(f"{server.url}/v1/models/pets/versions/1/metadata", trust_env=False).json()
+    answer = rest(server, "/v1/models/pets/versions/1/metadata").json()
     assert answer["model_spec"] == {"name": "pets", "signature_name": "", "version": "1"}
     definition = answer["metadata"]["signature_def"]["signature_def"]["serving_default"]
     assert definition["method_name"] == "tensorflow/serving/predict"
@@ -111,27 +104,27 @@ class Kinds(tf.Module):
 
 
 @pytest.fixture(scope="module")
-def kinds_url(tmp_path_factory):
+def kinds(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kinds")
     module = Kinds()
     tf.saved_model.save(
         module, str(folder / "7"),
         signatures={"serving_default": module.half, "echo": module.echo, "typed": module.typed, "total": module.total},
     )  # fmt: skip
-    with Server(folder, name="kinds", rest_port=0, grpc_port=0) as running:
-        yield f"http://127.0.0.1:{running.rest_port}/v1/models/kinds:predict"
+    with serving(folder, "kinds") as running:
+        yield running
 
 
-def test_text_is_text_and_outputs_named_bytes_are_base64(kinds_url):
+def test_text_is_text_and_outputs_named_bytes_are_base64(kinds):
     request = {"signature_name": "echo", "instances": ["grün", {"b64": "Z3LDvG4="}]}
     expected = {"text": "grün", "raw_bytes": {"b64": "Z3LDvG4="}}
-    assert post(kinds_url, request) == {"predictions": [expected, expected]}
+    assert ask(kinds, request, KINDS) == {"predictions": [expected, expected]}
 
 
-def test_whole_numbers_booleans_and_doubles_keep_their_kind(kinds_url):
+def test_whole_numbers_booleans_and_doubles_keep_their_kind(kinds):
     request = {"signature_name": "typed", "instances": [{"whole": [1, -2], "flag": True}]}
     expected = {"whole": [1, -2], "flag": True, "double": [1 / 3, -2 / 3]}
-    assert post(kinds_url, request) == {"predictions": [expected]}
+    assert ask(kinds, request, KINDS) == {"predictions": [expected]}
 
 
 @pytest.mark.parametrize(
@@ -143,22 +136,21 @@ def test_whole_numbers_booleans_and_doubles_keep_their_kind(kinds_url):
         ({"whole": [1, 2], "flag": 1}, "input 'flag': 1 at [0] is a number, not true or false"),
     ],
 )
-def test_values_of_another_kind_are_refused_by_name(kinds_url, row, reason):
-    answer = httpx.post(kinds_url, content=json.dumps({"signature_name": "typed", "instances": [row]}), trust_env=False)
+def test_values_of_another_kind_are_refused_by_name(kinds, row, reason):
+    answer = rest(kinds, KINDS, {"signature_name": "typed", "instances": [row]})
     assert answer.status_code == 400
     assert reason in answer.json()["error"]
 
 
-def test_outputs_without_a_common_batch_need_the_column_form(kinds_url):
+def test_outputs_without_a_common_batch_need_the_column_form(kinds):
     request = {"signature_name": "total", "instances": [1.0, 2.0]}
-    answer = httpx.post(kinds_url, content=json.dumps(request), trust_env=False)
+    answer = rest(kinds, KINDS, request)
     assert answer.status_code == 400
     assert "ask in column form" in answer.json()["error"]
-    columns = post(kinds_url, {"signature_name": "total", "inputs": [1.0, 2.0]})["outputs"]
+    columns = ask(kinds, {"signature_name": "total", "inputs": [1.0, 2.0]}, KINDS)["outputs"]
     assert columns["sum"] == 3.0
 
 
-def test_an_answer_that_is_not_finite_is_written_as_tf_serving_writes_it(kinds_url):
-    request = {"signature_name": "total", "inputs": [0.0]}
-    text = httpx.post(kinds_url, content=json.dumps(request), trust_env=False).text
-    assert '"log": [-Infinity]' in text
+def test_an_answer_that_is_not_finite_is_written_as_tf_serving_writes_it(kinds):
+    answer = rest(kinds, KINDS, {"signature_name": "total", "inputs": [0.0]})
+    assert '"log": [-Infinity]' in answer.text

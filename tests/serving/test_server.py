@@ -8,11 +8,11 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 
 import httpx
 import numpy as np
 import pytest
+from running_server import PREDICT, connections, rest, serving, wait_until
 
 from crowdzoo.errors import CrowdzooError, ServingError
 from crowdzoo.serving import Client, Server, curl_example, serve
@@ -35,13 +35,22 @@ def test_serve_prints_where_it_listens_and_stops_at_a_signal(pets, number, insta
     assert "version 2 loaded" in printed.err
 
 
+def is_refused(client):
+    try:
+        client.status()
+    except ServingError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize("protocol", ["rest", "grpc"])
 def test_a_request_under_way_is_finished_when_the_server_stops(pets, instances, held, protocol):
-    server = Server(pets.folder, name="pets", rest_port=0, grpc_port=0)
-    server.start()
-    url = f"http://127.0.0.1:{server.rest_port}" if protocol == "rest" else f"grpc://127.0.0.1:{server.grpc_port}"
     answers = []
-    with Client(url, model="pets") as client:
+    with (
+        serving(pets.folder) as server,
+        Client(server.url if protocol == "rest" else server.grpc_url, model="pets") as client,
+        Client(client.url, model="pets", timeout=5) as late,
+    ):
         client.metadata()
         held.hold()
         asking = threading.Thread(target=lambda: answers.append(client.predict(instances)))
@@ -49,14 +58,7 @@ def test_a_request_under_way_is_finished_when_the_server_stops(pets, instances, 
         assert held.arrived.wait(30)
         stopping = threading.Thread(target=server.stop)
         stopping.start()
-        with Client(url, model="pets", timeout=5) as late:
-            deadline = time.monotonic() + 20
-            while True:  # no new requests while the old one is finished
-                try:
-                    late.status()
-                except ServingError:
-                    break
-                assert time.monotonic() < deadline
+        wait_until(lambda: is_refused(late))  # no new requests while the old one is finished
         assert stopping.is_alive()
         held.release.set()
         asking.join(30)
@@ -93,7 +95,7 @@ def test_a_client_that_goes_away_does_no_harm(server, instances):
     ):
         with socket.create_connection(("127.0.0.1", server.rest_port)) as connection:
             connection.sendall(sent)
-    assert httpx.get(f"{server.url}/v1/models/pets", trust_env=False).status_code == 200
+    assert rest(server, "/v1/models/pets").status_code == 200
 
 
 def test_answers_on_a_kept_connection_are_sent_without_delay(server, instances):
@@ -101,7 +103,7 @@ def test_answers_on_a_kept_connection_are_sent_without_delay(server, instances):
     body = {"instances": instances[:1].tolist()}
     with httpx.Client(trust_env=False) as client:
         assert client.post(f"{server.url}/v1/models/pets:predict", json=body).status_code == 200
-        held = [protocol.transport.get_extra_info("socket") for protocol in server._rest.server_state.connections]
+        held = [protocol.transport.get_extra_info("socket") for protocol in connections(server)]
         assert held
         for connection in held:
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
@@ -111,10 +113,10 @@ def test_an_unexpected_failure_is_an_internal_error_and_the_server_stays_up(serv
     def fails(self, inputs, limits=None):
         raise ZeroDivisionError("not foreseen")
 
-    request = json.dumps({"instances": instances.tolist()})
+    request = {"instances": instances.tolist()}
     with monkeypatch.context() as patched:
         patched.setattr(Signature, "__call__", fails)
-        answer = httpx.post(f"{server.url}/v1/models/pets:predict", content=request, trust_env=False)
+        answer = rest(server, PREDICT, request)
         assert answer.status_code == 500
         assert answer.json() == {"error": "internal error, see the log of the server"}
         with (
@@ -122,7 +124,7 @@ def test_an_unexpected_failure_is_an_internal_error_and_the_server_stays_up(serv
             pytest.raises(ServingError, match="INTERNAL: internal error"),
         ):
             client.predict(instances)
-    assert httpx.post(f"{server.url}/v1/models/pets:predict", content=request, trust_env=False).status_code == 200
+    assert rest(server, PREDICT, request).status_code == 200
 
 
 @pytest.mark.parametrize("option", ["rest_port", "grpc_port"])

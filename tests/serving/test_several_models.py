@@ -2,16 +2,14 @@
 
 import shutil
 import time
-from types import SimpleNamespace
 
-import httpx
 import numpy as np
 import pytest
-from running_server import serving
+from running_server import rest, serving, wait_until
 
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, ServingError
-from crowdzoo.serving import Client, Server, model_store
+from crowdzoo.serving import Client, Server
 from crowdzoo.serving.model_settings import ModelSettings, VersionPolicy, read_model_settings
 from crowdzoo.serving.model_store import SETTLE_SECONDS, ModelStore
 from crowdzoo.serving.version_labels import set_labels
@@ -48,7 +46,7 @@ def both(folders):
 
 
 def get(server, path):
-    return httpx.get(f"{server.url}/v1/models/{path}", trust_env=False)
+    return rest(server, f"/v1/models/{path}")
 
 
 def test_each_model_answers_under_its_name(both, pets, instances):
@@ -67,13 +65,6 @@ def version_of(server, place):
     return int(answer.json()["model_version_status"][0]["version"]) if answer.status_code == 200 else answer.status_code
 
 
-def wait_for(server, place, version):
-    deadline = time.monotonic() + 20
-    while version_of(server, place) != version:
-        assert time.monotonic() < deadline, f"{place} is {version_of(server, place)}"
-        time.sleep(0.05)
-
-
 def test_labels_are_followed_while_the_server_runs(folders, tmp_path, caplog):
     shutil.copytree(folders / "pets", tmp_path / "pets")
     file = config(tmp_path, PETS + " version_labels { key: 'stable' value: 1 }", OTHERS)
@@ -82,14 +73,11 @@ def test_labels_are_followed_while_the_server_runs(folders, tmp_path, caplog):
         assert version_of(running, "pets/labels/stable") == 1
         assert version_of(running, "pets/labels/canary") == 404
         set_labels(file, tmp_path / "pets", ["canary=newest"])
-        wait_for(running, "pets/labels/canary", 2)
+        wait_until(lambda: version_of(running, "pets/labels/canary") == 2)
         set_labels(file, tmp_path / "pets", ["stable=canary", "canary="])
-        wait_for(running, "pets/labels/stable", 2)
+        wait_until(lambda: version_of(running, "pets/labels/stable") == 2)
         assert version_of(running, "pets/labels/canary") == 404
-        deadline = time.monotonic() + 20
-        while running.models["pets"] != [2] and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert running.models["pets"] == [2], "version 1 has no label any more"
+        wait_until(lambda: running.models["pets"] == [2])  # version 1 has no label any more
         file.write_text("model_config_list { config { nam")
         time.sleep(0.5)
         assert version_of(running, "pets/labels/stable") == 2
@@ -100,7 +88,7 @@ def test_labels_are_followed_while_the_server_runs(folders, tmp_path, caplog):
         time.sleep(0.5)
         assert version_of(running, "pets/labels/stable") == 2
         shutil.copytree(folders / "pets" / "1", tmp_path / "pets" / "7", dirs_exist_ok=True)
-        wait_for(running, "pets/labels/stable", 7)
+        wait_until(lambda: version_of(running, "pets/labels/stable") == 7)
 
 
 def test_an_unknown_model_is_told_the_names_there_are(both, instances):
@@ -177,14 +165,6 @@ def versions(tmp_path, pets):
     return tmp_path / "pets"
 
 
-def store_of(folder, policy):
-    return ModelStore(ModelSettings("pets", folder, policy=policy), poll_seconds=0.1)
-
-
-def served(store):
-    return [one.version for one in store.statuses() if one.state == "AVAILABLE"]
-
-
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
@@ -195,12 +175,8 @@ def served(store):
         (VersionPolicy(None, frozenset({1, 2, 7})), [2, 1]),
     ],
 )
-def test_a_policy_says_which_versions_are_served(versions, policy, expected, monkeypatch):
-    def loaded(folder, version, limits):
-        return SimpleNamespace(version=version, num_warmup_requests=0)
-
-    monkeypatch.setattr(model_store, "LoadedModel", loaded)
-    store = store_of(versions, policy)
+def test_a_policy_says_which_versions_are_served(versions, policy, expected):
+    store = ModelStore(ModelSettings("pets", versions, policy=policy), poll_seconds=0.1)
     assert store.refresh()
-    assert served(store) == expected
+    assert [one.version for one in store.statuses() if one.state == "AVAILABLE"] == expected
     assert store.get().version == expected[0]

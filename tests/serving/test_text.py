@@ -12,7 +12,8 @@ from crowdzoo.export.saved_model import export_model
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.networks.sequence_tagger import SequenceTagger
 from crowdzoo.networks.token_encoder import TokenEncoder
-from crowdzoo.serving import Limits, Server
+from crowdzoo.serving import Limits
+from crowdzoo.serving.loaded_model import LoadedModel
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import _lengths
 from crowdzoo.training.crowd_model import CrowdModel
@@ -40,18 +41,12 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def running(folder):
-    with Server(folder, name="ner", rest_port=0, grpc_port=0) as server:
-        yield server
+def loaded(folder):
+    """The model as a server loads it."""
+    return LoadedModel(folder / "1", 1)
 
 
 # === Memory ===
-
-
-@pytest.fixture(scope="module")
-def loaded(running):
-    """The model as the server has loaded it."""
-    return running._stores["ner"].get()
 
 
 @pytest.mark.parametrize("name", ["serving_default", "spans", "annotators"])

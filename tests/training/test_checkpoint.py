@@ -214,10 +214,8 @@ def test_a_folder_at_which_another_training_is_at_work_is_refused(tmp_path, eage
             said.append(str(error.value))
 
     annotated(checkpoint=tmp_path, callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=meanwhile)])
-    assert said == [
-        f"{tmp_path}: another training (process {os.getpid()}) is using this checkpoint. Wait for it, end it, "
-        "or name another folder."
-    ]
+    (message,) = said
+    assert message.startswith(f"{tmp_path}: another training (process {os.getpid()}) is using this checkpoint")
     annotated(checkpoint=tmp_path)  # it has ended
     remove_checkpoint(tmp_path)
     assert not tmp_path.exists()

@@ -131,7 +131,7 @@ def test_every_call_of_a_model_refuses_rows_that_nothing_names():
     model, arrays = a_model(), Annotations.from_dense(np.zeros((12, 2), int), classes=np.arange(12))
     with pytest.raises(DataError, match=r"Write fit\(x, annotations, tasks=ids\)"):
         model.fit(X, STRINGS)
-    with pytest.raises(DataError, match=r"Write validation_data=\(\{'instances': x, 'tasks': ids\}, annotations\)"):
+    with pytest.raises(DataError, match=r"Write validation_data=\(\{.* 'tasks': ids\}, annotations\)"):
         model.fit(X, arrays, validation_data=(X, STRINGS))
     with pytest.raises(DataError, match=r"Write evaluate\(x, annotations, tasks=ids\)"):
         model.evaluate(X, STRINGS)
@@ -139,7 +139,7 @@ def test_every_call_of_a_model_refuses_rows_that_nothing_names():
         model.posteriors(X, STRINGS)
     with pytest.raises(DataError, match="tasks= is for Annotations and frames"):
         model.fit(X, np.zeros((12, 2)), tasks=NAMES)
-    with pytest.raises(DataError, match=r"no column of tasks.*'taks', 'annotator', 'label'\. Name it: task='NAME'"):
+    with pytest.raises(DataError, match=r"no column of tasks.*'taks', .* Name it: task='NAME'"):
         model.fit(X, table(taks=NAMES, annotator=[0] * 12, label=[0] * 12), tasks=NAMES)
     with pytest.raises(DataError, match="x has 12 rows, the labels have 11"):
         model.fit(X, np.zeros((11, 2)))
@@ -203,21 +203,21 @@ def test_what_is_wrong_with_a_frame_is_said_with_the_line_to_write():
     with pytest.raises(DataError, match=r"which row .* Write fit\(x, frame, task='image', tasks=ids\)"):
         model.fit(x, frame, task="image")
     model.fit(x, frame, task="image", tasks=NAMES, verbose=0)
-    with pytest.raises(DataError, match=r"no column 'imge'(?s:.*)fit\(x, Annotations\.from_frame\(frame, columns="):
+    with pytest.raises(DataError, match=r"no column 'imge'(?s:.*)from_frame\(frame, columns="):
         model.fit(x, frame, task="imge")
-    with pytest.raises(DataError, match=r"12 rows, the labels have 9: .* name the tasks' column: task='NAME'"):
+    with pytest.raises(DataError, match=r"12 rows, the labels have 9: .* task='NAME'"):
         model.fit(x, answers_frame().drop(columns="worker").assign(who=0, image=0))
-    with pytest.raises(DataError, match=r"task= names a column of a frame .* y is Annotations: leave it out"):
+    with pytest.raises(DataError, match=r"task= .* of a frame .* y is Annotations: leave it out"):
         model.fit(x, STRINGS, task="image")
 
 
 def test_other_numbers_of_classes_and_annotators_are_refused_with_the_line_to_write():
     annotations = Annotations.from_dense(np.arange(12)[:, None], classes=np.arange(12))
-    with pytest.raises(DataError, match=r"model has 20 classes, the annotations have 12, .* Dense\(annotations\.num"):
+    with pytest.raises(DataError, match=r"20 classes, the annotations have 12, .* Dense\(annot"):
         a_model(CrowdsourcedLayer(1), outputs=20).fit(X, annotations)
-    with pytest.raises(DataError, match=r"model has 20 classes.*DoctorNet\(annotations\.num_annotators, annotations"):
+    with pytest.raises(DataError, match=r"20 classes.*DoctorNet\(annotations\.num_annotators, ann"):
         a_model(DoctorNet(1, 20)).fit(X, annotations)
-    with pytest.raises(DataError, match=r"has 3 annotators, the annotations have 1, 0\. .* CrowdsourcedLayer\(annot"):
+    with pytest.raises(DataError, match=r"3 annotators, .* have 1, 0\. .* CrowdsourcedLayer\(annot"):
         a_model(CrowdsourcedLayer(3)).evaluate(X, annotations)
     with pytest.raises(DataError, match="has 3 annotators, the annotations have 1"):
         a_model(CrowdsourcedLayer(3)).fit(X, np.zeros((12, 1)))

@@ -64,7 +64,7 @@ def test_labels_that_the_method_needs_must_be_there():
         train(QUICK, X)
     with pytest.raises(DataError, match="needs label_distribution"):
         train(replaced(method="aggregated"), X, annotations=ANNOTATIONS)
-    with pytest.raises(DataError, match=r"label_distribution must have shape \[tasks, classes\], got \(200,\)"):
+    with pytest.raises(DataError, match=r"label_distribution must have shape .* got \(200,\)"):
         train(replaced(method="aggregated"), X, label_distribution=TRUTH)
     with pytest.raises(DataError, match=r"features must have shape \[tasks, features\]"):
         train(QUICK, X[:, 0], annotations=ANNOTATIONS)

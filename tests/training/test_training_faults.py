@@ -20,7 +20,7 @@ X = np.zeros((8, 2), "float32")  # the same features for all: one answer for all
 
 
 def test_settings_that_are_none_and_a_base_of_keras_are_told_what_to_write():
-    with pytest.raises(ConfigError, match=r"settings are an object, such as TrainingSettings\(epochs=10\)"):
+    with pytest.raises(ConfigError, match=r"an object, such as TrainingSettings\(epochs=10\)"):
         train({"epochs": 1}, X)
     with pytest.raises(ConfigError, match=r"CrowdClassifier\(base=model\)\.fit\(x, annotations\)"):
         train(TrainingSettings(), X, base=keras.Sequential())
@@ -223,7 +223,7 @@ def test_instances_that_are_no_numbers_are_refused_unless_the_base_makes_numbers
     head = keras.layers.Conv2D(2, 1, activation="softmax") if form == "masks" else keras.layers.Dense(2, "softmax")
     layer = layers.ConfusionMatrices(1, kind="segmentation" if form == "masks" else "classification")
     model = CrowdModel(keras.Sequential([keras.Input(x.shape[1:]), head]), layer)
-    with pytest.raises(DataError, match=r"^x\[3(, 0)+\] is nan, and the base's output .* drop these rows"):
+    with pytest.raises(DataError, match=r"^x\[3(, 0)+\] is nan, .* drop these rows"):
         model.fit(x, Annotations.from_dense(y) if form == "annotations" else y, epochs=1, verbose=0)
     if form == "array":
         filled = keras.layers.Lambda(keras.ops.nan_to_num)
@@ -236,5 +236,5 @@ def test_weights_that_are_no_numbers_are_named():
     check_weights(model)
     kernel = model.get_layer("bad").kernel
     kernel.assign(np.array([[1.0], [np.nan], [np.inf]]))
-    with pytest.raises(DataError, match=r"2 of the 3 numbers of weight '.*bad/kernel' are NaN or infinite"):
+    with pytest.raises(DataError, match=r"2 of the 3 numbers of weight '.*bad/kernel' are NaN"):
         check_weights(model)
