@@ -235,9 +235,15 @@ def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
             no_answers = np.empty(0, int), np.empty((0, 0))
             return Run(key, seed, part, time.perf_counter() - started, *no_answers, [], reason)
     seconds = time.perf_counter() - started
-    messages = [str(warning.message) for warning in caught if warning.category.__module__.startswith("crowdzoo.")]
-    faults = [text.removeprefix(f"{method.name}: ").partition(". ")[0].rstrip(".") for text in messages]
+    own = [warning.message for warning in caught if warning.category.__module__.startswith("crowdzoo.")]
+    faults = [_first_sentence(message) for message in own]
     return Run(key, seed, part, seconds, tasks, answers, faults)
+
+
+def _first_sentence(message: Warning | str) -> str:
+    """What a warning says first, without the name of the method."""
+    text, *_ = (*getattr(message, "notes", ()), str(message))
+    return text.partition(". ")[0].rstrip(".")
 
 
 @dataclass(frozen=True)

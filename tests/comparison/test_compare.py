@@ -480,3 +480,12 @@ def test_what_is_no_method_is_refused_with_what_one_is(word):
     table, gold = ODD_AND_EVEN
     with pytest.raises(ConfigError, match="a method is a name"):
         compare(table, gold=gold, methods=[word])
+
+
+@pytest.mark.usefixtures("added")
+def test_what_a_method_of_ones_own_warns_of_comes_without_the_name_in_its_result():
+    table, gold = ODD_AND_EVEN
+    one_class = np.eye(2)[np.zeros(20, int)]
+    own_method("always-one", lambda self, annotations: Aggregation.of("x", annotations, one_class))
+    notes = by_method(compare(table, gold=gold, methods=["always-one"])).loc["always-one", "notes"]
+    assert notes.startswith("The labels differ from the plurality of the votes on 50% of the annotated tasks")
