@@ -9,7 +9,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
     __name__,
     {
         "crowdzoo.aggregation.acceptance": "accept",
-        "crowdzoo.aggregation.against_votes": "VotesWarning",
         "crowdzoo.aggregation.calibration": "calibrate",
         "crowdzoo.aggregation.classes.dawid_skene": "DawidSkene",
         "crowdzoo.aggregation.classes.ebcc": "EBCC",
@@ -26,7 +25,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.aggregation.free_texts.rover": "ROVER",
         "crowdzoo.aggregation.free_texts.text_aggregation": "TextAggregation",
         "crowdzoo.aggregation.free_texts.text_rasa": "TextHRRASA TextRASA",
-        "crowdzoo.aggregation.base": "Aggregator ConvergenceWarning",
+        "crowdzoo.aggregation.base": "Aggregator ConvergenceWarning VotesWarning",
         "crowdzoo.aggregation.registry": "PREFERENCE_METHODS RATING_METHODS REGION_METHODS SEQUENCE_METHODS "
         "TEXT_METHODS create",
         "crowdzoo.aggregation.engine.block": "Block blocks_of",

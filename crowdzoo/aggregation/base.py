@@ -1,4 +1,4 @@
-"""Aggregator and Result: what methods and results of all kinds of labels have in common, and what methods refuse."""
+"""Aggregator and Result: what methods and results of all kinds of labels have in common, refuse and warn of."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import html
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -25,7 +26,7 @@ from crowdzoo.data.label_kinds import (
     require_annotations,
     require_kind,
 )
-from crowdzoo.errors import SHOWN, ConfigError, DataError, Setting, short_repr
+from crowdzoo.errors import SHOWN, ConfigError, DataError, NotedWarning, Setting, short_repr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,6 +155,35 @@ class ConvergenceWarning(UserWarning):
         >>> warnings.simplefilter("error", ConvergenceWarning)  # raise it as an error
         >>> warnings.simplefilter("default", ConvergenceWarning)  # print it, as Python does without these lines
     """
+
+
+class VotesWarning(NotedWarning):
+    """A result is far from the votes: see its `notes`.
+
+    Example:
+        >>> import warnings
+        >>> from crowdzoo.aggregation import VotesWarning
+        >>> warnings.simplefilter("ignore", VotesWarning)  # once you have read the result's `notes`
+    """
+
+
+@contextmanager
+def ignored(*categories: type[Warning]) -> Iterator[None]:
+    """Leaves out warnings of some categories, as of a fit that is only a step to a result with notes of its own."""
+    with warnings.catch_warnings():
+        for category in categories:
+            warnings.simplefilter("ignore", category)
+        yield
+
+
+def warn_of_notes(method: str, notes: tuple[str, ...], stacklevel: int) -> None:
+    """Warns of the notes on a method's result, if there are any.
+
+    Warns:
+        VotesWarning: there are.
+    """
+    if notes:
+        warnings.warn(VotesWarning(f"{method}: {' '.join(notes)}", notes), stacklevel=stacklevel)
 
 
 def warn_not_converged(title: str, max_iter: int, tol: float, change: float, unit: str, stacklevel: int = 3) -> None:

@@ -14,8 +14,7 @@ from scipy import special
 from scipy.sparse import csr_array
 from scipy.special import softmax
 
-from crowdzoo.aggregation.against_votes import VotesWarning, ignored
-from crowdzoo.aggregation.base import check_classification
+from crowdzoo.aggregation.base import VotesWarning, check_classification, ignored
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
 from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import checked_gold

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdzoo.aggregation.against_votes import VotesWarning, ignored
+from crowdzoo.aggregation.base import VotesWarning, ignored
 from crowdzoo.aggregation.calibration import calibrate
 from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR, MultiLabelAggregation
 from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named, result_of

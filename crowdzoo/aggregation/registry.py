@@ -77,8 +77,7 @@ def create(method: str, *, kind: str = "classification", **settings: Any) -> Any
     """
     Choice(METHODS_OF).checked("", "kind of annotations", kind)
     methods = METHODS_OF[kind]
-    Choice(methods).checked("", "aggregation method", method)
-    if methods[method] is not TokenAggregation:
+    if methods.get(method) is not TokenAggregation:
         return aggregator_named(methods, method, settings)
     known = Choice([*signature(FOR_CLASSES[method]).parameters, *OF_TOKENS])
     for name in settings:

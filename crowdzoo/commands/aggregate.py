@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdzoo import process
-from crowdzoo.aggregation.result_files import RESULT_FILES
 from crowdzoo.checks.constraints import TABLE_FORMATS
 from crowdzoo.commands import options
 from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group, integer, number, path
@@ -29,18 +28,21 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result import Aggregation
     from crowdzoo.data.annotations import Annotations
 
-# Columns of a table, and files of a result; for any kind of label, as one may replace another
+# Columns of a table of any kind of label, as one may replace another
 COLUMNS = (
     r"^task,((position,)?label,label_code,probability|estimate,standard_error|score,rank|labels,annotations"
     r"|(text|regions),confidence)(,(settled|accepted|group|annotations|answers_to_settle|posteriors|difficulty"
     r"|effective_votes|probability_.*))*$"
 )
-FOLDER = ("summary.json", *RESULT_FILES)
 
 
 def is_result(path: Path) -> bool:
     """Whether `crowdzoo aggregate` wrote a table that nobody edited since, or a folder and nothing else is in it."""
-    return holds(FOLDER)(path) if path.is_dir() else marked(COLUMNS)(path) and not _is_edited(path)
+    if path.is_dir():
+        from crowdzoo.aggregation.result_files import RESULT_FILES
+
+        return holds(("summary.json", *RESULT_FILES))(path)
+    return marked(COLUMNS)(path) and not _is_edited(path)
 
 
 def _is_edited(path: Path) -> bool:

@@ -242,7 +242,8 @@ def _run(setup: Setup, method: Method, seed: int, part: int) -> Run:
 
 def _first_sentence(message: Warning | str) -> str:
     """What a warning says first, without the name of the method."""
-    text, *_ = (*getattr(message, "notes", ()), str(message))
+    notes: tuple[str, ...] = getattr(message, "notes", ())
+    text = notes[0] if notes else str(message)
     return text.partition(". ")[0].rstrip(".")
 
 

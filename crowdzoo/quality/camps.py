@@ -12,7 +12,7 @@ from scipy.stats import chi2_contingency, norm
 from scipy.stats.contingency import crosstab
 
 from crowdzoo.aggregation import OneCoinDawidSkene
-from crowdzoo.aggregation.against_votes import ignored
+from crowdzoo.aggregation.base import ignored
 from crowdzoo.aggregation.engine.clusters import linked_groups
 from crowdzoo.checks.constraints import SEED, checked
 from crowdzoo.data.annotations import Annotations

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logit
 
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, VotesWarning
-from crowdzoo.aggregation.against_votes import ignored
+from crowdzoo.aggregation.base import ignored
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.quality.figures import NORMAL_95

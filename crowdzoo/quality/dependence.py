@@ -3,7 +3,7 @@
 import numpy as np
 
 from crowdzoo.aggregation import ConvergenceWarning, OneCoinDawidSkene, VotesWarning
-from crowdzoo.aggregation.against_votes import ignored
+from crowdzoo.aggregation.base import ignored
 from crowdzoo.aggregation.engine.correlated_votes import effective_number, likelihood_of_concentrations, weighted_votes
 from crowdzoo.data.annotations import Annotations
 

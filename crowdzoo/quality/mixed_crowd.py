@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from crowdzoo.aggregation import Aggregation, OneCoinDawidSkene, VotesWarning
-from crowdzoo.aggregation.against_votes import ignored
-from crowdzoo.aggregation.base import check_classification
+from crowdzoo.aggregation.base import check_classification, ignored
 from crowdzoo.aggregation.engine.block import sum_rows
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, rel_entr
 
 from crowdzoo.aggregation import Robust, VotesWarning
-from crowdzoo.aggregation.against_votes import ignored
-from crowdzoo.aggregation.base import check_classification
+from crowdzoo.aggregation.base import check_classification, ignored
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold, sum_rows, whole_block
 from crowdzoo.aggregation.engine.confusions import Counts, Params
 from crowdzoo.aggregation.engine.loops import compiled, in_threads, num_threads

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.aggregation import MultiLabel
-from crowdzoo.aggregation.against_votes import ignored
+from crowdzoo.aggregation.base import ignored
 from crowdzoo.aggregation.registry import METHODS_OF, create
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences

@@ -10,8 +10,7 @@ from unittest.mock import patch
 import numpy as np
 
 from crowdzoo.aggregation import Aggregation, Block, ConvergenceWarning
-from crowdzoo.aggregation.against_votes import ignored
-from crowdzoo.aggregation.base import Aggregator
+from crowdzoo.aggregation.base import Aggregator, ignored
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind

@@ -7,7 +7,7 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation, MajorityVote, SequenceAggregation, VotesWarning, create
-from crowdzoo.aggregation.against_votes import notes_against_votes
+from crowdzoo.aggregation.result import notes_against_votes
 from crowdzoo.aggregation.sentences.sequence_aggregation import notes_against_tags
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.datasets import generated_ner

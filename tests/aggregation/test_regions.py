@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import REGION_METHODS, STAPLE, MatchedObjects, PixelVote, RegionAggregation, create
-from crowdzoo.aggregation.against_votes import VotesWarning
+from crowdzoo.aggregation.base import VotesWarning
 from crowdzoo.data.regions import MarkedImage, dice, mask_of_pixels, mask_of_runs, run_lengths
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.tables import Annotations

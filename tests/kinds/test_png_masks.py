@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from crowdzoo.aggregation import create
-from crowdzoo.aggregation.against_votes import VotesWarning
+from crowdzoo.aggregation.base import VotesWarning
 from crowdzoo.commands.main import main
 from crowdzoo.data.regions import MarkedImage, mask_tools
 from crowdzoo.errors import DataError, DataWarning

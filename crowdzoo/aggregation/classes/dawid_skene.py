@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -10,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.against_votes import VotesWarning
-from crowdzoo.aggregation.base import ConvergenceWarning, check_classification
+from crowdzoo.aggregation.base import ConvergenceWarning, VotesWarning, check_classification, ignored
 from crowdzoo.aggregation.classes.history import Prior, with_prior
 from crowdzoo.aggregation.classes.iterative import (
     Incremental,
@@ -216,9 +214,7 @@ class DawidSkene(Incremental, Iterative):
     def _begin(self, annotations: Annotations, gold: ArrayLike | None, initial: Initial) -> NDArray[np.float64] | None:
         """Posteriors that the first start begins with, [N, K]; None for those of the votes."""
         if initial is None and self.start == "one-coin":
-            with warnings.catch_warnings():  # only a start; what is said of the result counts
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                warnings.simplefilter("ignore", VotesWarning)
+            with ignored(ConvergenceWarning, VotesWarning):  # only a start; what is said of the result counts
                 return OneCoinDawidSkene().fit(annotations, gold).posteriors
         return initial_posteriors(initial, annotations)
 

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
-from crowdzoo.aggregation.against_votes import warn_of_notes
-from crowdzoo.aggregation.base import Aggregator, check_ratings, names_and_counts, warn_not_converged
+from crowdzoo.aggregation.base import Aggregator, check_ratings, names_and_counts, warn_not_converged, warn_of_notes
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.loops import compiled
 from crowdzoo.aggregation.engine.run import Run

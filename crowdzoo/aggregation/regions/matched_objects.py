@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.against_votes import VotesWarning, different_note, empty_note, ignored, warn_of_notes
-from crowdzoo.aggregation.base import Aggregator
+from crowdzoo.aggregation.base import Aggregator, VotesWarning, ignored, warn_of_notes
 from crowdzoo.aggregation.named import FOR_CLASSES, METHODS, aggregator_named
 from crowdzoo.aggregation.regions.objects import LEAST, Objects
 from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
 from crowdzoo.aggregation.regions.region_table import RegionTable
+from crowdzoo.aggregation.result import different_note, empty_note
 from crowdzoo.checks.constraints import Choice, Number, setting
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.regions import Box, MarkedImage, Region, mask_of_pixels, mask_tools

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.against_votes import different_note, empty_classes, warn_of_notes
-from crowdzoo.aggregation.base import Columns, Result
+from crowdzoo.aggregation.base import Columns, Result, warn_of_notes
+from crowdzoo.aggregation.result import different_note, empty_classes
 from crowdzoo.data.drawn_spans import DrawnSpan, side_by_side
 from crowdzoo.data.tags import Span, spans_of
 from crowdzoo.errors import DataError

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.against_votes import VotesWarning, ignored
-from crowdzoo.aggregation.base import Aggregator
+from crowdzoo.aggregation.base import Aggregator, VotesWarning, ignored
 from crowdzoo.aggregation.engine.confusions import TINY
 from crowdzoo.aggregation.engine.markov_chain import LogChain, viterbi
 from crowdzoo.aggregation.named import FOR_CLASSES, aggregator_named, result_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.aggregation.against_votes import ignored
+from crowdzoo.aggregation.base import ignored
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.page_parts import DIGITS, share_and_ends
