@@ -50,6 +50,7 @@ from real_crowds import CROWDS, real_sets
 from scipy.stats import norm
 
 sys.path.append(str(Path(__file__).parent / "reproduce"))
+from needed import need
 from rows import Parts, run
 
 from crowdzoo import Annotations
@@ -222,4 +223,5 @@ PARTS: Parts = {
 }
 
 if __name__ == "__main__":
+    need(*(crowd.place for crowd in CROWDS.values()), flag="--parts", values=("real",), some=True)
     run(RESULTS, PARTS, __doc__, keras=False)
