@@ -15,7 +15,6 @@ Expected before the run: batches agree with one fit on .97 of the tasks or more,
 method, and the accuracy differs by less than .01; the last batch agrees on more tasks than the average one.
 """
 
-import json
 import statistics
 import sys
 import warnings
@@ -33,7 +32,7 @@ from crowdzoo.datasets import data_folder
 
 sys.path.append(str(Path(__file__).parent / "reproduce"))
 from needed import need
-from rows import grid, run
+from rows import grid, read, run
 
 RESULTS = Path(__file__).parent / "results" / "batches.json"
 METHODS = ("robust", "hierarchical-dawid-skene", "dawid-skene", "ibcc")
@@ -77,8 +76,9 @@ def in_batches(annotations: Annotations, batch: np.ndarray, method: str, history
     return labels
 
 
-def table(saved: dict[str, Any]) -> str:
-    """The saved results as Markdown, families counted as one."""
+def show_table() -> None:
+    """Prints the saved results as Markdown, families counted as one."""
+    saved = read(RESULTS)
     crowds = {name: row["runs"] for name, row in saved["batches"].items() if name not in WRITTEN_WITH}
     rows = []
     for method in METHODS:
@@ -95,11 +95,7 @@ def table(saved: dict[str, Any]) -> str:
             *(f"{mean(f'same, {way}'):.4f}" for way in ("prior", "alone", "last")), f"{whole:.4f}",
             *(f"{mean(f'accuracy, {way}') - whole:+.4f}" for way in ("prior", "alone")),
         ))  # fmt: skip
-    return grid(HEADER, rows)
-
-
-def show_table() -> None:
-    print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
+    print(grid(HEADER, rows))
 
 
 PARTS = {"batches": {name: partial(compared, name) for name in CROWDS if (data_folder() / CROWDS[name].place).exists()}}

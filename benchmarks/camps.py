@@ -1,7 +1,6 @@
 """Two camps in a crowd: how often they are found where there are some, and where there are none.
 
-    python benchmarks/camps.py           # the simulated and the real crowds; 10 minutes
-    python benchmarks/camps.py --gold    # only what follows from known classes
+    python benchmarks/camps.py           # what the results do not have; 10 minutes in all
     python benchmarks/camps.py --print   # the tables of the saved results
 
 **What is tested.** `crowdzoo.quality.camps_of` says whether two groups of annotators contradict each other on the same
@@ -40,19 +39,23 @@ and of other draws, as it draws a source.
 random tasks of known class (`calibrate`; of the other tasks), and without the camp that is wrong.
 """
 
-import argparse
-import json
+import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from real_crowds import family_mean, read
+from real_crowds import CROWDS, real_sets
 from scipy.stats import norm
+
+sys.path.append(str(Path(__file__).parent / "reproduce"))
+from needed import need
+from rows import Parts, run
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import Robust, calibrate
 from crowdzoo.quality import camps_of
-from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "camps.json"
 SEED, WITHOUT, WITH = 6868, 200, 100
@@ -157,7 +160,7 @@ def _exchanged(labels: np.ndarray, one: int, other: int) -> np.ndarray:
     return np.select([labels == one, labels == other], [other, one], labels)
 
 
-def simulated(sort: dict[str, Any], number: int) -> dict[str, float | None]:
+def simulated(sort: dict[str, Any], number: int) -> Iterator[dict[str, float]]:
     """Figures of so many crowds."""
     found, right, listed = 0, [], []
     for seed in range(number):
@@ -174,13 +177,11 @@ def simulated(sort: dict[str, Any], number: int) -> dict[str, float | None]:
         same = [np.mean(camp[members] == side[members]) for camp in (result.camp, np.array([0, 2, 1])[result.camp])]
         right.append(max(same))
         listed.append(np.mean(np.diff(truth[result.disputed], axis=1) != 0))
-    means = {
-        name: float(np.mean(values)) if values else None for name, values in (("right", right), ("listed", listed))
-    }
-    return {"found": found / number, **means}
+    means = {name: float(np.mean(values)) for name, values in (("right", right), ("listed", listed)) if values}
+    yield {"found": found / number, **means}
 
 
-def followed(classes: int) -> dict[str, float]:
+def followed(classes: int) -> Iterator[dict[str, float]]:
     """Accuracies where the smaller camp is right: see "What follows" on the page."""
     rows = []
     for seed in range(FOLLOWED):
@@ -195,66 +196,32 @@ def followed(classes: int) -> dict[str, float]:
         without = Robust(seed=0).fit(crowd.select_rows(found.camp[crowd.annotator_ids] == 2)).labels
         labels = calibrate(result, crowd, gold, seed=0).labels
         rows.append([np.mean(result.labels == right), np.mean((labels == right)[gold < 0]), np.mean(without == right)])
-    return dict(zip(("before", "gold", "without"), np.mean(rows, axis=0).tolist(), strict=True))
+    yield dict(zip(("before", "gold", "without"), np.mean(rows, axis=0).tolist(), strict=True))
 
 
-def real() -> list[dict[str, Any]]:
-    """What is said of each real crowd."""
-    rows = []
-    for crowd, annotations, gold in read():
+def real(name: str) -> Iterator[dict[str, float]]:
+    """What is said of a real crowd."""
+    for _, annotations, gold in real_sets((name,)):
         result = camps_of(annotations)
-        row: dict[str, Any] = {
-            "crowd": crowd.name,
-            "family": crowd.family,
-            "kind": crowd.kind,
-            "found": result is not None,
-        }
+        figures = {"found": float(result is not None), "tasks": float((annotations.redundancy > 0).sum())}
         if result is not None:
             known = result.disputed[gold[result.disputed] >= 0]
-            row |= {
-                "sizes": np.bincount(result.camp, minlength=3)[1:].tolist(), "statistic": round(result.statistic, 1),
-                "tasks": int((annotations.redundancy > 0).sum()), "disputed": len(result.disputed), "gold": len(known),
-                "right": [float(np.mean(result.labels[known, side] == gold[known])) if len(known) else None
-                          for side in (0, 1)],
-            }  # fmt: skip
-        rows.append(row)
-    return rows
+            figures |= {"standard errors": result.statistic, "disputed": float(len(result.disputed))}
+            figures |= {"disputed, with gold": float(len(known))}
+            for side, title in enumerate(("larger", "smaller")):
+                figures[f"{title} camp"] = float((result.camp == side + 1).sum())
+                if len(known):
+                    figures[f"{title} is right"] = float(np.mean(result.labels[known, side] == gold[known]))
+        yield figures
 
 
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gold", action="store_true", help="make only what follows from known classes again")
-    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
-    arguments = parser.parse_args()
-    saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-    if not arguments.only_print and not arguments.gold:
-        saved = {
-            "without": {name: simulated(sort, WITHOUT) for name, sort in NONE.items()},
-            "with": {name: simulated(sort, WITH) for name, sort in TWO.items()},
-            "real": real(),
-        }
-    if not arguments.only_print:
-        saved["followed"] = {f"{classes} classes": followed(classes) for classes in (2, 3, 5)}
-        RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-    rows = [[name, f"{row['found']:.3f}"] for name, row in saved["without"].items()]
-    print_table("no camps", ("crowds", "false alarms"), rows)
-    rows = [[name, *(f"{row[key]:.2f}" for key in ("found", "right", "listed"))] for name, row in saved["with"].items()]
-    print_table("two camps", ("crowds", "found", "annotators on the right side", "listed tasks disputed"), rows)
-    rows = [[name, *(f"{row[key]:.2f}" for key in ("before", "gold", "without"))]
-            for name, row in saved["followed"].items()]  # fmt: skip
-    print_table("accuracy where the smaller camp is right", ("crowds", "before", "30 known", "other camp out"), rows)
-    found = [row for row in saved["real"] if row["found"]]
-    share = family_mean({row["crowd"]: row["found"] for row in saved["real"]})
-    rows = [
-        [row["crowd"], row["kind"], f"{row['sizes'][0]} and {row['sizes'][1]}", f"{row['statistic']:.1f}",
-            f"{row['disputed']:,} of {row['tasks']:,}",
-            " and ".join("-" if each is None else f"{each:.2f}" for each in row["right"]) + f" of {row['gold']:,}"]
-        for row in found
-    ]  # fmt: skip
-    title = f"{len(found)} of {len(saved['real'])} real crowds ({share:.0%} over families)"
-    print_table(title, ("crowd", "kind", "camps", "standard errors", "disputed", "each right, by gold"), rows)
-
+PARTS: Parts = {
+    "no camps": {name: partial(simulated, sort, WITHOUT) for name, sort in NONE.items()},
+    "two camps": {name: partial(simulated, sort, WITH) for name, sort in TWO.items()},
+    "the smaller camp is right": {f"{classes} classes": partial(followed, classes) for classes in (2, 3, 5)},
+    "real": {name: partial(real, name) for name in CROWDS},
+}
 
 if __name__ == "__main__":
-    main()
+    need(*(crowd.place for crowd in CROWDS.values()), flag="--parts", values=("real",), some=True)
+    run(RESULTS, PARTS, __doc__, keras=False)

@@ -34,9 +34,9 @@ too: there p is the probability that `robust` gives to their labels.
 (.92 without faithbench), median width .38 and .36. So more was looked at, with the same figures: the number of
 annotators, the filled share of the matrix, the reliability of the mean of a task's answers (Spearman-Brown), the labels
 and probabilities of other methods, and a scale that grows with the labels per task. Only agreement with the labels of
-`dawid-skene` helped. A second round has five candidates (`LATER`), again with a nested choice. What ships is the one
-that 34 of 35 families choose (`SHIPPED`); since it was found on these figures, the rows of the second round flatter it
-a little. UNSEEN families played no part. Most crowds outside the interval are those of language models.
+`dawid-skene` helped. A second round had five candidates, again with a nested choice. What ships is the one that 34 of
+35 families chose (`SHIPPED`); since it was found on these figures, they flatter it a little. (The other candidates are
+no longer here.) UNSEEN families played no part. Most crowds outside the interval are those of language models.
 
 **Settled.** The interval of the share of settled labels is of the same form: quantiles of its error in settled.json,
 where families of real crowds count as much as simulated crowds. (They include the sampling error of 150 tasks or more.)
@@ -46,9 +46,7 @@ import argparse
 import json
 import sys
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -57,29 +55,18 @@ from real_crowds import CROWDS, UNSEEN, read, weights_without
 from scipy.special import logit
 
 from crowdzoo.aggregation import create
-from crowdzoo.quality import effective_votes_interval, krippendorff_alpha, settlement
 from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "expected_accuracy.json"
 SETTLED = RESULTS.with_name("settled.json")
 METHODS = ("robust", "majority-vote", "hierarchical-dawid-skene")
-SETS: tuple[tuple[str, ...], ...] = (
-    (), ("settled",), ("probability", "settled"), ("redundancy",), ("probability", "redundancy"),
-    ("settled", "redundancy"), ("largest",), ("alpha",), ("dependence",),
-)  # fmt: skip
-PENALTIES = (1.0, 10.0)  # of coefficients of standardised features, in families
-SIDES = (1, 2)  # quantiles
-LATER = (  # candidates of the second round: features, penalty, sides, power of the labels per task in the scale
-    ((), 1.0, 1, 0.0), (("probability",), 10.0, 1, 0.0), (("agrees",), 10.0, 1, 0.0),
-    (("agrees", "probability"), 10.0, 1, 0.0), (("agrees", "probability"), 10.0, 1, 0.1),
-)  # fmt: skip
 NOT_LEARNED_FROM = ("faithbench",)
 SIMULATED = ("independent", "difficulty", "copies")
 LEVEL = 0.9
 SAMPLING = 1.645**2  # over the number of tasks: its square of half an interval, in units of the spread
 Row = dict[str, Any]
 Choice = tuple[tuple[str, ...], float, int, float]
-FIRST: list[Choice] = [(*each, 0.0) for each in product(SETS, PENALTIES, SIDES)]
+# features, penalty of their standardised coefficients in families, quantiles, power of the labels per task in the scale
 SHIPPED: Choice = (("agrees", "probability"), 10.0, 1, 0.1)
 
 
@@ -88,26 +75,20 @@ def measure(name: str) -> Row:
     ((crowd, annotations, gold),) = read((name,))
     with weights_without(crowd.family):
         asked, rows = annotations.redundancy > 0, np.arange(annotations.num_tasks)
-        known, counts, found = asked & (gold >= 0), np.bincount(annotations.labels), {}
+        known, found = asked & (gold >= 0), {}
         base, other = (create(each).fit(annotations) for each in ("robust", "dawid-skene"))
         for method in METHODS:
             result = base if method == "robust" else create(method).fit(annotations)
-            state = settlement(annotations, result)
             found[method] = {
                 "probability": float(base.posteriors[rows, result.labels][asked].mean()),
-                "settled": float(state.settled[asked].mean()),
                 "agrees": float((result.labels == other.labels)[asked].mean()),
                 "right": int((result.labels == gold)[known].sum()),
             }
-    votes, size = effective_votes_interval(annotations), float(annotations.redundancy[asked].mean())
     return {
         "crowd": name,
         "family": crowd.family,
         "gold": int(known.sum()),
-        "redundancy": size,
-        "largest": float(counts.max() / counts.sum()),
-        "alpha": float(krippendorff_alpha(annotations, bootstrap=0)),
-        "dependence": 1.0 if votes is None else votes[0] / size,
+        "redundancy": float(annotations.redundancy[asked].mean()),
         "methods": found,
     }
 
@@ -131,11 +112,8 @@ class Crowds:
         """Those of the saved rows."""
         rows = [{**row, **row["methods"][method]} for row in rows]
         values = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-        families, p, forms = values["family"], values["probability"], {"probability": logit, "settled": logit}
-        names = sorted({name for each in (*SETS, SHIPPED[0]) for name in each})
-        columns = {
-            name: forms.get(name, np.log if name == "redundancy" else np.asarray)(values[name]) for name in names
-        }
+        families, p = values["family"], values["probability"]
+        columns = {"agrees": values["agrees"], "probability": logit(p)}
         weights = np.array([1 / (families == family).sum() for family in families])
         return cls(
             values["crowd"],
@@ -156,7 +134,7 @@ class Crowds:
 
     def features(self, names: tuple[str, ...]) -> np.ndarray:
         """[crowds, features]."""
-        return np.stack([self.columns[name] for name in names], axis=1) if names else np.zeros((len(self.p), 0))
+        return np.stack([self.columns[name] for name in names], axis=1)
 
 
 def ridge(crowds: Crowds, names: tuple[str, ...], penalty: float) -> np.ndarray:
@@ -222,33 +200,20 @@ def intervals(crowds: Crowds, choice: Choice, fitted: tuple[np.ndarray, np.ndarr
     return np.clip(np.stack([found, low, high], axis=1), 0, 1)
 
 
-def score(crowds: Crowds, found: np.ndarray) -> float:
-    """Interval score, mean over families."""
-    outside = np.maximum(found[:, 1] - crowds.share, 0) + np.maximum(crowds.share - found[:, 2], 0)
-    return float(np.average(found[:, 2] - found[:, 1] + 2 / (1 - LEVEL) * outside, weights=crowds.weights))
-
-
-def by_others(crowds: Crowds, choice: Choice | list[Choice], learned_from: Crowds | None = None) -> np.ndarray:
-    """Intervals of each family's crowds by the others, who also choose where there are several candidates.
+def by_others(crowds: Crowds, choice: Choice, learned_from: Crowds | None = None) -> np.ndarray:
+    """Intervals of each family's crowds by the others.
 
     Args:
         crowds: as they are shown.
-        choice: a candidate, or a list of them.
+        choice: a candidate.
         learned_from: the same crowds with another method's labels; None: as they are shown.
     """
     found = np.zeros((len(crowds.p), 3))
     for family in sorted(set(crowds.families.tolist())):
         own = crowds.families == family
         others = (learned_from or crowds).take(~own)
-        chosen = choice if isinstance(choice, tuple) else best(others, choice)
-        found[own] = intervals(crowds.take(own), chosen, fit(others, chosen))
+        found[own] = intervals(crowds.take(own), choice, fit(others, choice))
     return found
-
-
-def best(crowds: Crowds, candidates: Iterable[Choice]) -> Choice:
-    """The candidate with the least interval score."""
-    crowds = crowds.take(~np.isin(crowds.families, NOT_LEARNED_FROM))
-    return min(candidates, key=lambda each: score(crowds, by_others(crowds, each)))
 
 
 def settled_ends() -> tuple[np.ndarray, float]:
@@ -296,11 +261,7 @@ def main() -> None:
         return
     if not arguments.only_print:
         crowds = Crowds.of(seen)
-        fitted, saved["choice"] = fit(crowds, SHIPPED), [best(crowds, FIRST), best(crowds, LATER)]
-        found = {
-            "robust, nested choice, first round": by_others(crowds, FIRST),
-            "robust, nested choice, second round": by_others(crowds, list(LATER)),
-        }
+        fitted, found = fit(crowds, SHIPPED), {}
         for method in METHODS:
             found[method] = by_others(Crowds.of(seen, method), SHIPPED, crowds)
             found[f"{method}, unseen families"] = intervals(Crowds.of(unseen, method), SHIPPED, fitted)

@@ -2,9 +2,7 @@
 
     make engines                                            # brings Label Studio
     python benchmarks/label_studio_team.py                  # what results/label_studio_team.json does not have
-    python benchmarks/label_studio_team.py --seeds 200 --repeat
-    python benchmarks/label_studio_team.py --replay         # in memory, by the rules of the server's queue; more seeds
-    python benchmarks/label_studio_team.py --print          # the tables of what is saved
+    python benchmarks/label_studio_team.py --page           # the table of what is saved
 
 The protocol. 300 tasks of four classes that are equally frequent, and eight annotators, each a user of a real server
 with a token of their own, who answer what the server hands out through its API, and nothing else. Five are correct
@@ -29,19 +27,17 @@ the annotator who was meant if that annotator is the first to answer the task af
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crowdzoo import Annotations
 from crowdzoo.aggregation import Robust
 from crowdzoo.kinds.page_parts import serious_notes
 from crowdzoo.label_studio.outcome import Outcome
@@ -52,12 +48,11 @@ from crowdzoo.reading.platforms.label_config import read_label_config
 
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE.parent / "tests" / "label_studio"), str(HERE / "reproduce")]
-from rows import grid  # noqa: E402  of benchmarks/reproduce
+from rows import Parts, grid, read, run  # noqa: E402  of benchmarks/reproduce
 from server import CHOICES, LabelStudio, User, label_studio  # noqa: E402  of tests/label_studio
 
 RESULTS = HERE / "results" / "label_studio_team.json"
 SEEDS = (100, 101, 102)
-REPLAYED = tuple(range(200, 220))
 NUMBER = 300  # tasks
 CLASSES = ("a", "b", "c", "d")
 TEAM = ("good1", "good2", "good3", "good4", "good5", "random", "swapper", "copyist")
@@ -79,6 +74,11 @@ def draw(seed: int, number: int) -> tuple[np.ndarray, np.ndarray]:
     swapped = np.array([1, 0, *range(2, size)])[truth]
     answers = [says(truth, 0.85) for _ in range(5)]
     return truth, np.array([*answers, rng.integers(0, size, number), says(swapped, 0.85), says(truth, 0.55)])
+
+
+def place_of(task: dict[str, Any]) -> int:
+    """The place of a task of the server."""
+    return int(task["data"]["text"].removeprefix("task "))
 
 
 class Run:
@@ -105,51 +105,34 @@ class Run:
         of_title = {view["data"]["title"]: view for view in views}
         return [of_title.get(f"{NEXT}{user.email}{MARK}") for user in self.users]
 
-    def hand_out(self, who: int, view: Any) -> int | None:
-        """The place of the task that the server hands out."""
-        self.task = self.users[who].next_task(self.number, view)
-        return None if self.task is None else int(self.task["data"]["text"].removeprefix("task "))
-
     def answer(self, who: int, view: Any) -> int | None:
-        """Lets an annotator answer what is handed out; the task's place."""
-        place = self.hand_out(who, view)
-        if place is not None:
-            assert self.said[who, place] < 0
-            is_copied = TEAM[who] == "copyist" and self.said[0, place] >= 0
-            self.said[who, place] = self.said[0, place] if is_copied else self.drawn[who, place]
-            self.send(who, CLASSES[self.said[who, place]])
+        """Lets an annotator answer what the server hands out; the task's place."""
+        task = self.users[who].next_task(self.number, view)
+        if task is None:
+            return None
+        place = place_of(task)
+        assert self.said[who, place] < 0
+        is_copied = TEAM[who] == "copyist" and self.said[0, place] >= 0
+        self.said[who, place] = self.said[0, place] if is_copied else self.drawn[who, place]
+        self.users[who].choose(task["id"], CLASSES[self.said[who, place]])
         return place
-
-    def send(self, who: int, label: str) -> None:
-        """Sends an answer to what was handed out."""
-        self.users[who].choose(self.task["id"], label)
 
     def raise_overlap(self) -> None:
         """Asks for one annotation per task more."""
         self.overlap += 1
         self.server.json("PATCH", f"/api/projects/{self.number}/", {"maximum_annotations": self.overlap})
 
-    def crowd(self) -> Any:
-        """The answers, whose tasks and annotators have the names that `names` gives."""
-        return self.project.annotations(classes=list(CLASSES))
-
     def names(self) -> tuple[dict[str, int], list[str]]:
         """Name of a task -> its place, and the names of the annotators."""
-        tasks = {
-            str(task["id"]): int(task["data"]["text"].removeprefix("task ")) for task in self.project.store.tasks()
-        }
-        return tasks, [user.email for user in self.users]
-
-    def push(self, outcome: Outcome) -> None:
-        """Sends the questions."""
-        push(self.project, outcome, {"next"})
+        places = {str(task["id"]): place_of(task) for task in self.project.store.tasks()}
+        return places, [user.email for user in self.users]
 
     def measure(self) -> tuple[Any, Any]:
         """Aggregates; notes the accuracy and who is flagged."""
-        crowd = self.crowd()
+        crowd = self.project.annotations(classes=list(CLASSES))
         result = Robust().fit(crowd)
-        place_of, names = self.names()
-        places = np.array([place_of[str(name)] for name in crowd.tasks.tolist()])
+        place_by_name, names = self.names()
+        places = np.array([place_by_name[str(name)] for name in crowd.tasks.tolist()])
         right = (result.labels == self.truth[places]) & (crowd.redundancy > 0)
         answers = int((self.said >= 0).sum())
         assert answers == len(crowd)
@@ -161,55 +144,6 @@ class Run:
             if is_serious and TEAM[who] not in self.flagged:
                 self.flagged[TEAM[who]] = [int((self.said[who] >= 0).sum()), answers, *notes]
         return crowd, result
-
-
-class Replay(Run):
-    """One arm of one seed in memory: the queue hands out the task with most answers, at random among equals."""
-
-    def __init__(self, seed: int, number: int, overlap: int):
-        super().__init__(seed, number, overlap)
-        self.asked: dict[int, list[int]] = {}
-
-    def views(self) -> list[Any]:
-        """The tasks that each annotator is asked about, in order."""
-        return [sorted(self.asked[who]) if who in self.asked else None for who in range(len(TEAM))]
-
-    def hand_out(self, who: int, view: Any) -> int | None:
-        """The place of the task that the queue, or a list of tasks, hands out."""
-        counts = (self.said >= 0).sum(axis=0)
-        if view is not None:
-            return next((task for task in view if self.said[who, task] < 0), None)
-        open_tasks = (counts < self.overlap) & (self.said[who] < 0)
-        if not open_tasks.any():
-            return None
-        most = open_tasks & (counts == counts[open_tasks].max())
-        return int(self.rng.choice(np.flatnonzero(most)))
-
-    def send(self, who: int, label: str) -> None:
-        """Sends nothing."""
-
-    def raise_overlap(self) -> None:
-        """Asks for one annotation per task more."""
-        self.overlap += 1
-
-    def crowd(self) -> Any:
-        """The answers."""
-        tasks, annotators = np.nonzero(self.said.T >= 0)
-        return Annotations(
-            kind="classification", task_ids=tasks, annotator_ids=annotators, labels=self.said[annotators, tasks],
-            tasks=np.arange(len(self.truth)), annotators=np.array(TEAM, object), classes=np.array(CLASSES, object),
-        )  # fmt: skip
-
-    def names(self) -> tuple[dict[str, int], list[str]]:
-        """Name of a task -> its place, and the names of the annotators."""
-        return {str(place): place for place in range(len(self.truth))}, list(TEAM)
-
-    def push(self, outcome: Outcome) -> None:
-        """Keeps the questions."""
-        chosen = outcome.questions
-        self.asked = {}
-        for task, who in zip(chosen.tasks.tolist(), chosen.annotators.tolist(), strict=True):
-            self.asked.setdefault(who, []).append(task)
 
 
 def own_order(run: Run) -> dict[str, Any]:
@@ -233,7 +167,7 @@ def turns(run: Run) -> list[int]:
     return order
 
 
-def by_next(run: Run, worth: float = WORTH) -> dict[str, Any]:
+def by_next(run: Run) -> dict[str, Any]:
     """The questions of `push`."""
     reached = answered = questions = 0
     asked: dict[int, int] = {}
@@ -253,15 +187,15 @@ def by_next(run: Run, worth: float = WORTH) -> dict[str, Any]:
                 reached += asked.pop(place) == who
         begin = time.perf_counter()
         crowd, result = run.measure()
-        outcome = Outcome(control=CONTROL, crowd=crowd, aggregation=result, number=EACH * len(TEAM), worth=worth)
+        outcome = Outcome(control=CONTROL, crowd=crowd, aggregation=result, number=EACH * len(TEAM), worth=WORTH)
         pulled = time.perf_counter()
         if outcome.is_done:
             break
-        run.push(outcome)
+        push(run.project, outcome, {"next"})
         seconds.append([pulled - begin, time.perf_counter() - pulled])
-        chosen, (place_of, names) = outcome.questions, run.names()
+        chosen, (place_by_name, names) = outcome.questions, run.names()
         asked = {
-            place_of[str(crowd.tasks[task])]: names.index(str(crowd.annotators[who]))
+            place_by_name[str(crowd.tasks[task])]: names.index(str(crowd.annotators[who]))
             for task, who in zip(chosen.tasks, chosen.annotators, strict=True)
         }
         questions += len(asked)
@@ -286,24 +220,19 @@ def record(run: Run) -> dict[str, Any]:
     return {**until, "curve": [[number, round(share, 4)] for number, share in run.curve], "own answers": own}
 
 
-def both(seed: int, number: int, studio: LabelStudio, users: list[User]) -> dict[str, Any]:
-    """Both arms of a seed, on a server."""
-    with tempfile.TemporaryDirectory() as folder:
-        by_choice = by_next(Run(seed, number, 1).start(studio, users, Path(folder, "next")))
-        own = own_order(Run(seed, number, 3).start(studio, users, Path(folder, "own")))
-    return {"own": own, "next": by_choice}
+def arms(seed: int) -> Iterator[dict[str, Any]]:
+    """Both arms of a seed."""
+    with tempfile.TemporaryDirectory() as name, label_studio(Path(name, "server")) as studio:
+        users, folder = [studio.user(f"{member}@example.com") for member in TEAM], Path(name)
+        by_choice = by_next(Run(seed, NUMBER, 1).start(studio, users, folder / "next"))
+        yield {"own": own_order(Run(seed, NUMBER, 3).start(studio, users, folder / "own")), "next": by_choice}
 
 
-def replayed(seed: int, number: int, worth: float = WORTH) -> dict[str, Any]:
-    """Both arms of a seed, in memory."""
-    return {"own": own_order(Replay(seed, number, 3)), "next": by_next(Replay(seed, number, 1), worth)}
-
-
-def tables(saved: dict[str, Any]) -> str:
-    """The saved results as Markdown."""
+def show_table() -> None:
+    """Prints the saved results as Markdown."""
     rows = []
-    for seed, arms in sorted(saved.items()):
-        own, chosen = arms["own"], arms["next"]
+    for seed, row in read(RESULTS)["server"].items():
+        own, chosen = row["runs"][0]["own"], row["runs"][0]["next"]
         cells = [str(arm[target]) for target in ("95%", "97%") for arm in (own, chosen)]
         flags = [str(chosen["flagged"].get(name, ["never"])[0]) for name in ("random", "swapper", "copyist")]
         share = chosen["reached"] / max(chosen["answered"], 1)
@@ -314,33 +243,10 @@ def tables(saved: dict[str, Any]) -> str:
         "seed", "95 %: own order", "next", "97 %: own order", "next", "stopped (correct)", "reached", "random flagged",
         "swapper", "copyist", "others flagged",
     )  # fmt: skip
-    return grid(header, rows)
+    print(grid(header, rows))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--replay", action="store_true", help="in memory")
-    parser.add_argument("--repeat", action="store_true", help="also seeds that are saved")
-    parser.add_argument("--print", action="store_true", help="only the tables")
-    arguments = parser.parse_args()
-    saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"server": {}, "replay": {}}
-    part = "replay" if arguments.replay else "server"
-    seeds = REPLAYED if arguments.replay and arguments.seeds == SEEDS else arguments.seeds
-    seeds = [seed for seed in seeds if arguments.repeat or str(seed) not in saved[part]]
-    if not arguments.print:
-        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-            if part == "server" and seeds:
-                studio = stack.enter_context(label_studio(Path(folder)))
-                users = [studio.user(f"{name}@example.com") for name in TEAM]
-            for seed in seeds:
-                saved[part][str(seed)] = (
-                    replayed(seed, NUMBER) if part == "replay" else both(seed, NUMBER, studio, users)
-                )
-                RESULTS.write_text(json.dumps(saved, indent=1, sort_keys=True) + "\n")
-    for name, runs in saved.items():
-        print(f"{name}:\n\n{tables(runs)}")
-
+PARTS: Parts = {"server": {str(seed): partial(arms, seed) for seed in SEEDS}}
 
 if __name__ == "__main__":
-    main()
+    run(RESULTS, PARTS, __doc__, show_table, keras=False)

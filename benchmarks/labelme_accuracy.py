@@ -15,14 +15,14 @@ The result goes to benchmarks/results/labelme_accuracy.json.
 
 import json
 import os
-import platform
+import sys
 from pathlib import Path
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import keras
-import numpy as np
+sys.path.append(str(Path(__file__).parent / "reproduce"))
+from stack import stack
 
 from crowdzoo import compare
 from crowdzoo.datasets import load_labelme
@@ -56,12 +56,7 @@ def main():
             title: json.loads(comparison.frame.drop(columns=[*BETWEEN, "notes"]).to_json(orient="records"))
             for title, comparison in comparisons.items()
         },
-        "versions": {
-            "python": platform.python_version(),
-            "keras": keras.__version__,
-            "backend": keras.backend.backend(),
-            "numpy": np.__version__,
-        },
+        "stack": stack(),
     }
     RESULT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"written: {RESULT}")

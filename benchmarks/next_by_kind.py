@@ -19,13 +19,8 @@ The figures of a kind: the score after the last round of both ways, with 95 % in
 the answers after the first plan that "next" saves, until the score that random choice has after its last round (by
 linear interpolation; where it is not reached, none is saved). Expected before the run: "next" is better after the last
 round on every kind, and saves a fifth of the answers or more on average over kinds.
-
-**First round.** Twelve annotators, 60 tasks, 100 answers: the plan against as many pairs drawn at random with two
-answers for each task. The figure is the share of pairs of annotators who share a task, and the smallest load over the
-largest; 20 seeds.
 """
 
-import json
 import statistics
 import sys
 import warnings
@@ -50,11 +45,10 @@ from crowdzoo.sequences import span_scores
 sys.path.append(str(Path(__file__).parent / "reproduce"))
 import planted_answers
 from intervals import Runs, mean_interval
-from rows import grid, run
+from rows import grid, read, run
 
 RESULTS = Path(__file__).parent / "results" / "next_by_kind.json"
 SEEDS, ROUNDS, PART, FIRST = 10, 10, 0.1, 2
-PLANS, PEOPLE, TASKS, QUESTIONS = 20, 12, 60, 100
 HEADER = ("labels", "answers at first", "at last", "score at first", "at random", "next", "better by", "answers saved")
 
 Pair = tuple[int, ...]  # task, or left and right; and the annotator
@@ -318,33 +312,13 @@ def at_random(
     return found
 
 
-# === The first round ===
+# === The table ===
 
 
-def plans() -> Iterator[dict[str, Any]]:
-    """One dictionary a seed: pairs of annotators that share a task, and the evenness of loads."""
-    for seed in range(PLANS):
-        rng = np.random.default_rng([5, seed])
-        plan = questions(first_annotations(TASKS, PEOPLE, QUESTIONS, per_task=2, seed=seed))
-        tasks = rng.permutation(TASKS)[: QUESTIONS // 2].tolist()
-        random = [(task, who) for task in tasks for who in rng.choice(PEOPLE, 2, replace=False).tolist()]
-        figures: dict[str, Any] = {"seed": str(seed)}
-        for name, asked in (("plan", plan), ("random", random)):
-            answers = np.zeros((TASKS, PEOPLE))
-            answers[tuple(np.array(asked).T)] = 1
-            shared, loads = (answers.T @ answers)[np.triu_indices(PEOPLE, 1)], answers.sum(axis=0)
-            figures[f"{name}, pairs that share a task"] = round(float((shared > 0).mean()), 4)
-            figures[f"{name}, least over largest load"] = round(float(loads.min() / loads.max()), 4)
-        yield figures
-
-
-# === The tables ===
-
-
-def table(results: dict[str, Any]) -> str:
-    """The saved results as Markdown."""
+def show_table() -> None:
+    """Prints the saved results as Markdown."""
     rows = []
-    for name, row in results["kinds"].items():
+    for name, row in read(RESULTS)["kinds"].items():
         runs = row["runs"]
         mean = {key: statistics.mean(run[key] for run in runs) for key in runs[0] if key != "seed"}
         better, half = mean_interval([Runs([run["next"] - run["random"] for run in runs])])
@@ -354,20 +328,14 @@ def table(results: dict[str, Any]) -> str:
             f"{mean['random']:.3f}", f"{mean['next']:.3f}", f"{better:+.3f} ± {half:.3f}",
             f"{100 * gain:.0f} ± {100 * width:.0f} %",
         ))  # fmt: skip
-    first = results["first round"]["plan"]["runs"]
-    figures = [(key, f"{statistics.mean(run[key] for run in first):.3f}") for key in first[0] if key != "seed"]
-    return f"{grid(HEADER, rows)}\n\n{grid(('first round', 'mean'), figures)}"
-
-
-def show_table() -> None:
-    print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
+    print(grid(HEADER, rows))
 
 
 MAKERS = {
     "classes": classes, "several labels": several_labels, "ratings": ratings, "preferences": preferences,
     "sentences": sentences, "texts": texts, "regions": regions,
 }  # fmt: skip
-PARTS = {"kinds": {name: partial(replay, make) for name, make in MAKERS.items()}, "first round": {"plan": plans}}
+PARTS = {"kinds": {name: partial(replay, make) for name, make in MAKERS.items()}}
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")

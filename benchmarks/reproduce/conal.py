@@ -7,11 +7,7 @@
 **Protocol**, fixed before the first run. Data, networks and training are those of deep_methods.py; accuracies are on
 its test tasks after the last epoch, of 5 seeds (simulated crowds: 3 draws). Nothing is chosen by gold.
 
-- figure 1: for two classes k and l, the share of all annotators who at least once said l of a task of class k. On
-  LabelMe's 1,000 photographs and Music's 700 songs. No training.
-- classes: LabelMe, the share of each class's test photographs that is found. Its row CoNAL also serves as "logits".
-- mixing: CoNAL with omega between two softmax outputs (`mixing="probabilities"`, the paper's text), and omega
-  between two linear outputs (`"logits"`, the authors' code). On Music by their training, and on LabelMe.
+- classes: LabelMe, the share of each class's test photographs that is found.
 - simulated: share .7 and strength .6 of the common noise, own .3. After the training of CoNAL the learnt common
   confusion (`common_confusion()`: omega 1) and the learnt own ones (omega 0) are compared with the true ones. "L1" is
   the mean over rows of the sum of absolute differences (0 to 2); "other class" the share of rows whose most frequent
@@ -34,72 +30,19 @@ from typing import Any
 import keras
 import numpy as np
 from deep_methods import DATA, ROWS, Row, common_confusions, layer, trained
-from needed import need
 from rows import Parts, run
 from scipy.special import softmax
 from simulated_crowds import simulate_common_confusions
 
-from crowdzoo.datasets import load_labelme
-
 RESULTS = Path(__file__).parents[1] / "results" / "conal.json"
 SEEDS, DRAWS = range(5), range(3)
-# the four confusions whose shares are 61.0, 44.1, 63.6 and 38.6 %
-FIGURE_1 = {
-    "labelme": (("street", "insidecity"), ("insidecity", "street")),
-    "music": (("metal", "rock"), ("disco", "pop")),
-}
 CLASSES = ("CoNAL", "Max-MIG", "DL-MV")
-MIXINGS = {mixing: layer("conal", scale=2.0, mixing=mixing) for mixing in ("logits", "probabilities")}
 PATTERNS = ("asymmetric", "symmetric")
-SIMULATED = ("DL-MV", "DL-EM (AggNet)", "CL MW")
 LEARNT = {
     "CoNAL": ROWS["CoNAL"],
     "CoNAL, scale 1": ROWS["CoNAL, scale 1"],
-    "CoNAL, probabilities": MIXINGS["probabilities"],
+    "CoNAL, probabilities": layer("conal", scale=2.0, mixing="probabilities"),
 }
-
-
-def figure_1(name: str) -> Iterator[dict[str, Any]]:
-    """Each confusion with the share of annotators who made it."""
-    if name == "labelme":
-        crowd = load_labelme()
-        annotations, gold = crowd.annotations, crowd.gold
-    else:
-        songs = DATA[name](0)
-        annotations, gold = songs.annotations, songs.gold
-    has_confused = confusions_made(annotations.annotator_ids, gold[annotations.task_ids], annotations.labels)
-    classes = list(annotations.classes)
-    for true, answer in FIGURE_1[name]:
-        count = int(has_confused[:, classes.index(true), classes.index(answer)].sum())
-        yield {
-            "confusion": f"{true} for {answer}",
-            "annotators": count,
-            "of": len(has_confused),
-            "share": count / len(has_confused),
-        }
-    shares = has_confused.mean(axis=0)
-    shares[np.eye(len(classes), dtype=bool)] = 0
-    for cell in np.argsort(-shares, axis=None, kind="stable")[:4]:
-        true, answer = divmod(int(cell), len(classes))
-        yield {
-            "most frequent": f"{classes[true]} for {classes[answer]}",
-            "annotators": int(has_confused[:, true, answer].sum()), "of": len(has_confused),
-            "share": float(shares[true, answer]),
-        }  # fmt: skip
-
-
-def confusions_made(annotators: np.ndarray, truths: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Whether an annotator ever said l of a task of class k, bool `[R, K, K]`, `[annotator, true, said]`.
-
-    Args:
-        annotators: int [A].
-        truths: class of the annotation's task, int [A].
-        labels: what was said, int [A].
-    """
-    classes = max(truths.max(), labels.max()) + 1
-    has_confused = np.zeros((annotators.max() + 1, classes, classes), bool)
-    has_confused[annotators, truths, labels] = True
-    return has_confused
 
 
 def accuracies(name: str, row: Row, seeds: range, by_class: bool = False) -> Iterator[dict[str, Any]]:
@@ -151,21 +94,14 @@ def compared(name: str, estimated: np.ndarray, truth: np.ndarray) -> dict[str, f
 
 
 PARTS: Parts = {
-    "figure 1": {name: partial(figure_1, name) for name in FIGURE_1},
     "classes": {row: partial(accuracies, "labelme", ROWS[row], SEEDS, by_class=True) for row in CLASSES},
-    "mixing, labelme": {"probabilities": partial(accuracies, "labelme", MIXINGS["probabilities"], SEEDS)},
 }
 for _pattern in PATTERNS:
     _crowd = {"pattern": _pattern, "own_strength": 0.3, "common_strength": 0.6, "common_share": 0.7}
-    _name = f"{_pattern}, own 0.3, common 0.6, share 0.7"
-    DATA[_name] = partial(common_confusions, **_crowd)
-    PARTS[_name] = {
-        **{name: partial(learnt, row, **_crowd) for name, row in LEARNT.items()},
-        **{name: partial(accuracies, _name, ROWS[name], DRAWS) for name in SIMULATED},
+    PARTS[f"{_pattern}, own 0.3, common 0.6, share 0.7"] = {
+        name: partial(learnt, row, **_crowd) for name, row in LEARNT.items()
     }
-PARTS["mixing, music-conal"] = {name: partial(accuracies, "music-conal", row, SEEDS) for name, row in MIXINGS.items()}
 
 
 if __name__ == "__main__":
-    need("music-genre-amt", flag="--parts", values=[part for part in PARTS if "music" in part])
     run(RESULTS, PARTS, __doc__)

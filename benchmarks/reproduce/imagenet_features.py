@@ -1,7 +1,7 @@
 """Every deep method on ImageNet features of LabelMe's and Blue Birds' photographs, five-fold.
 
-    python benchmarks/datasets/efficientnet_lite0.py features --folder build/imagenet   # once; see there
-    python benchmarks/reproduce/imagenet_features.py                # all that is missing in the results
+    python benchmarks/datasets/efficientnet_lite0.py --folder build/imagenet   # once; see there
+    python benchmarks/reproduce/imagenet_features.py                           # all that is missing in the results
 
 **Protocol**, fixed before the first training on these features.
 
@@ -16,8 +16,7 @@
   of Nadeau and Bengio for fifths; the share of the way from DL-MV to gold.
 - If gold has less than .93 on LabelMe, that figure is kept, and a second variant is run. (It was not needed.)
 
-Each row is saved with its stack when it is done. Results go to benchmarks/results/imagenet_features.json, which also
-has how the network compares with the published one ("network").
+Each row is saved with its stack when it is done, to benchmarks/results/imagenet_features.json.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""How often 95 % intervals hold the true value, on generated crowds: calibration, the alt-test and effective votes.
+"""How often 95 % intervals hold the true value, on generated crowds: calibration and effective votes.
 
     python benchmarks/reproduce/interval_coverage.py              # rows that the results do not have
-    python benchmarks/reproduce/interval_coverage.py --parts alt-test
+    python benchmarks/reproduce/interval_coverage.py --parts calibration
 
 Protocol, fixed before the first run. Seeds are 10,000 and up, which no test and no development has used.
 
@@ -9,9 +9,6 @@ Protocol, fixed before the first run. Seeds are 10,000 and up, which no test and
   labels on the tasks without gold. Sorts: `judges` (10 graders of four ordered grades, in two families that misread the
   same tasks; majority vote), `independent` (four classes, 30 annotators, three
   annotations per task; robust).
-- `alt-test`: level .05, 500 crowds a cell. Three, five or ten people and a model of equal skill, 100 tasks: the share
-  of crowds in which the model is found to replace anybody. The test is one-sided and controls the rate of false finds,
-  so this should be at most .05.
 - `effective votes`: 100, 300 or 1,000 tasks; 100 crowds a cell. The shares of a task's votes are drawn from a Dirichlet
   distribution around the shares of its class, so the number of independent votes that they are worth is known; without
   a concentration the votes are independent. (Written after a pilot of 30 crowds a cell with other seeds.)
@@ -32,11 +29,11 @@ from settings import aggregator
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import VotesWarning, calibrate
-from crowdzoo.quality import alternative_annotator_test, effective_votes_interval
+from crowdzoo.quality import effective_votes_interval
 
 RESULTS = Path(__file__).parents[1] / "results" / "interval_coverage.json"
 FIRST = 10_000
-CROWDS, TESTS = 100, 500
+CROWDS = 100
 TASKS = 1200
 DRAWN = 1500  # of which the first are kept
 GOLD = (50, 100, 200)
@@ -103,21 +100,6 @@ def figures(value: float, low: float, high: float, truth: float) -> dict[str, An
     return {"covered": float(low <= truth <= high), "bias": round(value - truth, 5), "width": round(high - low, 5)}
 
 
-def replaced(number: int) -> Iterator[dict[str, Any]]:
-    """One run: in what share of the crowds a model of the people's skill is found to replace somebody."""
-    names = [*(f"person {place}" for place in range(number)), "model"]
-    replacements = []
-    for seed in range(FIRST, FIRST + TESTS):
-        rng = np.random.default_rng(seed)
-        truth = rng.integers(0, 3, 100)
-        slips = (truth[:, None] + rng.integers(1, 3, (100, number + 1))) % 3
-        labels = np.where(rng.random(slips.shape) < 0.8, truth[:, None], slips)
-        annotations = Annotations.from_dense(labels, annotators=names, classes=range(3))
-        (test,) = alternative_annotator_test(annotations, ["model"], epsilon=0.0)
-        replacements.append(test.winning_rate > 0)
-    yield {"rejected": round(float(np.mean(replacements)), 4)}
-
-
 WORTHS = (  # classes, votes per task, share of right ones, concentration
     (2, 3, 0.95, None), (2, 3, 0.8, None), (2, 5, 0.7, None), (2, 5, 0.9, None), (4, 3, 0.85, None),
     (4, 5, 0.85, None), (2, 3, 0.8, 2.0), (2, 5, 0.8, 3.0), (2, 7, 0.8, 10.0), (4, 5, 0.75, 3.0), (4, 5, 0.75, 10.0),
@@ -150,7 +132,6 @@ PARTS: Parts = {
         for k, n, right, c in WORTHS
         for tasks in (100, 300, 1000)
     },
-    "alt-test": {f"{number} people": partial(replaced, number) for number in (3, 5, 10)},
     "calibration": {f"{sort}, {n} gold": partial(calibrations, sort, n) for sort in CALIBRATED for n in GOLD},
 }
 

@@ -185,11 +185,21 @@ def rte() -> CrowdSet:
     rows = _table(DATA / "snow2008" / "all_collected_data" / "rte.standardized.tsv")
     gold = {row["orig_id"]: int(row["gold"]) for row in rows}
     answers = [(row["orig_id"], row["!amt_worker_ids"], int(row["response"])) for row in rows]
-    folder = DATA / "snow2008" / "snow2008_mturk_data_with_orig_files_assembled_201904"
-    texts = {row["id"]: (row["text"], row["hypothesis"]) for row in _table(folder / "rte" / "rte1.tsv")}
-    tasks = list(gold)
+    texts, tasks = rte_texts(), list(gold)
     x = np.concatenate([_hashed_words([texts[task][part] for task in tasks]) for part in (0, 1)], axis=1)
     return CrowdSet(_rotated(x), _annotations(answers, tasks), np.array(list(gold.values())))
+
+
+def rte_texts() -> dict[str, tuple[str, str]]:
+    """Task -> text and hypothesis."""
+    folder = DATA / "snow2008" / "snow2008_mturk_data_with_orig_files_assembled_201904"
+    return {row["id"]: (row["text"], row["hypothesis"]) for row in _table(folder / "rte" / "rte1.tsv")}
+
+
+def medical_texts() -> dict[str, str]:
+    """Task -> sentence."""
+    rows = _compressed(DATA / "medical-relation-extraction" / "raw_RelEx_sentences.csv.gz")
+    return {row["sent_id"]: row["sentence"] for row in rows}
 
 
 @cache
@@ -197,7 +207,7 @@ def medical(name: str) -> CrowdSet:
     """Sentences with two terms each, and which of 14 relations annotators saw between them."""
     folder = DATA / "medical-relation-extraction"
     rows = _compressed(folder / "raw_RelEx_noip.csv.gz")
-    texts = {row["sent_id"]: row["sentence"] for row in _compressed(folder / "raw_RelEx_sentences.csv.gz")}
+    texts = medical_texts()
     experts = _compressed(folder / f"ground_truth_{name.removeprefix('medical-')}.csv.gz")
     gold = {row["SID"]: {"1": 1, "-1": 0}.get(row["expert"], -1) for row in experts}
     chosen = [set(re.findall(r"\[(\w+)\]", row["step_1_select_the_valid_relations"])) for row in rows]

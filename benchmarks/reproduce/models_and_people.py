@@ -23,7 +23,6 @@ Gold measures only. A way that has not reached the accuracy when it has spent th
 that, and counts so.
 """
 
-import json
 import statistics
 import sys
 import warnings
@@ -35,7 +34,7 @@ from typing import Any
 import numpy as np
 from intervals import Runs, mean_interval
 from needed import need
-from rows import run
+from rows import grid, read, run
 from settings import aggregator
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -185,10 +184,9 @@ def replay(way: str, price: float) -> Iterator[dict[str, Any]]:
         }
 
 
-def table(saved: dict[str, Any]) -> str:
-    """The saved results as Markdown."""
-    lines = ["| a model's answer costs | way | cost a task | saved (95 %) | answers of models, people | reached |\n",
-             "|---|---|---:|---:|---:|---:|\n"]  # fmt: skip
+def show_table() -> None:
+    """Prints the saved results as Markdown."""
+    saved, lines = read(RESULTS), []
     for price in PRICES:
         rows = saved[f"a model's answer costs {price:g}"]
         alone = rows[WAYS[0]]["runs"]
@@ -199,16 +197,11 @@ def table(saved: dict[str, Any]) -> str:
             )
             saving = [1 - run["cost a task"] / other["cost a task"] for run, other in zip(runs, alone, strict=True)]
             center, half = mean_interval([Runs(saving)])
-            shown_saving = "" if way == WAYS[0] else f"{100 * center:.0f} ± {100 * half:.0f} %"
-            lines.append(
-                f"| {price:g} | {way} | {cost:.2f} | {shown_saving} | {models:.1f}, {people:.2f} "
-                f"| {sum(run['reached'] for run in runs)} of {len(runs)} |\n"
-            )
-    return "".join(lines)
-
-
-def show_table() -> None:
-    print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
+            shown = "" if way == WAYS[0] else f"{100 * center:.0f} ± {100 * half:.0f} %"
+            reached = f"{sum(run['reached'] for run in runs)} of {len(runs)}"
+            lines.append((f"{price:g}", way, f"{cost:.2f}", shown, f"{models:.1f}, {people:.2f}", reached))
+    header = ("a model's answer costs", "way", "cost a task", "saved (95 %)", "answers of models, people", "reached")
+    print(grid(header, lines, words=2))
 
 
 PARTS = {f"a model's answer costs {price:g}": {way: partial(replay, way, price) for way in WAYS} for price in PRICES}

@@ -21,12 +21,8 @@ aggregated label per task (votes' shares; for ratings the mean).
 CPU seconds are those of a row, five trainings. Results go to benchmarks/results/text_forms.json.
 """
 
-import csv
 import functools
-import gzip
-import json
 import os
-import statistics
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -35,16 +31,15 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
-from lia import MEDICAL, medical, rte
+from lia import MEDICAL, medical, medical_texts, rte, rte_texts
 from load_movie_reviews import load_movie_reviews
 from needed import need
-from rows import Parts, grid, run, shown
+from rows import Parts, grid, read, run, seconds_of, shown
 from settings import LAYERS, batch_size
 from stack import told
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import MajorityVote
-from crowdzoo.datasets import data_folder
 from crowdzoo.metrics import r2_score
 
 RESULTS = Path(__file__).parents[1] / "results" / "text_forms.json"
@@ -65,16 +60,9 @@ def texts_of(name: str) -> tuple[np.ndarray, Annotations, np.ndarray]:
         reviews = load_movie_reviews()
         return np.array(reviews.texts, object), reviews.text_annotations, reviews.text_gold
     if name == "RTE":
-        data, by_task = rte(), {}
-        folder = data_folder() / "snow2008" / "snow2008_mturk_data_with_orig_files_assembled_201904"
-        with open(folder / "rte" / "rte1.tsv", encoding="utf-8", errors="replace") as file:
-            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-                by_task[row["id"]] = f"{row['text']} {row['hypothesis']}"
+        data, by_task = rte(), {task: " ".join(parts) for task, parts in rte_texts().items()}
     else:
-        data = medical(name)
-        path = data_folder() / "medical-relation-extraction" / "raw_RelEx_sentences.csv.gz"
-        with gzip.open(path, "rt", encoding="utf-8", errors="replace", newline="") as lines:
-            by_task = {row["sent_id"]: row["sentence"] for row in csv.DictReader(lines)}
+        data, by_task = medical(name), medical_texts()
     return np.array([by_task[str(task)] for task in data.annotations.tasks], object), data.annotations, data.gold
 
 
@@ -124,43 +112,18 @@ PARTS: Parts = {
 }
 
 
-def verdict(results: dict[str, Any]) -> tuple[str, int]:
-    """The form that is the default by the protocol, and on how many pairs of a set and a method it is higher."""
-    means = {
-        form: [
-            statistics.mean(run["crowd"] for run in rows[f"{form}, {method}"]["runs"])
-            for rows in results.values()
-            for method in METHODS
-        ]
-        for form in FORMS
-    }
-    first_means, second_means = (np.asarray(means[form]) for form in FORMS)
-    won = int((first_means > second_means).sum())
-    first = won > len(first_means) / 2 or (won == len(first_means) / 2 and first_means.mean() > second_means.mean())
-    return (FORMS[0], won) if first else (FORMS[1], len(first_means) - won)
-
-
-def table(results: dict[str, Any]) -> str:
-    """The results as Markdown."""
-    lines = []
-    for name, rows in results.items():
-        for form in FORMS:
-            cells = [
-                shown([100 * run[figure] for run in rows[f"{form}, {method}"]["runs"]])
-                for figure in ("crowd", "gold")
-                for method in METHODS
-            ]
-            seconds = sum(rows[f"{form}, {method}"]["cpu_seconds"] for method in METHODS)
-            lines.append([name, form, *cells, f"{seconds / (len(METHODS) * len(SEEDS)):.0f}"])
-    header = [
-        "set", "form", *(f"{name}, {label}" for label in ("crowd", "gold") for name in ("crowd layer", "aggregated")),
-        "CPU s",
-    ]  # fmt: skip
-    return grid(header, lines, words=2) + f"\nComputed on {told()}.\n"
-
-
 def show_table() -> None:
-    print(table(json.loads(RESULTS.read_text(encoding="utf-8"))))
+    """Prints the results as Markdown."""
+    lines = []
+    for name, rows in read(RESULTS).items():
+        for form in FORMS:
+            of_form = [rows[f"{form}, {method}"] for method in METHODS]
+            cells = [
+                shown([100 * run[figure] for run in row["runs"]]) for figure in ("crowd", "gold") for row in of_form
+            ]
+            lines.append([name, form, *cells, f"{sum(map(seconds_of, of_form)) / len(METHODS):.0f}"])
+    columns = [f"{method}, {against}" for against in ("crowd", "gold") for method in ("crowd layer", "aggregated")]
+    print(grid(["set", "form", *columns, "CPU s"], lines, words=2) + f"\nComputed on {told()}.\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ READS = re.compile(
 )
 # no scripts; or scripts that read what ships or saved results, or whose parser asks for the data
 OTHERS = ("real_crowds", "load_movie_reviews", "load_ner_amt", "needed", "crowd_layer", "pages", "efficientnet_lite0",
-          "method_figures")  # fmt: skip
+          "method_figures", "conal")  # fmt: skip
 # what a script needs on its command line before it reads
 ARGUMENTS = {"train": ["all"]}
 SCRIPTS = sorted(
