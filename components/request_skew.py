@@ -53,7 +53,7 @@ def find_skew(folder: str | Path, logged: Path, limits: Mapping[str, float]) -> 
     served = next(reversed(complete_versions(folder)), None)
     if served is None or not (served / DRIFT_FOLDER / STATISTICS_FILE).is_file():
         raise ServingError(
-            f"{served or folder}: keeps no statistics of its training data. Push a model with `crowdzoo run`."
+            f"{served or folder}: has no statistics of its training data. Push a model with `crowdzoo run`."
         )
     before = served / DRIFT_FOLDER
     types = {feature.name: feature.type for feature in tfdv.load_schema_text(str(before / SCHEMA_FILE)).feature}

@@ -28,8 +28,8 @@ SETTLE_SECONDS = 1.0
 # A version that did not load is tried again after this long, or when its files or their permissions change.
 RETRY_SECONDS = 300.0
 _INDEX = "variables/variables.index"
-_WAITS = "waits for {}, which is not there yet"
-_GONE = "its folder is gone; it is answered from memory"
+_WAITS = "waits for {}, which does not exist yet"
+_GONE = "its folder is gone; it is served from memory"
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ class ModelStore:
             if self._models:
                 text = f"cannot be read ({error.strerror}); versions that are loaded are still served"
                 self._say_once(str(self.folder), text)
-            return {}, f"the folder of the versions cannot be read ({error.strerror}); it is answered from memory"
+            return {}, f"the folder of the versions cannot be read ({error.strerror}); it is served from memory"
         self._said.pop(str(self.folder), None)
         for name in refused:
             reason = "is left out: a version is a number from 0 to 2^63 - 1 in plain digits, and each number once"

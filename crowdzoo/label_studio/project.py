@@ -83,7 +83,7 @@ class Project:
         if self.store.fact("project") not in (None, own) and self.store.ids():
             there = "{}, project {}".format(*self.store.fact("project"))
             self.store.close()
-            raise ConfigError(f"{folder}: holds what was pulled from {there}. Name another folder.")
+            raise ConfigError(f"{folder}: has data of {there}. Name another folder.")
         self.store.set_facts(project=own)
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class Project:
         changes: Counter[str] = Counter()
         self.settings = self.client.get(f"/api/projects/{self.number}")
         if not isinstance(self.settings, dict) or not {"title", "label_config"} <= self.settings.keys():
-            raise LabelStudioError(f"{self.client.url}: project {self.number} is not one of Label Studio's.")
+            raise LabelStudioError(f"{self.client.url}: project {self.number} is not a Label Studio project.")
         begin, since = self.store.fact("begin"), self.store.fact("since")
         if begin is None:
             begin = _moment(self.client.date)

@@ -114,9 +114,9 @@ class DataConfig(Section):
     @model_validator(mode="after")
     def _one_source(self) -> "DataConfig":
         if self.dataset is not None and (self.annotations is not None or self.instances is not None):
-            raise ValueError("'dataset' takes the place of 'annotations' and 'instances': give the one or the others")
+            raise ValueError("'dataset' replaces 'annotations' and 'instances': give either it or the files")
         if self.dataset is not None and self.gold is not None:
-            raise ValueError("'dataset' brings its own gold: leave 'gold' out")
+            raise ValueError("'dataset' has its own gold: leave out 'gold'")
         for name in ("field", "image"):
             if getattr(self, name) is not None and self.platform is None:
                 raise ValueError(f"'{name}' belongs to an export: give its 'platform' as well")

@@ -216,7 +216,7 @@ def test_an_output_that_is_asked_for_twice_is_refused_before_the_model_runs(stub
     request.output_filter.extend(names)
     held.hold()
     code, reason = grpc_status(lambda: stub.Predict(request, timeout=60))
-    assert (code, reason) == ("INVALID_ARGUMENT", "output_filter: 'label' is there twice; name each output once")
+    assert (code, reason) == ("INVALID_ARGUMENT", "output_filter: 'label' is repeated; name each output once")
     assert held.calls == 0
 
 
