@@ -60,15 +60,15 @@ def find_skew(folder: str | Path, logged: Path, limits: Mapping[str, float]) -> 
     names = {_input(name): name for name in types if _input(name)}
     instances = _instances(logged, names, types)
     current = tfdv.generate_statistics_from_dataframe(pd.DataFrame(instances))
-    found = compare(current, before, limits, lambda name: name not in names.values(), served=True)
+    anomalies = compare(current, before, limits, lambda name: name not in names.values(), served=True)
     measured = {
-        info.path.step[0]: info.skew_measurements[0] for info in found.drift_skew_info if info.skew_measurements
+        info.path.step[0]: info.skew_measurements[0] for info in anomalies.drift_skew_info if info.skew_measurements
     }
     distances = {
         key: (measured[name].value, measured[name].threshold) if name in measured else None
         for key, name in names.items()
     }
-    skew = Skew(served, len(instances), distances, sentences(found))
+    skew = Skew(served, len(instances), distances, sentences(anomalies))
     write_json(logged.with_suffix(f".{served.name}.skew.json"), {"anomalies": skew.anomalies})
     return skew
 

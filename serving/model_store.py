@@ -362,7 +362,7 @@ def contents(folder: Path) -> tuple[Contents, float]:
     Raises:
         OSError: the folder, or one below it, cannot be read.
     """
-    found = []
+    stats = []
     last = folder.stat().st_ctime
 
     def refuse(error: OSError) -> None:
@@ -377,8 +377,8 @@ def contents(folder: Path) -> tuple[Contents, float]:
                 continue
             last = max(last, state.st_ctime)
             if not stat.S_ISDIR(state.st_mode):
-                found.append((path.relative_to(folder).as_posix(), state.st_size, state.st_mtime_ns, state.st_ctime_ns))
-    return tuple(sorted(found)), last
+                stats.append((path.relative_to(folder).as_posix(), state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+    return tuple(sorted(stats)), last
 
 
 def what_is_missing(contents: Contents) -> str:

@@ -113,8 +113,8 @@ class TokenEncoder:
         for token, count in counts.items():
             for letter in token:
                 letters[letter] += count
-        kept = "".join(sorted(letter for letter, count in letters.items() if count >= min_count))
-        return cls(frequent[:max_words], kept if characters else "", shapes, tokenizer)
+        alphabet = "".join(sorted(letter for letter, count in letters.items() if count >= min_count))
+        return cls(frequent[:max_words], alphabet if characters else "", shapes, tokenizer)
 
     @property
     def sizes(self) -> dict[str, Any]:

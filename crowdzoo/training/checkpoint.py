@@ -280,8 +280,8 @@ class _Keeper(keras.callbacks.Callback):
         for name, state in stored["callbacks"]:
             states[name].append(state)
         for callback in self.callbacks:
-            if kept := states[type(callback).__name__]:  # others only observe, as `Checkpoint.begin` has checked
-                state = kept.pop(0)
+            if queue := states[type(callback).__name__]:  # others only observe, as `Checkpoint.begin` has checked
+                state = queue.pop(0)
                 getattr(callback, "restore_state", lambda state, of=callback: restore_state(of, state))(state)
         kind, keys, *rest = stored["numpy"]
         np.random.set_state((kind, np.asarray(keys, "uint32"), *rest))

@@ -173,10 +173,10 @@ def train(
         data: Any
         if isinstance(targets, Annotations):
             if settings.patience is not None:
-                held = held_out_tasks(targets.redundancy > 0, settings.seed)
-                held_x = encode_rows(x, held, encode)
-                callbacks = [*callbacks, *early_stopping(settings.patience, held_x, targets, held)]
-                targets = targets.select_rows(~held[targets.task_ids])  # the others, with the same tasks and annotators
+                held_out = held_out_tasks(targets.redundancy > 0, settings.seed)
+                held_x = encode_rows(x, held_out, encode)
+                callbacks = [*callbacks, *early_stopping(settings.patience, held_x, targets, held_out)]
+                targets = targets.select_rows(~held_out[targets.task_ids])  # same tasks and annotators
             data, labels = ArrayData(x, targets, tasks, encode=encode), targets.labels
         else:
             order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}

@@ -312,11 +312,11 @@ class OutputConfig(Section):
             ConfigError: names the setting and the folder.
         """
         for name, folder in (("root", self.root), ("serving", self.serving)):
-            there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-            if not there.is_dir():
-                raise ConfigError(f"output.{name}: {folder} cannot be made: {there} is a file. Choose another folder.")
-            if not os.access(there, os.W_OK | os.X_OK):
-                raise ConfigError(f"output.{name}: {there} may not be written. Choose another folder.")
+            parent = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+            if not parent.is_dir():
+                raise ConfigError(f"output.{name}: {folder} cannot be made: {parent} is a file. Choose another folder.")
+            if not os.access(parent, os.W_OK | os.X_OK):
+                raise ConfigError(f"output.{name}: {parent} may not be written. Choose another folder.")
 
     @field_validator("root", "serving")
     @classmethod
