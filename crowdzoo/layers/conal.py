@@ -16,7 +16,7 @@ from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer, LayerTraits
 from crowdzoo.layers.ranges import SCALE, STRENGTH, UNITS, feature_table
 
 MIXINGS = ("logits", "probabilities")
-# weight of a batch in the running mean of the instances, which so covers about the last 20 batches
+# weight of a batch in the running mean of the instances, which covers about the last 20 batches
 RATE = 0.1
 
 

@@ -130,7 +130,7 @@ class PooledConfusions(CrowdLayer):
         self.counts = self._weight("counts", (everybody,), "ones", trainable=False)
         super().build(inputs_shape)
 
-    # === What annotators say ===
+    # === Answers ===
 
     def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of the labels; see the class for shapes."""

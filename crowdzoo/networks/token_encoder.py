@@ -59,7 +59,7 @@ class TokenEncoder:
         >>> from crowdzoo.models import TokenEncoder
         >>> encoder = TokenEncoder.fit([["Ann", "sleeps"], ["Bob", "saw", "Cem"]])
         >>> x = encoder([["Ann", "saw", "Dan"]])
-        >>> sorted(encoder.sizes)  # what SequenceTagger needs to know
+        >>> sorted(encoder.sizes)  # arguments of SequenceTagger
         ['num_characters', 'num_shapes', 'num_words']
     """
 

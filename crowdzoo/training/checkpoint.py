@@ -158,7 +158,7 @@ class Checkpoint:
             done = len(keeper.epochs)
             self.resumed += done
             start = epochs if stored["ended"] or stored["stopped"] else initial_epoch + done
-            _log.info("%s: phase %d goes on after epoch %d.", self.folder, self._phase + 1, done)
+            _log.info("%s: phase %d continues after epoch %d.", self.folder, self._phase + 1, done)
             if start < epochs:
                 replay(batches, done)
         history = fit(batches, epochs=epochs, initial_epoch=start, callbacks=[*callbacks, keeper], **kwargs)

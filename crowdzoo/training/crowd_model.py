@@ -57,8 +57,8 @@ CALIBRATED = "calibrated_confusions(x, annotations, tasks={})"
 class CrowdModel(keras.Model):
     """A base model that estimates the truth, and a crowd layer that predicts what each annotator would answer.
 
-    Training compares the crowd layer's answers with the annotations; `predict` returns the base's estimate and does not
-    use the crowd layer.
+    Training compares the crowd layer's answers with the annotations; `predict` returns the base's estimate, for which
+    most crowd layers are not needed.
 
     Args:
         base: model from instances to the estimate: class probabilities `[B, K]` (sequences `[B, T, K]`, masks
@@ -669,8 +669,8 @@ class CrowdModel(keras.Model):
             batch_size: tasks in a batch.
 
         Returns:
-            float64 `[R, K, K]`, `[annotator, true, said]`; rows sum to one, and are uniform for classes that an
-            annotator did not label.
+            float64 `[R, K, K]`, `[annotator, true, said]`; rows sum to one, and are uniform if an annotator has no
+            labels.
 
         Raises:
             ValueError: as `posteriors`.

@@ -97,11 +97,11 @@ def train(
     """Trains a model from scratch. Two runs with the same arguments on one CPU give the same weights.
 
     Args:
-        settings: how to train; their class determines the kind of instances: `TrainingSettings`, `TextSettings` or
-            `TableSettings`.
-        x: instances, N rows: features `[N, D]`, N texts, or a table (a frame, or a mapping of columns); or instances
-            with the ids of their rows, such as those of `crowdzoo.instances.read_instances`. The base adapts to them:
-            to mean and variance of features, the words of texts, the categories of columns.
+        settings: how to train; their class determines the kind of instances: `TrainingSettings` (features),
+            `TextSettings`, `ImageSettings`, `TableSettings` or `OwnSettings`.
+        x: instances, N rows: features `[N, D]`, N texts, N images, or a table (a frame, or a mapping of columns); or
+            instances with the ids of their rows, such as those of `crowdzoo.instances.read_instances`. The base adapts
+            to them: to mean and variance of features, the words of texts, the categories of columns.
         annotations: annotations, or a frame with one row per annotation. Needed by every method but "aggregated", and
             for pairs by every method.
         tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.

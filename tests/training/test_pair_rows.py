@@ -200,7 +200,7 @@ def test_a_later_frame_is_read_by_the_names_that_the_model_learnt():
 def test_what_is_wrong_with_a_frame_is_said_with_the_line_to_write():
     model, x = a_model(outputs=9), X.astype("float32")
     frame = answers_frame()
-    with pytest.raises(DataError, match=r"which row .* Write fit\(x, frame, task='image', tasks=ids\)"):
+    with pytest.raises(DataError, match=r"matched with tasks.* Write fit\(x, frame, task='image', tasks=ids\)"):
         model.fit(x, frame, task="image")
     model.fit(x, frame, task="image", tasks=NAMES, verbose=0)
     with pytest.raises(DataError, match=r"no column 'imge'(?s:.*)fit\(x, Annotations\.from_frame\(frame, columns="):

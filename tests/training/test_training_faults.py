@@ -109,7 +109,7 @@ def advised(method, pattern):
     [
         (ConfusionMatrices, 0, r"votes first: ConfusionMatrices\(\.\.\., majority_epochs=5\).*Or train with a smaller"),
         (ConfusionMatrices, None, r"votes for longer: ConfusionMatrices\(\.\.\., majority_epochs=20\); .*=20; .*: 20}"),
-        (DeepEM, None, "beyond that. Train with a smaller batch_size"),
+        (DeepEM, None, "nothing else. Train with a smaller batch_size"),
     ],
 )
 def test_a_tagger_that_says_one_tag_is_told_to_begin_with_the_votes(layer, epochs, advice):
