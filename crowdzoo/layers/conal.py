@@ -217,7 +217,7 @@ class CoNAL(CrowdLayer):
             self._mix(self._cast(self.common), self.rows_of(self.kernel, annotators), log_odds), axis=-1
         )
 
-    # === What was learnt ===
+    # === Results ===
 
     def annotator_confusions(self) -> np.ndarray:
         """Confusion matrix of each annotator at the mean training instance.

@@ -480,7 +480,7 @@ class CrowdLayer(keras.layers.Layer):
             written = ", ".join(("batch", *self.label_kind.places, "features"))
             raise ValueError(
                 f"{type(self).__name__}: the features must have shape [{written}], got {shape}. Call "
-                "layer(probabilities, annotators=ids, features=h); CrowdModel(base, layer) does so by itself"
+                "layer(probabilities, annotators=ids, features=h); CrowdModel(base, layer) does so itself"
             )
         return shape
 

@@ -229,10 +229,10 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
 def _lock(folder: Path) -> Iterator[None]:
     """Locks a folder against other processes. The system releases the lock when the process ends, however it ends."""
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder}: is a file. Name a folder of its own, which need not exist.")
+        raise ConfigError(f"{folder}: is a file. Name a new or empty folder.")
     names = os.listdir(folder) if folder.exists() else []
     if IDENTITY not in names and any(not name.startswith(".") for name in names):
-        raise ConfigError(f"{folder}: holds files that are not a checkpoint. Name a folder of its own.")
+        raise ConfigError(f"{folder}: has files that are not a checkpoint. Name a new or empty folder.")
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / LOCK, "a+", encoding="utf-8") as file:
         try:

@@ -73,7 +73,7 @@ class CrowdModel(keras.Model):
     Attributes:
         annotators: names of the annotators that `fit` learnt from, by their codes; frames of labels are matched with
             them. Not saved in `.keras` files. None before `fit`.
-        classes: names of the classes, likewise; None for ratings.
+        classes: names of the classes, as `annotators`; None for ratings.
         instances_shape: structure of shapes that the base was built with; None before it is built.
         bottleneck_shape: shape of the base's output; None before it is built.
 

@@ -210,7 +210,7 @@ def _ids(tasks: Any) -> np.ndarray:
     try:
         return names_array(values, "tasks")
     except ValueError as error:
-        raise DataError(f"{error} Each row of x is a task of its own, with an id of its own.") from error
+        raise DataError(f"{error} Each row of x is one task and needs its own id.") from error
 
 
 def _places(names: np.ndarray, ids: np.ndarray) -> np.ndarray:
