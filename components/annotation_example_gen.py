@@ -135,14 +135,14 @@ def _count_splits(tasks: LabelledTasks, path: str) -> dict[str, int]:
     Raises:
         DataError: no tasks at all, or none in the split eval.
     """
-    held = tasks.split == "eval"
+    in_eval = tasks.split == "eval"
     if dropped := int(np.sum(~tasks.used)):
         logging.warning("%d %ss of the train split have no annotations and are left out.", dropped, tasks.unit)
-    counts = {"train": int(np.sum(tasks.used & ~held)), "eval": int(np.sum(held))}
+    counts = {"train": int(np.sum(tasks.used & ~in_eval)), "eval": int(np.sum(in_eval))}
     for name, tasks_needed in {"train": f"annotated {tasks.unit}", "eval": tasks.unit}.items():
         if counts[name] == 0:
             raise DataError(f"{path}: no {tasks_needed} falls into the {name} split. {tasks.change_split}")
-    if not np.any(held & (tasks.labelled | tasks.known)):
+    if not np.any(in_eval & (tasks.labelled | tasks.known)):
         raise DataError(f"{path}: no {tasks.unit} of the eval split has gold or annotations: nothing to evaluate.")
     logging.info("Tasks in each split: %s", counts)
     return counts

@@ -93,7 +93,7 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
         try:
             report = report_page(labelled, fitted, before=read_numbers(before), **arguments)
         except DataError as error:
-            logging.warning("The page says nothing of changes since %s: %s", before, error)
+            logging.warning("The page does not show changes since %s: %s", before, error)
     report = report or report_page(labelled, fitted, **arguments)
     figures = json.loads(evaluated.get_string_custom_property(tfx.EVALUATED) or "{}") if evaluated is not None else {}
     report.numbers.warnings.extend(

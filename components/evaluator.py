@@ -116,10 +116,10 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         if not blessed:
             reason += ". evaluation.new_signatures: true pushes it all the same"
     if drift is not None:
-        found = read_json(Path(drift.uri, ANOMALIES_FILE))
-        summary["drift"] = found["anomalies"]
-        if found["anomalies"] and found["action"] == KEEP:
-            blessed, reason, summary["outcome"] = False, f"{reason}; but {said(found['anomalies'])}", NOT_PUSHED
+        report = read_json(Path(drift.uri, ANOMALIES_FILE))
+        summary["drift"] = report["anomalies"]
+        if report["anomalies"] and report["action"] == KEEP:
+            blessed, reason, summary["outcome"] = False, f"{reason}; but {said(report['anomalies'])}", NOT_PUSHED
         shutil.copytree(drift.uri, os.path.join(blessing.uri, tfx.DRIFT), dirs_exist_ok=True)
     summary.setdefault("outcome", PUSHED if blessed else NOT_PUSHED)
     summary |= {"compared_by": compared_by, "metric": kind.scoring.metric, "blessed": blessed, "reason": reason}

@@ -161,7 +161,7 @@ def lineage_of(model: Path) -> dict[str, object]:
         read_model_card(model / MODEL_CARD_FILE) if is_version else read_model_names(model.with_suffix(".names.json"))
     )
     if "lineage" not in card and not card.get("training"):
-        raise DataError(f"{model}: nothing says what it comes from. crowdzoo run and crowdzoo train write that.")
+        raise DataError(f"{model}: has no lineage, which crowdzoo run and crowdzoo train write.")
     lineage = card.get("lineage") or {"training": card["training"]}
     record = {"model": str(model), **lineage}
     if not is_version:

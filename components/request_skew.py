@@ -53,22 +53,22 @@ def find_skew(folder: str | Path, logged: Path, limits: Mapping[str, float]) -> 
     served = next(reversed(complete_versions(folder)), None)
     if served is None or not (served / DRIFT_FOLDER / STATISTICS_FILE).is_file():
         raise ServingError(
-            f"{served or folder}: keeps no statistics of its training data. Push a model with `crowdzoo run`."
+            f"{served or folder}: has no statistics of its training data. Push a model with `crowdzoo run`."
         )
     before = served / DRIFT_FOLDER
     types = {feature.name: feature.type for feature in tfdv.load_schema_text(str(before / SCHEMA_FILE)).feature}
     names = {_input(name): name for name in types if _input(name)}
     instances = _instances(logged, names, types)
     current = tfdv.generate_statistics_from_dataframe(pd.DataFrame(instances))
-    found = compare(current, before, limits, lambda name: name not in names.values(), served=True)
+    anomalies = compare(current, before, limits, lambda name: name not in names.values(), served=True)
     measured = {
-        info.path.step[0]: info.skew_measurements[0] for info in found.drift_skew_info if info.skew_measurements
+        info.path.step[0]: info.skew_measurements[0] for info in anomalies.drift_skew_info if info.skew_measurements
     }
     distances = {
         key: (measured[name].value, measured[name].threshold) if name in measured else None
         for key, name in names.items()
     }
-    skew = Skew(served, len(instances), distances, sentences(found))
+    skew = Skew(served, len(instances), distances, sentences(anomalies))
     write_json(logged.with_suffix(f".{served.name}.skew.json"), {"anomalies": skew.anomalies})
     return skew
 

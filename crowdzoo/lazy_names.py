@@ -25,7 +25,7 @@ def lazy_names(
     Example:
         `__all__, __getattr__, __dir__ = lazy_names(__name__, {"crowdzoo.serving.server": "Server serve"})`
     """
-    module_of = {name: module for module, held in names.items() for name in held.split()}
+    module_of = {name: module for module, text in names.items() for name in text.split()}
     every = sorted({*loaded, *modules, *module_of} - {*hidden.split()})
 
     def load(name: str) -> Any:

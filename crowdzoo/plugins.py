@@ -125,8 +125,8 @@ class Table(Mapping[str, Any]):
         if not added:
             raise KeyError(name)
         if len(added) > 1:
-            both = " and ".join(map(str, added))
-            raise ConfigError(f"{self.sort} {name!r}: {both} have that name. Rename one, or uninstall its package.")
+            packages = " and ".join(map(str, added))
+            raise ConfigError(f"{self.sort} {name!r}: {packages} have that name. Rename one, or uninstall its package.")
         value = _called(f"{self.sort} {name!r} of {added[0]}", lambda: self._made_of(added[0].load()))
         if value is None:
             raise KeyError(name)

@@ -104,4 +104,4 @@ def _print_ways_on(config: PipelineConfig, result: RunResult, plot: Path) -> Non
     if config.instances == IMAGES:
         ask = f"curl -d @- http://127.0.0.1:8501/v1/models/{config.name}:predict"
         write = """(printf '{"instances": [{"b64": "'; base64 < photo.jpg | tr -d '\\n'; printf '"}]}')"""
-        print(f"or with a JPEG or PNG file of yours:\n    {write} | {ask}")
+        print(f"or with your own JPEG or PNG file:\n    {write} | {ask}")

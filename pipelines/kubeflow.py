@@ -102,19 +102,19 @@ def _platform(config: PipelineConfig, executors: dict[str, str]) -> list[dict[st
         config: configuration of the pipeline.
         executors: label of each component's executor.
     """
-    kubeflow, found = config.kubeflow, {}
+    kubeflow, parts_by_label = config.kubeflow, {}
     for name, label in executors.items():
-        wanted = kubeflow.resources_of(name)
+        resources = kubeflow.resources_of(name)
         parts: dict[str, Any] = {
             "secretAsEnv": [
                 {"secretName": secret, "keyToEnv": [{"secretKey": keys[name], "envVar": name} for name in sorted(keys)]}
-                for secret, keys in sorted(wanted.secrets.items())
+                for secret, keys in sorted(resources.secrets.items())
             ],
             "pvcMount": [{"constant": claim, "mountPath": mount} for claim, mount in sorted(kubeflow.volumes.items())],
             "imagePullSecret": [{"secretName": secret} for secret in kubeflow.image_pull_secrets],
-            "nodeSelector": {"labels": wanted.node_selector} if wanted.node_selector else {},
-            "tolerations": [toleration.model_dump(exclude_none=True) for toleration in wanted.tolerations or ()],
+            "nodeSelector": {"labels": resources.node_selector} if resources.node_selector else {},
+            "tolerations": [toleration.model_dump(exclude_none=True) for toleration in resources.tolerations or ()],
         }
         if parts := {key: part for key, part in parts.items() if part}:
-            found[label] = json.loads(json.dumps(parts))  # else YAML would write anchors
-    return [{"platforms": {"kubernetes": {"deploymentSpec": {"executors": found}}}}] if found else []
+            parts_by_label[label] = json.loads(json.dumps(parts))  # else YAML would write anchors
+    return [{"platforms": {"kubernetes": {"deploymentSpec": {"executors": parts_by_label}}}}] if parts_by_label else []

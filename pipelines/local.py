@@ -83,8 +83,8 @@ def _lock(root: Path) -> Iterator[None]:
             file.seek(0)
             holder = f" ({text})" if (text := file.read(200).strip()) else ""
             raise BusyError(
-                f"{root}: another run is at work here{holder}, so this one did nothing. Wait for it, or choose another "
-                "output.root."
+                f"{root}: another run{holder} uses this folder, so this one did nothing. Wait for it, or choose "
+                "another output.root."
             ) from None
         file.truncate(0)
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(" ", "minutes")[:16]

@@ -128,14 +128,14 @@ class LocalRunner(tfx.LocalDagRunner):
             properties = {**execution.properties, **execution.custom_properties}.get("custom_config")
             if properties is None or execution.last_known_state not in (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED):
                 continue
-            there = json.loads(properties.string_value)
+            config = json.loads(properties.string_value)
             inputs = {
                 event.artifact_id
                 for event in self._store.get_events_by_execution_ids([execution.id])
                 if event.type == mlmd.Event.INPUT
             }
-            if examples in inputs and "warm_start" in there and {**there, "warm_start": ""} == settings:
-                start: str = there["warm_start"]
+            if examples in inputs and "warm_start" in config and {**config, "warm_start": ""} == settings:
+                start: str = config["warm_start"]
                 return start
         return None
 
@@ -227,9 +227,9 @@ def _reason(evaluation: Mapping[str, Any], condition: str, veto: str, undo: str)
 
 
 def _anomalies(folder: Path) -> tuple[str, ...]:
-    found = []
+    lines = []
     for path in sorted(folder.glob("Split-*/SchemaDiff.pb")):
         anomalies = anomalies_pb2.Anomalies.FromString(path.read_bytes())
         for feature, info in sorted(anomalies.anomaly_info.items()):
-            found.append(f"{path.parent.name.removeprefix('Split-')}, {feature}: {info.description}")
-    return tuple(found)
+            lines.append(f"{path.parent.name.removeprefix('Split-')}, {feature}: {info.description}")
+    return tuple(lines)

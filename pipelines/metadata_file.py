@@ -39,7 +39,7 @@ def check_metadata(root: Path, say: Callable[[str], None]) -> None:
     numbers = [int(folder.name) for folder in folders if folder.name.isascii() and folder.name.isdecimal()]
     if max(numbers, default=0) > newest:
         raise PipelineError(
-            f"{root / 'artifacts'}: has results of runs that {path} does not know (it was removed, emptied or replaced "
+            f"{root / 'artifacts'}: has results of runs that are not in {path} (it was removed, emptied or replaced "
             "by an older one). Move the folder away, or put the file back, or choose another output.root."
         )
 

@@ -45,7 +45,7 @@ def curl_example(
         raise ServingError(f"signature {signature!r}: there are requests for {', '.join(REQUEST_FILES)}")
     file = folder / REQUEST_FILES[signature]
     if not file.is_file():
-        raise ServingError(f"{file}: is not there, so there is no request to show; `crowdzoo export` writes it")
+        raise ServingError(f"{file}: does not exist, so there is no example request; `crowdzoo export` writes it")
     text = json.dumps(json.loads(file.read_text(encoding="utf-8")), ensure_ascii=False)
     data = text if len(text) <= INLINE_CHARACTERS else f"@{file.resolve()}"
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)

@@ -76,24 +76,24 @@ class Gate:
         """
         # gRPC gives calls without a deadline one in thousands of years, too long for waiting on a lock
         end = time.monotonic() + min(self.limits.body_seconds, 1e9 if seconds is None else seconds)
-        held: list[threading.Semaphore] = []
+        turns_taken: list[threading.Semaphore] = []
 
         def take(size: int) -> None:
             turns = self._turns[size > LONG]
-            if held and (turns is held[0] or size <= LONG):
+            if turns_taken and (turns is turns_taken[0] or size <= LONG):
                 return
             release()
             if not turns.acquire(timeout=max(0.0, end - time.monotonic())):
                 raise RequestError("the deadline is over before there is a turn", "DEADLINE_EXCEEDED")
-            held.append(turns)
+            turns_taken.append(turns)
             self.running.add(threading.get_ident())
             if is_gone():
                 raise RequestError("the client did not wait for its turn", "DEADLINE_EXCEEDED")
 
         def release() -> None:
             self.running.discard(threading.get_ident())
-            while held:
-                held.pop().release()
+            while turns_taken:
+                turns_taken.pop().release()
 
         try:
             take(size)

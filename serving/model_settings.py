@@ -78,20 +78,20 @@ def read_model_settings(path: str | os.PathLike[str]) -> list[ModelSettings]:
             names the file, and the model or the line.
     """
     file = os.fspath(path)
-    listed = parse_models(path).model_config_list.config
-    if not listed:
+    entries = parse_models(path).model_config_list.config
+    if not entries:
         raise ConfigError(f"{file}: must have a model_config_list with at least one config {{ name, base_path }}")
-    found: dict[str, ModelSettings] = {}
-    for number, entry in enumerate(listed):
+    settings_by_name: dict[str, ModelSettings] = {}
+    for number, entry in enumerate(entries):
         place = f"{file}: config {number + 1} ({short_repr(entry.name)})"
         try:
             settings = _settings(entry, Path(path).absolute().parent)
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from None
-        if settings.name in found:
+        if settings.name in settings_by_name:
             raise ConfigError(f"{place}: an earlier model has this name; give each its own name")
-        found[settings.name] = settings
-    return list(found.values())
+        settings_by_name[settings.name] = settings
+    return list(settings_by_name.values())
 
 
 class ModelsFile:

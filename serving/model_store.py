@@ -28,8 +28,8 @@ SETTLE_SECONDS = 1.0
 # A version that did not load is tried again after this long, or when its files or their permissions change.
 RETRY_SECONDS = 300.0
 _INDEX = "variables/variables.index"
-_WAITS = "waits for {}, which is not there yet"
-_GONE = "its folder is gone; it is answered from memory"
+_WAITS = "waits for {}, which does not exist yet"
+_GONE = "its folder is gone; it is served from memory"
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ class ModelStore:
             if self._models:
                 text = f"cannot be read ({error.strerror}); versions that are loaded are still served"
                 self._say_once(str(self.folder), text)
-            return {}, f"the folder of the versions cannot be read ({error.strerror}); it is answered from memory"
+            return {}, f"the folder of the versions cannot be read ({error.strerror}); it is served from memory"
         self._said.pop(str(self.folder), None)
         for name in refused:
             reason = "is left out: a version is a number from 0 to 2^63 - 1 in plain digits, and each number once"
@@ -362,7 +362,7 @@ def contents(folder: Path) -> tuple[Contents, float]:
     Raises:
         OSError: the folder, or one below it, cannot be read.
     """
-    found = []
+    stats = []
     last = folder.stat().st_ctime
 
     def refuse(error: OSError) -> None:
@@ -377,8 +377,8 @@ def contents(folder: Path) -> tuple[Contents, float]:
                 continue
             last = max(last, state.st_ctime)
             if not stat.S_ISDIR(state.st_mode):
-                found.append((path.relative_to(folder).as_posix(), state.st_size, state.st_mtime_ns, state.st_ctime_ns))
-    return tuple(sorted(found)), last
+                stats.append((path.relative_to(folder).as_posix(), state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+    return tuple(sorted(stats)), last
 
 
 def what_is_missing(contents: Contents) -> str:

@@ -62,11 +62,11 @@ class _Protocol(HttpToolsProtocol):
         """Closes the connection that has been idle longest, else the one that has been sending its request longest."""
         others: list[Any] = [one for one in self.connections if one is not self]
         slow = time.monotonic() - SLOW_SECONDS
-        found = [one for one in others if one.now() == "idle"]
-        found = found or [one for one in others if one.now() in ("header", "body") and one._since < slow]
-        if found:
-            min(found, key=lambda one: one._since)._refuse(408, "the request comes too slowly")
-        return bool(found)
+        candidates = [one for one in others if one.now() == "idle"]
+        candidates = candidates or [one for one in others if one.now() in ("header", "body") and one._since < slow]
+        if candidates:
+            min(candidates, key=lambda one: one._since)._refuse(408, "the request comes too slowly")
+        return bool(candidates)
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()

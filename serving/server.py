@@ -97,7 +97,7 @@ class Server:
         if (model_dir is None) == (config is None):
             raise ServingError("give one of model_dir, the folder of a model's versions, and config, a file of models")
         if config is not None and (labels or name != "model"):
-            raise ServingError("config names the models and their labels; give no name and no labels with it")
+            raise ServingError("config names the models and their labels; leave out name and labels")
         file = None if config is None else ModelsFile(config)
         models = [ModelSettings(name, Path(str(model_dir)), labels or {})] if file is None else [*file.models.values()]
         if not poll_seconds > 0:
@@ -313,7 +313,7 @@ def _announce(server: Server) -> None:
         store = server._stores[name]
         print(f"REST  {scheme}://{host}:{server.rest_port}/v1/models/{name}")
         if server._ml_backend is not None:
-            print("      it is the Backend URL in Label Studio, too")
+            print("      also the Backend URL in Label Studio")
         if not versions:
             print(f"no version yet; waiting for one in {store.folder}")
             continue

@@ -138,7 +138,7 @@ class Signature:
                 known = ", ".join(self.outputs)
                 raise RequestError(f"output_filter: {short_repr(name)} is not an output; there are {known}")
             if name in names[:place]:
-                raise RequestError(f"output_filter: {name!r} is there twice; name each output once")
+                raise RequestError(f"output_filter: {name!r} is repeated; name each output once")
         return names or self.outputs
 
     def _takes(self) -> str:

@@ -201,7 +201,7 @@ def _card(
     }
     for key, value in (facts or {}).items():
         if key in card and card[key] != value:
-            raise ConfigError(f"export: model_card[{key!r}] is {value!r}, but export itself writes {card[key]!r} there")
+            raise ConfigError(f"export: model_card[{key!r}] is {value!r}, but export sets it to {card[key]!r}")
         card[key] = value
     try:
         return json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"

@@ -43,9 +43,9 @@ def build_pair_signatures(
     Raises:
         ConfigError: `classes` does not fit the model.
     """
-    both = None if encoder is None else PairEncoder(encoder)
-    of_pairs = instance_specs(model.base, None) if both is None else both.inputs
-    module, functions = build_signatures(model, of_pairs, classes, annotators, both)
+    pair_encoder = None if encoder is None else PairEncoder(encoder)
+    of_pairs = instance_specs(model.base, None) if pair_encoder is None else pair_encoder.inputs
+    module, functions = build_signatures(model, of_pairs, classes, annotators, pair_encoder)
     scorer = type(model)(model.base.scorer)  # a `CrowdModel`, whose file imports the exporter
     module.scorer, single = build_signatures(scorer, specs, None, [], encoder, number="score")
     return module, {**single, "pairs": functions.pop("serving_default"), **functions}

@@ -53,7 +53,7 @@ def instance_specs(base: keras.Model, warmup_instances: WarmupInstances) -> dict
         shape = np.asarray(warmup_instances).shape
     if isinstance(shape, Mapping) or any(isinstance(size, (list, tuple)) for size in shape):
         raise ConfigError(
-            "export: the base takes several inputs, and a model that is a class of its own does not name them. Make "
+            "export: the base has several inputs, and a subclassed model does not name them. Make "
             "it functional, keras.Model({'left': left, 'right': right}, output), left being keras.Input(..., "
             "name='left')"
         )

@@ -1,4 +1,4 @@
-"""A Label Studio project on its server: pull the answers, push back what came of them. Names load when first used."""
+"""A Label Studio project on its server: pull the answers, push back results. Names load when first used."""
 
 from crowdzoo.lazy_names import lazy_names
 

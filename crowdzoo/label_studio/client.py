@@ -194,7 +194,7 @@ class Client:
         try:
             if response.is_redirect:
                 target = self._hidden(response.headers["location"])
-                reason = "which is not followed. Use the address where the server is in the end."
+                reason = "which is not followed. Use the final address of the server."
                 raise LabelStudioError(f"{self.url}{path} redirects to {target}, {reason}", response.status_code)
             content = bytearray()
             for part in response.iter_bytes():

@@ -81,9 +81,9 @@ class Project:
         self.store = Store(None if folder is None else Path(folder, "pulled.sqlite"))
         own = [self.client.url, project]
         if self.store.fact("project") not in (None, own) and self.store.ids():
-            there = "{}, project {}".format(*self.store.fact("project"))
+            other = "{}, project {}".format(*self.store.fact("project"))
             self.store.close()
-            raise ConfigError(f"{folder}: holds what was pulled from {there}. Name another folder.")
+            raise ConfigError(f"{folder}: has data of {other}. Name another folder.")
         self.store.set_facts(project=own)
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class Project:
         changes: Counter[str] = Counter()
         self.settings = self.client.get(f"/api/projects/{self.number}")
         if not isinstance(self.settings, dict) or not {"title", "label_config"} <= self.settings.keys():
-            raise LabelStudioError(f"{self.client.url}: project {self.number} is not one of Label Studio's.")
+            raise LabelStudioError(f"{self.client.url}: project {self.number} is not a Label Studio project.")
         begin, since = self.store.fact("begin"), self.store.fact("since")
         if begin is None:
             begin = _moment(self.client.date)
@@ -257,8 +257,8 @@ class Project:
 
     def _compare(self, low: int, high: int) -> Counter[str]:
         """Compares numbers of tasks and answers with the server's, and requests ranges of ids in which they differ."""
-        there = _totals(self._tasks(_filter("id", "in", {"min": low, "max": high}), page_size=1))
-        if there == self.store.totals(low, high):
+        totals = _totals(self._tasks(_filter("id", "in", {"min": low, "max": high}), page_size=1))
+        if totals == self.store.totals(low, high):
             return Counter()
         ids = self.store.ids(low, high)
         if len(ids) > PAGE_SIZE:

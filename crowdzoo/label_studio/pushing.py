@@ -71,14 +71,14 @@ def push(project: Project, outcome: Outcome, what: set[str], dry_run: bool = Fal
         lines += push_views(project.client, project.number, views, of=[ASK, SURE, DISPUTED, FLAGGED], dry_run=dry_run)
     if "next" in what:
         chosen = outcome.questions
-        asked = zip(
+        pairs = zip(
             outcome.aggregation.tasks[chosen.tasks], outcome.aggregation.annotators[chosen.annotators], strict=True
         )
         times: dict[int, float] = {}
         for answer in (answer for task in tasks.values() for answer in task["annotations"]):
             who, moment = answer["completed_by"], time_of(answer["created_at"]).timestamp()
             times[who] = max(times.get(who, 0.0), moment)
-        questions = [(int(str(task)), numbers[str(name)]) for task, name in asked if str(name) in numbers]
+        questions = [(int(str(task)), numbers[str(name)]) for task, name in pairs if str(name) in numbers]
         skipped_count = project.settings.get("skip_queue", "REQUEUE_FOR_OTHERS") != "REQUEUE_FOR_OTHERS"
         how: Any = {"last_answers": times, "skipped_count": skipped_count, "dry_run": dry_run}
         lines += push_next(project.client, project.number, questions, tasks, names, **how)
@@ -111,33 +111,33 @@ def push_predictions(
     Raises:
         LabelStudioError: the server rejects a request.
     """
-    wanted = {task: {"result": items, "score": score} for task, items, score in answers}
-    there: dict[int, list[dict[str, Any]]] = {}
+    consensus = {task: {"result": items, "score": score} for task, items, score in answers}
+    current: dict[int, list[dict[str, Any]]] = {}
     others = set()
     for prediction in client.get("/api/predictions/", project=project):
         if prediction["model_version"] == model_version:
-            there.setdefault(prediction["task"], []).append(prediction)
+            current.setdefault(prediction["task"], []).append(prediction)
         else:
             others.add(prediction["task"])
-    kept = {task for task, own in there.items() if len(own) == 1 and _same(own[0], wanted.get(task))}
-    outdated, missing = sorted({*there} - kept), [task for task in wanted if task not in kept]
+    unchanged = {task for task, own in current.items() if len(own) == 1 and _same(own[0], consensus.get(task))}
+    outdated, missing = sorted({*current} - unchanged), [task for task in consensus if task not in unchanged]
     if not dry_run:
         for tasks in _parts([task for task in outdated if task not in others]):
             chosen = {"selectedItems": {"all": False, "included": tasks}}
             client.post("/api/dm/actions", chosen, id="delete_tasks_predictions", project=project)
         for task in outdated:
-            for prediction in there[task] if task in others else []:
+            for prediction in current[task] if task in others else []:
                 client.delete(f"/api/predictions/{prediction['id']}/")
         for tasks in _parts(missing):
-            body = [{"task": task, "model_version": model_version, **wanted[task]} for task in tasks]
+            body = [{"task": task, "model_version": model_version, **consensus[task]} for task in tasks]
             client.post(f"/api/projects/{project}/import/predictions", body)
     lines = [
-        f"predictions: {len({*missing} - {*there}):,} new, {len({*missing} & {*there}):,} changed, "
-        f"{len({*outdated} - {*missing}):,} removed, {len(kept):,} as they were"
+        f"predictions: {len({*missing} - {*current}):,} new, {len({*missing} & {*current}):,} changed, "
+        f"{len({*outdated} - {*missing}):,} removed, {len(unchanged):,} as they were"
     ]
     settings = client.get(f"/api/projects/{project}")
     shown = settings.get("model_version") or ""
-    if wanted and not shown:
+    if consensus and not shown:
         lines.append("project: Prediction score shows the consensus, and annotators are shown no predictions")
         if not dry_run:
             choice = {"model_version": model_version, "show_collab_predictions": False}
@@ -205,12 +205,12 @@ def push_views(
     Raises:
         LabelStudioError: the server rejects a request.
     """
-    wanted = {title + MARK: view for title, view in views.items()}
-    made, changed, removed = [], [], []
+    views_by_title = {title + MARK: view for title, view in views.items()}
+    added, changed, removed = [], [], []
     for view in _views(client, project):
         title, data = view["data"]["title"], view["data"]
-        if title in wanted:
-            new = {**data, **wanted.pop(title)}
+        if title in views_by_title:
+            new = {**data, **views_by_title.pop(title)}
             if new != data:
                 changed.append(title)
                 if not dry_run:
@@ -219,15 +219,15 @@ def push_views(
             removed.append(title)
             if not dry_run:
                 client.delete(f"/api/dm/views/{view['id']}/")
-    for title, new in wanted.items():
-        made.append(title)
+    for title, new in views_by_title.items():
+        added.append(title)
         if not dry_run:
             hidden = [f"tasks:{name}" for name in _HIDDEN.split()]
             columns = {"hiddenColumns": {"explore": hidden, "labeling": hidden}}
             client.post("/api/dm/views/", {"project": project, "data": {"title": title, **columns, **new}})
-    parts = ((word, names) for word, names in (("new", made), ("changed", changed), ("removed", removed)) if names)
-    said = "; ".join(f"{word}: {', '.join(name.removesuffix(MARK) for name in names)}" for word, names in parts)
-    return [f"views: {said or 'as they were'}"]
+    parts = ((word, names) for word, names in (("new", added), ("changed", changed), ("removed", removed)) if names)
+    summary = "; ".join(f"{word}: {', '.join(name.removesuffix(MARK) for name in names)}" for word, names in parts)
+    return [f"views: {summary or 'as they were'}"]
 
 
 def _views(client: Client, project: int) -> list[dict[str, Any]]:
@@ -275,12 +275,12 @@ def push_next(
         LabelStudioError: the server rejects a request.
     """
     time_now = time.time() if now is None else now
-    asked: dict[int, list[int]] = {}
+    tasks_by_user: dict[int, list[int]] = {}
     for task, user in questions:
-        asked.setdefault(user, []).append(task)
+        tasks_by_user.setdefault(user, []).append(task)
     before = {view["data"]["title"]: view["data"] for view in _views(client, project)}
     views, anybody = {}, set[int]()
-    for user, chosen in asked.items():
+    for user, chosen in tasks_by_user.items():
         title = NEXT + names[user]
         view = {**tasks_view(tasks[task] for task in chosen), "since": time_now}
         old = before.get(title + MARK, {})
@@ -290,23 +290,23 @@ def push_next(
             anybody |= {*chosen}
         views[title] = view
     lines = push_views(client, project, views, of=[NEXT], dry_run=dry_run)
-    chosen_tasks = {task for chosen in asked.values() for task in chosen}
+    chosen_tasks = {task for chosen in tasks_by_user.values() for task in chosen}
     opened = closed = 0
     for entry in tasks.values():
         number, state = entry["id"], dict[str, Any]()
-        held = sum(
+        num_answers = sum(
             not annotation.get("ground_truth") and (skipped_count or not annotation.get("was_cancelled"))
             for annotation in entry["annotations"]
         )
         if number in chosen_tasks:
-            state = {"overlap": max(held + (number in anybody), 1), "is_labeled": False}
-        elif held:
-            state = {} if entry["is_labeled"] else {"overlap": held, "is_labeled": True}
+            state = {"overlap": max(num_answers + (number in anybody), 1), "is_labeled": False}
+        elif num_answers:
+            state = {} if entry["is_labeled"] else {"overlap": num_answers, "is_labeled": True}
         if any(entry[key] != value for key, value in state.items()):
             opened, closed = opened + (number in chosen_tasks), closed + (number not in chosen_tasks)
             if not dry_run:
                 client.patch(f"/api/tasks/{number}/", state)
-    total = f"{len(chosen_tasks):,} questions to {len(asked):,} annotators"
+    total = f"{len(chosen_tasks):,} questions to {len(tasks_by_user):,} annotators"
     open_to_all = f", {len(anybody):,} of them for anybody" if anybody else ""
     return [f"next: {total}{open_to_all}; {opened:,} tasks opened, {closed:,} closed", *lines]
 

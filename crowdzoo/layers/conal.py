@@ -16,7 +16,7 @@ from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer, LayerTraits
 from crowdzoo.layers.ranges import SCALE, STRENGTH, UNITS, feature_table
 
 MIXINGS = ("logits", "probabilities")
-# weight of a batch in the running mean of the instances, which so covers about the last 20 batches
+# weight of a batch in the running mean of the instances, which covers about the last 20 batches
 RATE = 0.1
 
 
@@ -217,7 +217,7 @@ class CoNAL(CrowdLayer):
             self._mix(self._cast(self.common), self.rows_of(self.kernel, annotators), log_odds), axis=-1
         )
 
-    # === What was learnt ===
+    # === Results ===
 
     def annotator_confusions(self) -> np.ndarray:
         """Confusion matrix of each annotator at the mean training instance.

@@ -119,8 +119,8 @@ def _time_major(scores: Tensor, mask: Tensor) -> Tensor:
 
     TensorFlow's scan accepts only one array, and needs at least one step.
     """
-    both = ops.concatenate([scores, ops.cast(mask, scores.dtype)[..., None]], axis=-1)
-    return ops.pad(ops.transpose(both, (1, 0, 2)), ((0, 1), (0, 0), (0, 0)))
+    steps = ops.concatenate([scores, ops.cast(mask, scores.dtype)[..., None]], axis=-1)
+    return ops.pad(ops.transpose(steps, (1, 0, 2)), ((0, 1), (0, 0), (0, 0)))
 
 
 def _forward(scores: Tensor, mask: Tensor, transitions: Tensor, over_paths: Callable[..., Any]) -> Tensor:

@@ -140,7 +140,7 @@ class CrowdLayer(keras.layers.Layer):
         # Masks of padded tokens end here: the labels of padding are missing, and the loss ignores missing labels.
         self.supports_masking = True
 
-    # === What a layer says ===
+    # === Answers ===
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         """Stores the number of classes; subclasses create their weights in a `build` that ends with this one."""
@@ -480,7 +480,7 @@ class CrowdLayer(keras.layers.Layer):
             written = ", ".join(("batch", *self.label_kind.places, "features"))
             raise ValueError(
                 f"{type(self).__name__}: the features must have shape [{written}], got {shape}. Call "
-                "layer(probabilities, annotators=ids, features=h); CrowdModel(base, layer) does so by itself"
+                "layer(probabilities, annotators=ids, features=h); CrowdModel(base, layer) does so itself"
             )
         return shape
 

@@ -42,11 +42,12 @@ class DeepEM(ConfusionMatrices):
         **kwargs: arguments of `keras.layers.Layer` (`name`, `dtype`).
 
     Call arguments:
-        inputs: class probabilities `[B, K]` (sequences `[B, T, K]`).
+        inputs: class probabilities `[B, K]` (sequences `[B, T, K]`, masks `[B, H, W, K]`).
         annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators.
 
     Returns:
-        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); for sequences `[B, T, M, K]` (`[B, T, R, K]`).
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); for sequences `[B, T, M, K]` (`[B, T, R, K]`), for
+        masks `[B, H, W, M, K]`.
 
     Raises:
         ValueError: invalid values, an input of the wrong rank, or `confidence` for sequences.

@@ -180,7 +180,7 @@ class DoctorNet(CrowdLayer):
         weights = ops.convert_to_numpy(self._weights()).astype("float64")
         return weights / weights.sum()
 
-    # === What a layer says ===
+    # === Answers ===
 
     def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Logits of the labels; see the class."""

@@ -186,7 +186,7 @@ class LIA(CrowdLayer):
         """See `CrowdLayer.default_loss`."""
         return MaskedCrowdEvidence() if self.confidence else super().default_loss()
 
-    # === What the layer says ===
+    # === Answers ===
 
     def call(
         self, inputs: Tensor, annotators: Tensor | None = None, features: Tensor | None = None, training: bool = False
@@ -266,7 +266,7 @@ class LIA(CrowdLayer):
         share = self.rows_of(self.competence_penalty, annotators) * self._cast(ops.cast(annotators, "int32") >= 0)
         return 0.5 * (self._cast(self.difficulty_penalty) * by_task + ops.sum(share * by_label))
 
-    # === What is known of the annotators ===
+    # === Annotators ===
 
     def annotator_confusions(self) -> np.ndarray:
         """Mean confusion matrix of each annotator on typical tasks.

@@ -154,7 +154,7 @@ class MaxMIG(ConfusionMatrices):
         """Sets the matrices and the prior.
 
         Args:
-            shares: shares of the votes `[N, K]`, rows of zeros where nobody labelled.
+            shares: shares of the votes `[N, K]`, rows of zeros for tasks without labels.
             counts: `[R, K, K]`, expected labels `[annotator, true, said]`; rows of classes that an annotator never met
                 start uniform.
         """

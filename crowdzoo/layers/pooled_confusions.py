@@ -130,7 +130,7 @@ class PooledConfusions(CrowdLayer):
         self.counts = self._weight("counts", (everybody,), "ones", trainable=False)
         super().build(inputs_shape)
 
-    # === What annotators say ===
+    # === Answers ===
 
     def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Log-probabilities of the labels; see the class for shapes."""
@@ -203,7 +203,7 @@ class PooledConfusions(CrowdLayer):
         """Number of classes that are wrong for a truth."""
         return max((self._num_classes or 1) - 1, 1)
 
-    # === Annotators of few labels ===
+    # === Annotators with few labels ===
 
     def _penalty(self, deviations: dict[str, Any], annotators: Tensor) -> Any:
         """The batch's share of the ridge, divided by the batch's labels as the loss is."""

@@ -17,7 +17,7 @@ from crowdzoo.losses import RatingSquaredError
 SMALLEST_VARIANCE = 1e-4
 BIAS_VARIANCE = 0.1  # initial variance of the biases
 WORTH = 0.1  # weight, in ratings, of the prior on mean and precision of unrelated ratings
-RESOLUTION = 1e-3  # standard deviation of rounding
+RESOLUTION = 1e-3  # resolution of ratings, as a standard deviation
 MOST_ODDS = 30.0  # largest absolute log-odds that an annotator's ratings follow the truth
 
 
@@ -162,7 +162,7 @@ class RatingEM(CrowdLayer):
         self.follows = self._weight("follows", (self.num_annotators,), "ones", trainable=False)
         super().build(inputs_shape)
 
-    # === What a layer says ===
+    # === Answers ===
 
     def call(self, inputs: Tensor, annotators: Tensor | None = None, training: bool = False) -> Tensor:
         """Expected ratings; see the class."""

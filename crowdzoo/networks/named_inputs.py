@@ -65,7 +65,7 @@ class NamedInputs(InstanceEncoder):
 
     @property
     def inputs(self) -> dict[str, tf.TensorSpec]:
-        """Inputs of a served model: name of a column as it is served -> `tf.TensorSpec` of its values."""
+        """Inputs of a served model: name of a column as served -> `tf.TensorSpec` of its values."""
         specs = dict(self.parts[TABLE].inputs) if TABLE in self.parts else {}
         for name in self.columns:
             spec = self.parts[part_name(name)].inputs["instances"]
@@ -90,7 +90,7 @@ class NamedInputs(InstanceEncoder):
         """Returns the base's inputs, by the names of `parts`.
 
         Args:
-            values: name of each column, its own or as it is served -> `[B]`.
+            values: name of each column, its own or as served -> `[B]`.
         """
         return {name: encoder(part) for name, encoder, part in self._columns_by_part(values)}
 

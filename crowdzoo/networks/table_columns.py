@@ -166,7 +166,7 @@ class TableColumns(InstanceEncoder):
         """Vectors of rows.
 
         Args:
-            values: name of each column, its own or as it is served -> `[B]`, float32 or strings; for vectors `[B, D]`.
+            values: name of each column, its own or as served -> `[B]`, float32 or strings; for vectors `[B, D]`.
 
         Returns:
             float32 tensor `[B, D]`.

@@ -47,8 +47,8 @@ def _with_pairs(words: tf.RaggedTensor, paired: str) -> tf.RaggedTensor:
     """Appends to each row of ragged `[B, words]` every two neighbours that both match the pattern."""
     left, right = words[:, :-1], words[:, 1:]
     pairs = left.with_flat_values(tf.strings.join([left.flat_values, right.flat_values]))
-    both = [tf.strings.regex_full_match(side.flat_values, paired) for side in (left, right)]
-    return tf.concat([words, tf.ragged.boolean_mask(pairs, left.with_flat_values(both[0] & both[1]))], axis=1)
+    matches = [tf.strings.regex_full_match(side.flat_values, paired) for side in (left, right)]
+    return tf.concat([words, tf.ragged.boolean_mask(pairs, left.with_flat_values(matches[0] & matches[1]))], axis=1)
 
 
 def mostly_without_spaces(words: Sequence[str]) -> bool:
@@ -85,10 +85,10 @@ def build_vocabulary(
             words = [word.decode("utf-8") for word in row]
             counts.update(words)
             number.update(set(words))
-    kept = sorted((word for word in counts if number[word] >= min_texts), key=lambda word: (-counts[word], word))
-    if not kept:
+    vocabulary = sorted((word for word in counts if number[word] >= min_texts), key=lambda word: (-counts[word], word))
+    if not vocabulary:
         raise DataError(f"none of the {num_texts:,} texts has a word that occurs in {min_texts} of them")
-    return kept[:max_words]
+    return vocabulary[:max_words]
 
 
 class TextIds(InstanceEncoder):

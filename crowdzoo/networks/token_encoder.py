@@ -59,7 +59,7 @@ class TokenEncoder:
         >>> from crowdzoo.models import TokenEncoder
         >>> encoder = TokenEncoder.fit([["Ann", "sleeps"], ["Bob", "saw", "Cem"]])
         >>> x = encoder([["Ann", "saw", "Dan"]])
-        >>> sorted(encoder.sizes)  # what SequenceTagger needs to know
+        >>> sorted(encoder.sizes)  # arguments of SequenceTagger
         ['num_characters', 'num_shapes', 'num_words']
     """
 
@@ -113,8 +113,8 @@ class TokenEncoder:
         for token, count in counts.items():
             for letter in token:
                 letters[letter] += count
-        kept = "".join(sorted(letter for letter, count in letters.items() if count >= min_count))
-        return cls(frequent[:max_words], kept if characters else "", shapes, tokenizer)
+        alphabet = "".join(sorted(letter for letter, count in letters.items() if count >= min_count))
+        return cls(frequent[:max_words], alphabet if characters else "", shapes, tokenizer)
 
     @property
     def sizes(self) -> dict[str, Any]:

@@ -77,10 +77,10 @@ def read_batches(
     """
     features = {name: tf.io.FixedLenFeature([size], tf.float32) for name, size in sizes.items()}
     files = files_of(patterns)
-    held = held_examples(files, info["num_tasks"][split], batch_size)
+    batch = held_examples(files, info["num_tasks"][split], batch_size)
     for name in instances:
         features |= instance_features(info, name)
-    yield from _parsed(files, {**features, **(others or {})}, held)
+    yield from _parsed(files, {**features, **(others or {})}, batch)
 
 
 class ExampleDataset:

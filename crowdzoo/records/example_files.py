@@ -52,7 +52,7 @@ def write_dataset_info(uri: str, info: DatasetInfo) -> None:
 
 
 def read_dataset_info(uri: str) -> DatasetInfo:
-    """Reads what `write_dataset_info` wrote.
+    """Reads the file of `write_dataset_info`.
 
     Raises:
         DataError: a later release wrote it.

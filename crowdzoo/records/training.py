@@ -93,12 +93,12 @@ def train_on_instances(
     began = names is not None and _begin_with(model, Path(start or ""), names, info)
     callbacks = []
     if settings.patience is not None:
-        held = held_out_tasks(np.ones(num_tasks, bool), settings.seed)
+        held_out = held_out_tasks(np.ones(num_tasks, bool), settings.seed)
         names_of_codes = {"annotators": info["annotators"], "classes": classes}
         annotations = Annotations("classification", *columns, tasks=np.arange(num_tasks), **names_of_codes)
-        held_x = ExampleDataset(files, num_tasks, info, encoder, held).batches(64, 0, shuffle=False)
-        callbacks = early_stopping(settings.patience, held_x, annotations, held)
-        data = ExampleDataset(files, num_tasks, info, encoder, ~held)
+        held_x = ExampleDataset(files, num_tasks, info, encoder, held_out).batches(64, 0, shuffle=False)
+        callbacks = early_stopping(settings.patience, held_x, annotations, held_out)
+        data = ExampleDataset(files, num_tasks, info, encoder, ~held_out)
     assert settings.batch_size is not None  # see `with_length`
     batches = data.aggregated(settings.batch_size, settings.seed) if settings.method == AGGREGATED else data
     keep = checkpoint_of(checkpoint, None if checkpoint is None else checkpoint.data, settings)

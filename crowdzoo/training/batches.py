@@ -214,7 +214,7 @@ class CrowdBatches(_Shuffled):
         arrays = keras.tree.flatten(self.x)
         labelled = np.flatnonzero(annotations.redundancy > 0)
         if len(labelled) == 0:
-            raise DataError("there is no annotation to learn from")
+            raise DataError("there are no annotations to learn from")
         self._kind = annotations.label_kind
         if (positions := annotations.positions) is not None:
             tokens = arrays[0].shape[1] if arrays[0].ndim > 1 else 0

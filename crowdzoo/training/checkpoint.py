@@ -158,7 +158,7 @@ class Checkpoint:
             done = len(keeper.epochs)
             self.resumed += done
             start = epochs if stored["ended"] or stored["stopped"] else initial_epoch + done
-            _log.info("%s: phase %d goes on after epoch %d.", self.folder, self._phase + 1, done)
+            _log.info("%s: phase %d continues after epoch %d.", self.folder, self._phase + 1, done)
             if start < epochs:
                 replay(batches, done)
         history = fit(batches, epochs=epochs, initial_epoch=start, callbacks=[*callbacks, keeper], **kwargs)
@@ -229,10 +229,10 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
 def _lock(folder: Path) -> Iterator[None]:
     """Locks a folder against other processes. The system releases the lock when the process ends, however it ends."""
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder}: is a file. Name a folder of its own, which need not exist.")
+        raise ConfigError(f"{folder}: is a file. Name a new or empty folder.")
     names = os.listdir(folder) if folder.exists() else []
     if IDENTITY not in names and any(not name.startswith(".") for name in names):
-        raise ConfigError(f"{folder}: holds files that are not a checkpoint. Name a folder of its own.")
+        raise ConfigError(f"{folder}: has files that are not a checkpoint. Name a new or empty folder.")
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / LOCK, "a+", encoding="utf-8") as file:
         try:
@@ -280,8 +280,8 @@ class _Keeper(keras.callbacks.Callback):
         for name, state in stored["callbacks"]:
             states[name].append(state)
         for callback in self.callbacks:
-            if kept := states[type(callback).__name__]:  # others only observe, as `Checkpoint.begin` has checked
-                state = kept.pop(0)
+            if queue := states[type(callback).__name__]:  # others only observe, as `Checkpoint.begin` has checked
+                state = queue.pop(0)
                 getattr(callback, "restore_state", lambda state, of=callback: restore_state(of, state))(state)
         kind, keys, *rest = stored["numpy"]
         np.random.set_state((kind, np.asarray(keys, "uint32"), *rest))

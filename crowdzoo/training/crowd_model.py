@@ -57,8 +57,8 @@ CALIBRATED = "calibrated_confusions(x, annotations, tasks={})"
 class CrowdModel(keras.Model):
     """A base model that estimates the truth, and a crowd layer that predicts what each annotator would answer.
 
-    Training compares the crowd layer's answers with the annotations; `predict` returns the base's estimate and does not
-    use the crowd layer.
+    Training compares the crowd layer's answers with the annotations; `predict` returns the base's estimate, for which
+    most crowd layers are not needed.
 
     Args:
         base: model from instances to the estimate: class probabilities `[B, K]` (sequences `[B, T, K]`, masks
@@ -73,7 +73,7 @@ class CrowdModel(keras.Model):
     Attributes:
         annotators: names of the annotators that `fit` learnt from, by their codes; frames of labels are matched with
             them. Not saved in `.keras` files. None before `fit`.
-        classes: names of the classes, likewise; None for ratings.
+        classes: names of the classes, as `annotators`; None for ratings.
         instances_shape: structure of shapes that the base was built with; None before it is built.
         bottleneck_shape: shape of the base's output; None before it is built.
 
@@ -145,7 +145,7 @@ class CrowdModel(keras.Model):
         """Function from instances to the bottleneck and the features `[B, D]`, in one pass through the base."""
         if self.features is None:
 
-            def both(instances: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
+            def run_base(instances: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
                 return self.base(instances, training=training), instances
 
         else:
@@ -153,7 +153,7 @@ class CrowdModel(keras.Model):
                 output = self.base.get_layer(self.features).output
                 # only the function below refers to it: the model must not count the base's layers twice
                 inputs = self.base.inputs
-                both = keras.Model(inputs[0] if len(inputs) == 1 else inputs, [self.base.outputs[0], output])
+                run_base = keras.Model(inputs[0] if len(inputs) == 1 else inputs, [self.base.outputs[0], output])
             except (ValueError, AttributeError) as error:
                 raise ValueError(
                     f"CrowdModel: features={self.features!r} must be the name of a layer of a functional or sequential "
@@ -161,7 +161,7 @@ class CrowdModel(keras.Model):
                 ) from error
 
         def flattened(instances: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
-            bottleneck, features = both(instances, training=training)
+            bottleneck, features = run_base(instances, training=training)
             features = ops.cast(features, keras.backend.result_type(self.variable_dtype, "float32"))
             if len(features.shape) == 2 or self.label_kind.has_pixels:
                 return bottleneck, features
@@ -453,7 +453,7 @@ class CrowdModel(keras.Model):
         data = x
         # the contents of validation batches are unknown
         validation = validation_data if isinstance(validation_data, (tuple, list)) else None
-        kept: dict[str, Any] = {"callbacks": callbacks, "validation": validation, "epochs": epochs}
+        identity: dict[str, Any] = {"callbacks": callbacks, "validation": validation, "epochs": epochs}
         if self.crowd is not None and (y is not None or isinstance(x, TrainingData)):
             data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks, task)
             if known := getattr(data, "annotations", None):
@@ -463,7 +463,7 @@ class CrowdModel(keras.Model):
         weights: dict[str, Any] = {}  # with annotations; weights of targets are in `data`
         if sample_weight is not None and not isinstance(data, tuple):
             weights["sample_weight"] = task_weights(self.crowd, data, sample_weight)
-            kept["sample_weight"] = digest_of(weights)
+            identity["sample_weight"] = digest_of(weights)
         if validation_split and validation_data is None:
             data, validation_data = hold_out(data, validation_split, held_order | weights)
             weights = {name: values[: data.num_tasks] for name, values in weights.items()}
@@ -476,7 +476,7 @@ class CrowdModel(keras.Model):
             if not self.built:  # recipes need the sizes before the first step
                 self(first)
             self.crowd.check_probabilities(self.base(first["instances"]))
-            with allow_training(self.crowd), keep_checkpoint(self, checkpoint, data, **kept, **order):
+            with allow_training(self.crowd), keep_checkpoint(self, checkpoint, data, **identity, **order):
                 history = recipe_of(self.crowd)(self, data, order | weights, **kwargs)
             if is_judged(self):
                 look_for_lost_classes(self, data, batch_size, **weights)
@@ -484,7 +484,7 @@ class CrowdModel(keras.Model):
         if self.crowd is not None:  # batches made elsewhere
             self.crowd.check_training()
         batches = TargetBatches(*data, **order).for_keras() if isinstance(data, tuple) else data
-        with keep_checkpoint(self, checkpoint, data, **kept, **order):
+        with keep_checkpoint(self, checkpoint, data, **identity, **order):
             return self.fit_batches(batches, class_weight=class_weight, **kwargs)
 
     def fit_batches(
@@ -669,8 +669,8 @@ class CrowdModel(keras.Model):
             batch_size: tasks in a batch.
 
         Returns:
-            float64 `[R, K, K]`, `[annotator, true, said]`; rows sum to one, and are uniform for classes that an
-            annotator did not label.
+            float64 `[R, K, K]`, `[annotator, true, said]`; rows sum to one, and are uniform if an annotator has no
+            labels.
 
         Raises:
             ValueError: as `posteriors`.

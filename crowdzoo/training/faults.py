@@ -90,7 +90,7 @@ def _one_class(
         return ""
     name = predicted[0] if classes is None else classes[predicted[0]]
     return (
-        f"the one class {str(name)!r} to all {len(predicted):,} training {what} looked at, while {other_share:.1%} "
+        f"class {str(name)!r} for all {len(predicted):,} training {what} checked, while {other_share:.1%} "
         "of the labels are of other classes"
     )
 
@@ -141,7 +141,7 @@ def warn_if_classes_are_lost(
     votes_first, advice = "" if layer.num_majority_epochs else _votes_first(layer), _advice()
     if (predicted == predicted[:1]).all():
         answers = _one_class(predicted, votes, classes, what)
-        fault = f"{answers}: it has learned nothing beyond that" if answers else ""
+        fault = f"{answers}: it has learned nothing else" if answers else ""
         if of_tokens:  # most are O, and often nothing else is learned without the votes
             votes_first = _votes_first(layer)
         fix = f"{votes_first} Or t{advice[1:]}" if votes_first else advice
@@ -149,12 +149,12 @@ def warn_if_classes_are_lost(
         lost = lost_classes(predicted, votes, layer.num_classes or 0)
         names = ", ".join(repr(str(code if classes is None else classes[code])) for code in lost)
         share = float(np.isin(votes[votes >= 0], lost).mean())
-        seen = f"none of the {len(predicted):,} training {what} looked at"
+        seen = f"none of the {len(predicted):,} training {what} checked"
         votes_for = f"{share:.1%} of their votes are for {'it' if len(lost) == 1 else 'them'}"
-        fault = f"{names} to {seen}, while {votes_for}" if len(lost) else ""
+        fault = f"{names} for {seen}, while {votes_for}" if len(lost) else ""
         fix = votes_first or advice
     if fault:
-        warnings.warn(f"The trained model gives {fault}. {fix}", NotLearnedWarning, stacklevel=4)
+        warnings.warn(f"The trained model predicts {fault}. {fix}", NotLearnedWarning, stacklevel=4)
 
 
 def _votes_first(layer: CrowdLayer) -> str:
@@ -185,7 +185,7 @@ def warn_if_one_value(predicted: np.ndarray, targets: np.ndarray) -> None:
     deviation, spread = float(np.std(targets.astype("float64"))), float(np.std(predicted.astype("float64")))
     if deviation > 0 and spread < MOVES * deviation:
         _warn(
-            f"nearly one value, {float(np.mean(predicted)):.4g}, to all {len(predicted):,} training tasks looked at "
+            f"nearly one value, {float(np.mean(predicted)):.4g}, for all {len(predicted):,} training tasks checked "
             f"(deviation {spread:.2g}), while the ratings have a deviation of {deviation:.2g}"
         )
 
@@ -203,7 +203,7 @@ def warn_if_one_score(scores: np.ndarray, labels: np.ndarray) -> None:
     deviation = float(np.std(scores.astype("float64"))) if len(scores) else 0.0
     if len(scores) > 1 and deviation < MOVES and {0, 1} <= {*np.unique(labels).tolist()}:
         _warn(
-            f"nearly one score, {float(np.mean(scores)):.4g}, to all {len(scores):,} training tasks looked at "
+            f"nearly one score, {float(np.mean(scores)):.4g}, for all {len(scores):,} training tasks checked "
             f"(deviation {deviation:.2g})"
         )
 
@@ -215,5 +215,5 @@ def _advice() -> str:
 
 def _warn(answers: str) -> None:
     """Warns the caller of the public function that trained the model."""
-    text = f"The trained model gives {answers}: it has learned nothing beyond that. {_advice()}"
+    text = f"The trained model predicts {answers}: it has learned nothing else. {_advice()}"
     warnings.warn(text, NotLearnedWarning, stacklevel=4)

@@ -280,16 +280,16 @@ def evaluation_batches(
 def hold_out(data: Any, fraction: float, order: BatchOrder) -> tuple[Any, KerasBatches]:
     """The remaining training data, and batches of the last rows."""
     if isinstance(data, (ArrayData, MaskData)):
-        kept, held = data.split(fraction)
+        training, held_out = data.split(fraction)
         if "sample_weight" in order:
-            order = order | {"sample_weight": order["sample_weight"][kept.num_tasks :]}
-        return kept, held.batches(**order)
+            order = order | {"sample_weight": order["sample_weight"][training.num_tasks :]}
+        return training, held_out.batches(**order)
     if not isinstance(data, tuple):
         raise ConfigError("fit: validation_split is for arrays; with a dataset write validation_data=ANOTHER_DATASET")
     place = split_row(num_rows(data[0]), fraction)
-    kept = keras.tree.map_structure(lambda array: None if array is None else array[:place], data)
-    held = keras.tree.map_structure(lambda array: None if array is None else array[place:], data)
-    return kept, TargetBatches(*held, **order).for_keras()
+    training = keras.tree.map_structure(lambda array: None if array is None else array[:place], data)
+    held_out = keras.tree.map_structure(lambda array: None if array is None else array[place:], data)
+    return training, TargetBatches(*held_out, **order).for_keras()
 
 
 def task_weights(crowd: CrowdLayer | None, data: object, sample_weight: ArrayLike) -> np.ndarray:

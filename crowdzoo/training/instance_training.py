@@ -97,11 +97,11 @@ def train(
     """Trains a model from scratch. Two runs with the same arguments on one CPU give the same weights.
 
     Args:
-        settings: how to train; their class determines the kind of instances: `TrainingSettings`, `TextSettings` or
-            `TableSettings`.
-        x: instances, N rows: features `[N, D]`, N texts, or a table (a frame, or a mapping of columns); or instances
-            with the ids of their rows, such as those of `crowdzoo.instances.read_instances`. The base adapts to them:
-            to mean and variance of features, the words of texts, the categories of columns.
+        settings: how to train; their class determines the kind of instances: `TrainingSettings` (features),
+            `TextSettings`, `ImageSettings`, `TableSettings` or `OwnSettings`.
+        x: instances, N rows: features `[N, D]`, N texts, N images, or a table (a frame, or a mapping of columns); or
+            instances with the ids of their rows, such as those of `crowdzoo.instances.read_instances`. The base adapts
+            to them: to mean and variance of features, the words of texts, the categories of columns.
         annotations: annotations, or a frame with one row per annotation. Needed by every method but "aggregated", and
             for pairs by every method.
         tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
@@ -173,10 +173,10 @@ def train(
         data: Any
         if isinstance(targets, Annotations):
             if settings.patience is not None:
-                held = held_out_tasks(targets.redundancy > 0, settings.seed)
-                held_x = encode_rows(x, held, encode)
-                callbacks = [*callbacks, *early_stopping(settings.patience, held_x, targets, held)]
-                targets = targets.select_rows(~held[targets.task_ids])  # the others, with the same tasks and annotators
+                held_out = held_out_tasks(targets.redundancy > 0, settings.seed)
+                held_x = encode_rows(x, held_out, encode)
+                callbacks = [*callbacks, *early_stopping(settings.patience, held_x, targets, held_out)]
+                targets = targets.select_rows(~held_out[targets.task_ids])  # same tasks and annotators
             data, labels = ArrayData(x, targets, tasks, encode=encode), targets.labels
         else:
             order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}

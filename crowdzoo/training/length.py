@@ -29,7 +29,7 @@ def with_length(settings: SettingsT, num_examples: int) -> SettingsT:
     10 steps. So every training has at least ten times as many gradient steps as the usual number of epochs.
 
     Args:
-        settings: `TrainingSettings`, `TaggerSettings` or `TextSettings`; not changed.
+        settings: settings of a training; not changed.
         num_examples: N, number of training tasks.
 
     Returns:

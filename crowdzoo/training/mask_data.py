@@ -17,7 +17,7 @@ class MaskData:
     """`TrainingData` of images and the masks that annotators drew, in memory.
 
     A mask is stored once for each annotator who drew one, whatever the number of annotators: with three masks per
-    image, M is 3. Small integers, such as int8, are kept as they are.
+    image, M is 3. Small integers, such as int8, are kept.
 
     Args:
         x: images `[N, H, W, C]`, or a structure of arrays.

@@ -73,7 +73,7 @@ def default_method(kind: str) -> str:
     """Name of the default method for a kind of labels.
 
     Args:
-        kind: kind of labels, "classification", "regression", "sequence" or "preference".
+        kind: kind of labels, "classification", "regression", "sequence", "preference" or "region".
 
     Raises:
         ConfigError: an unknown kind, or one that no method learns from.
@@ -89,7 +89,7 @@ def methods_of(kind: str) -> Table:
     """The methods for a kind of labels, by name, including those of packages and scripts.
 
     Args:
-        kind: kind of labels, "classification", "regression", "sequence" or "preference".
+        kind: kind of labels, "classification", "regression", "sequence", "preference" or "region".
 
     Returns:
         Name -> class of the layer; for crowdzoo's own its name in `crowdzoo.layers`, for "aggregated" None.
@@ -125,7 +125,7 @@ def crowd_layer_class(method: str, kind: str = "classification") -> Any:
     Args:
         method: a name in `METHODS` (for ratings `RATING_METHODS`, for sentences `SEQUENCE_METHODS`, for preferences
             `PREFERENCE_METHODS`).
-        kind: kind of labels, "classification", "regression", "sequence" or "preference".
+        kind: kind of labels, "classification", "regression", "sequence", "preference" or "region".
 
     Returns:
         A subclass of `CrowdLayer`; None for "aggregated", which has no crowd layer.
@@ -186,7 +186,7 @@ def create_crowd_layer(
         num_classes: K; ratings have none.
         arguments: the method's hyperparameters: arguments of its layer. For ratings, the crowdsourced layer's
             connection is "B" by default.
-        kind: kind of labels, "classification", "regression", "sequence" or "preference".
+        kind: kind of labels, "classification", "regression", "sequence", "preference" or "region".
         center: mean of the ratings, for a regression; see `rating_unit`.
         unit: their standard deviation.
         num_annotations: A, number of annotations for preferences; None is 1.

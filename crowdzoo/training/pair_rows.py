@@ -210,7 +210,7 @@ def _ids(tasks: Any) -> np.ndarray:
     try:
         return names_array(values, "tasks")
     except ValueError as error:
-        raise DataError(f"{error} Each row of x is a task of its own, with an id of its own.") from error
+        raise DataError(f"{error} Each row of x is one task and needs its own id.") from error
 
 
 def _places(names: np.ndarray, ids: np.ndarray) -> np.ndarray:
@@ -229,12 +229,12 @@ def _are_row_numbers(names: np.ndarray) -> bool:
 def _unknown_rows(rows: int, annotations: Annotations, line: str) -> str:
     """The message if rows cannot be matched with tasks."""
     names = annotations.tasks
-    ways = [f"{line.format('ids')}, ids being those of the rows of x"]
+    ways = [f"{line.format('ids')}, with the ids of the rows of x"]
     if names.dtype.kind in "iu" and len(names) and 0 <= names.min() <= names.max() < rows:
-        ways.append(f"where row i of x is task i, {line.format('np.arange(len(x))')}")
+        ways.append(f"if row i of x is task i, {line.format('np.arange(len(x))')}")
     elif rows == len(names):
-        ways.append(f"where row i of x is annotations.tasks[i], {line.format('annotations.tasks')}")
+        ways.append(f"if row i of x is annotations.tasks[i], {line.format('annotations.tasks')}")
     return (
-        f"nothing says which row of x is which task: x has {rows:,} rows, the annotations are of {len(names):,} tasks, "
+        f"rows of x cannot be matched with tasks: x has {rows:,} rows, the annotations are of {len(names):,} tasks, "
         f"{list_names(names)}. Write {'; or, '.join(ways)}."
     )

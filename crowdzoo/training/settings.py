@@ -52,7 +52,7 @@ class Settings(Checked, ABC):
         arguments: the method's hyperparameters: arguments of its crowd layer, such as `{"connection": "VW"}`.
         dropout: share of hidden units dropped in training.
         epochs: passes over the tasks; by default chosen from the number of tasks (`crowdzoo.training.length`).
-        batch_size: tasks in a batch; likewise.
+        batch_size: tasks in a batch; by default chosen in the same way.
         learning_rate: learning rate of Adam.
         seed: seed of weights, dropout and the order of the tasks.
         precision: dtype policy of the base, "float32", "mixed_bfloat16" or "mixed_float16"; weights, crowd layers and
@@ -221,7 +221,7 @@ class ImageSettings(InstanceSettings):
 
     Attributes:
         height: rows of the model's input, in pixels; 128 for masks.
-        width: columns; likewise.
+        width: columns, in pixels; 128 for masks.
         fit: how images of other shapes are fitted: "crop" keeps the middle, "stretch" the whole image.
         stages: filters of each stage of the residual network; see `ImageClassifier`.
         hidden: units of each hidden layer after the convolutions.

@@ -87,8 +87,8 @@ def _method_problems(config: PipelineConfig) -> list[str]:
 def _report_problems(config: PipelineConfig) -> list[str]:
     if not config.has_page:
         return ["report.fail_if: needs the page: remove report.page."] if config.report.fail_if else []
-    found = (_problems("report.fail_if", Condition.parse, text, config.kind) for text in config.report.fail_if)
-    return [problem for problems in found for problem in problems]
+    results = (_problems("report.fail_if", Condition.parse, text, config.kind) for text in config.report.fail_if)
+    return [problem for problems in results for problem in problems]
 
 
 def _file_problems(config: PipelineConfig) -> list[str]:
@@ -107,9 +107,9 @@ def _data_problems(config: PipelineConfig) -> list[str]:
         if not datasets.has(data.dataset, kind.name):
             return [f"data: {unknown('dataset', data.dataset, datasets.names(kind.name))}"]
         if instances is not datasets.instances_of(data.dataset):
-            named, way_out = short_repr(data.dataset), f"base {config.base} needs a file of them"
-            held = datasets.instances_of(data.dataset).name
-            return [f"data.dataset: {named} has {held} and no {instances.name}; {way_out}."]
+            named, fix = short_repr(data.dataset), f"base {config.base} needs a file of them"
+            instances_there = datasets.instances_of(data.dataset).name
+            return [f"data.dataset: {named} has {instances_there} and no {instances.name}; {fix}."]
         return []
     problems = []
     for key in kind.options.inputs:

@@ -128,7 +128,7 @@ def _wrong_place(config: PipelineConfig, key: str, place: str) -> list[str]:
     if scheme is None and not config.kubeflow.on_volume(place):
         return [f"{key}: {place} is a path of this machine, which no container sees. It must be {_WANTED}."]
     if scheme is not None and scheme not in STORES:
-        return [f"{key}: {scheme}:// is not read or written here. It must be {_WANTED}, got {short_repr(place)}."]
+        return [f"{key}: {scheme}:// is not supported. It must be {_WANTED}, got {short_repr(place)}."]
     if set("*?[") & set(place):
         return [f"{key}: must not hold * ? or [, which Beam takes for patterns, got {short_repr(place)}."]
     return []

@@ -55,8 +55,8 @@ def load_config(
     _resolve_model(values, Path.cwd())
     try:
         # an empty section is None in YAML
-        given = {key: value for key, value in values.items() if value is not None}
-        config = PipelineConfig.model_validate(given, context={"kubeflow": on is not None})
+        sections = {key: value for key, value in values.items() if value is not None}
+        config = PipelineConfig.model_validate(sections, context={"kubeflow": on is not None})
     except ValidationError as error:
         raise config_error(path, sentences(error)) from None
     outside = {None: outside_problems, "kubeflow": kubeflow_problems, "vertex": vertex_problems}[on]

@@ -123,10 +123,10 @@ class PipelineConfig(sections.Section):
         if self.data.instances is None or isinstance(self.data.instances, str):  # URIs are not read here
             return kinds[0]
         try:
-            found = recognised(self.data.instances, self.model.inputs, self.data.instance_layout)
+            kind = recognised(self.data.instances, self.model.inputs, self.data.instance_layout)
         except DataError:  # the file cannot be read, which `outside_problems` reports
-            found = kinds[0]
-        return found if found in kinds else kinds[0]
+            kind = kinds[0]
+        return kind if kind in kinds else kinds[0]
 
     @property
     def _base_keys(self) -> list[str]:

@@ -114,9 +114,9 @@ class DataConfig(Section):
     @model_validator(mode="after")
     def _one_source(self) -> "DataConfig":
         if self.dataset is not None and (self.annotations is not None or self.instances is not None):
-            raise ValueError("'dataset' takes the place of 'annotations' and 'instances': give the one or the others")
+            raise ValueError("'dataset' replaces 'annotations' and 'instances': give either it or the files")
         if self.dataset is not None and self.gold is not None:
-            raise ValueError("'dataset' brings its own gold: leave 'gold' out")
+            raise ValueError("'dataset' has its own gold: leave out 'gold'")
         for name in ("field", "image"):
             if getattr(self, name) is not None and self.platform is None:
                 raise ValueError(f"'{name}' belongs to an export: give its 'platform' as well")
@@ -312,11 +312,11 @@ class OutputConfig(Section):
             ConfigError: names the setting and the folder.
         """
         for name, folder in (("root", self.root), ("serving", self.serving)):
-            there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-            if not there.is_dir():
-                raise ConfigError(f"output.{name}: {folder} cannot be made: {there} is a file. Choose another folder.")
-            if not os.access(there, os.W_OK | os.X_OK):
-                raise ConfigError(f"output.{name}: {there} may not be written. Choose another folder.")
+            parent = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+            if not parent.is_dir():
+                raise ConfigError(f"output.{name}: {folder} cannot be made: {parent} is a file. Choose another folder.")
+            if not os.access(parent, os.W_OK | os.X_OK):
+                raise ConfigError(f"output.{name}: {parent} may not be written. Choose another folder.")
 
     @field_validator("root", "serving")
     @classmethod

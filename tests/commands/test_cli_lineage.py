@@ -61,7 +61,7 @@ def test_a_keras_file_of_the_pipeline_has_its_lineage_beside_it(tmp_path, capsys
     [
         ("nowhere", "does not exist. Give the folder of an exported version"),
         ("", "holds versions. Give one of them, such as "),
-        ("7", "nothing says what it comes from. crowdzoo run and crowdzoo train write that."),
+        ("7", "has no lineage, which crowdzoo run and crowdzoo train write."),
     ],
 )
 def test_what_has_no_lineage_is_said(tmp_path, refusal_of, place, said):

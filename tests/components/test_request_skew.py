@@ -105,7 +105,7 @@ def test_what_cannot_be_compared_is_said(served, tmp_path):
     (tmp_path / "none" / "1" / "saved_model.pb").touch()
     file = tmp_path / "toys.jsonl"
     for folder in ("none", "nowhere"):
-        with pytest.raises(ServingError, match=r"keeps no statistics of its training data"):
+        with pytest.raises(ServingError, match=r"has no statistics of its training data"):
             find_skew(tmp_path / folder, file, LIMITS)
     with pytest.raises(DataError, match=r"toys.jsonl: no .* `crowdzoo serve --log-requests "):
         find_skew(served, file, LIMITS)

@@ -198,7 +198,7 @@ def test_strange_responses_are_refused(script, body, headers, reason):
 def test_what_is_no_project_or_no_list_of_tasks_is_refused(script):
     with Project(script.url, 1, TOKEN) as project:
         for responses, reason in (
-            ([(200, {"text": "a"}, {})], "project 1 is not one of Label Studio's"),
+            ([(200, {"text": "a"}, {})], "project 1 is not a Label Studio project"),
             ([(200, {"title": "a", "label_config": ""}, {}), (200, {"tasks": "a"}, {})], "is not a list of tasks"),
             ([(200, {"title": "a", "label_config": ""}, {}), (200, {"tasks": [{"id": 1}]}, {})], "Update the server"),
         ):

@@ -108,7 +108,7 @@ def test_rows_of_a_table_are_matched_by_ids(eager):
     plain = CrowdClassifier(**SHORT).fit(x[order], codes[order])
     np.testing.assert_allclose(found.predict_proba(x), plain.predict_proba(x), atol=1e-6)
     assert found.score(x[order], table, tasks=names[order]) == plain.score(x[order], codes[order])
-    with pytest.raises(DataError, match="nothing says which row"):
+    with pytest.raises(DataError, match="rows of x cannot be matched"):
         CrowdClassifier(**SHORT).fit(x, table)
     with pytest.raises(DataError, match="tasks= is for a table"):
         CrowdClassifier(**SHORT).fit(x, codes, tasks=names)

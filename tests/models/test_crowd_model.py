@@ -174,7 +174,7 @@ def test_data_that_do_not_fit_are_refused():
     more_classes[5, 0] = K
     with pytest.raises(DataError, match=r"class codes 0 to 2 \(3 classes .* codes 3 to 3"):
         model.fit(x, more_classes)
-    with pytest.raises(DataError, match="no annotation to learn from"):
+    with pytest.raises(DataError, match="no annotations to learn from"):
         model.fit(x, Annotations.from_dense(np.full((N, R), -1), classes=np.arange(K)))
     with pytest.raises(DataError, match="position 3, but the instances have 2 tokens"):
         a_model("sequence").fit(a_crowd("sequence")[0][:, :2], a_crowd("sequence")[2])

@@ -73,7 +73,7 @@ BROKEN = {
     "missing section": ("name: x\n", ", data: is missing."),
     "missing name": (DATA, ", name: is missing."),
     "no instances": ("name: x\ndata: {annotations: answers.csv}\n", ", data needs 'annotations' and 'instances', or"),
-    "both sources": (X.replace("}", ", dataset: labelme}"), ", data: 'dataset' takes the place of 'annotations' and"),
+    "both sources": (X.replace("}", ", dataset: labelme}"), ", data: 'dataset' replaces 'annotations' and"),
     "unknown dataset": ("name: x\ndata: {dataset: labelmee}\n", ", data: unknown dataset 'labelmee': choose one of l"),
     "zero epochs": (X + "training: {epochs: 0}\n", ", training.epochs: must be an integer from 1 to 1,000,000,000"),
     "section is a value": (X + "training: 5\n", ", training: must be a section (lines of 'key: value', indented)"),
@@ -102,7 +102,7 @@ BROKEN = {
     "no annotations": (SENTENCES + "data: {gold: gold.txt}\n", ", data needs 'annotations', or 'dataset' "),
     "gold next to a set": (
         SENTENCES + "data: {dataset: generated-ner, gold: gold.txt}\n",
-        ", data: 'dataset' brings its own gold: leave 'gold' out.",
+        ", data: 'dataset' has its own gold: leave out 'gold'.",
     ),
     "method for classes only": (
         SPANS + "method: {name: lia}\n",

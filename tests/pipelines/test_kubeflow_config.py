@@ -59,7 +59,7 @@ def test_what_kubeflow_needs_is_asked_for(tmp_path, key):
         ("kubeflow.imagge", "x", "kubeflow: unknown key 'imagge': choose one of image, pipel"),
         ("kubeflow.image", "two words", "kubeflow.image: must be the name of an image"),
         ("kubeflow.pipeline_root", "/tmp/runs", "kubeflow.pipeline_root: must begin with one of gs://, s3://, minio://"),
-        ("kubeflow.serving", "ftp://x/y", "kubeflow.serving: ftp:// is not read or written here"),
+        ("kubeflow.serving", "ftp://x/y", "kubeflow.serving: ftp:// is not supported"),
         ("kubeflow.serving", "s3://crowd/*", "kubeflow.serving: must not hold * ? or ["),
         ("kubeflow.resources.Trainr", {"cpu": 1}, "kubeflow.resources: unknown key 'Trainr': choose one of de"),
         ("kubeflow.resources.Trainer.gpu", 1, "kubeflow.resources.Trainer: unknown key 'gpu': choose one"),

@@ -371,7 +371,7 @@ def test_a_second_run_in_the_same_folder_does_nothing_and_says_who_is_at_work(in
         for _ in range(2):
             assert cli.main(["run", "tiny.yaml"]) == BusyError.exit_code == 10
             said = capsys.readouterr().err
-            assert f"another run is at work here (process {process.pid} since 20" in said
+            assert f"another run (process {process.pid} since 20" in said
         assert sorted(path.name for path in (inputs / "out").iterdir()) == [".lock", "serving"]
         process.kill()
     with _lock(inputs / "out"):  # a kill leaves no lock

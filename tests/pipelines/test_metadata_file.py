@@ -77,7 +77,7 @@ def test_results_of_runs_that_the_store_does_not_know_are_not_overwritten(root, 
         path.write_bytes(b"")
     else:
         (root / "artifacts" / "Trainer" / "model" / "3").mkdir()
-    with pytest.raises(PipelineError, match=r"has results of runs that .*metadata.sqlite does not"):
+    with pytest.raises(PipelineError, match=r"has results of runs that are not in .*metadata.sqlite"):
         check_metadata(root, print)
     assert (root / "artifacts" / "Trainer" / "model" / "1").is_dir()
 

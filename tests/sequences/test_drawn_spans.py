@@ -357,7 +357,7 @@ def test_comparing_finds_the_spans_of_all_sentences_once(tmp_path, monkeypatch):
     assert len(calls) == 1
 
 
-@pytest.mark.filterwarnings("ignore:.*The trained model gives the one class")
+@pytest.mark.filterwarnings("ignore:.*The trained model predicts class")
 def test_training_says_how_many_spans_tags_lack(tmp_path, capsys):
     words = ["--kind", "sequence", "--method", "span-votes", "--epochs", "1"]
     assert cli.main(["train", scored(tmp_path), *words, "--out", "m.keras"]) == 0

@@ -193,8 +193,8 @@ def test_a_warm_up_request_that_becomes_too_large_is_refused(pets, tmp_path):
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        (["label"] * 30_000, "'label' is there twice"),
-        (["label", "class", "label"], "'label' is there twice"),
+        (["label"] * 30_000, "'label' is repeated"),
+        (["label", "class", "label"], "'label' is repeated"),
         (["x"], "'x' is not an output; there are "),
     ],
     ids=["30,000 times", "twice", "unknown"],

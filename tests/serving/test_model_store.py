@@ -118,7 +118,7 @@ def test_a_half_written_version_is_not_touched_until_it_is_complete(folder, pets
     with caplog.at_level(logging.ERROR, logger="crowdzoo.serving"):
         store.refresh()
     assert store.get().version == 1
-    assert state(store, 2) == ("START", f"waits for {missing.replace('00000-of-00001', '*')}, which is not there yet")
+    assert state(store, 2) == ("START", f"waits for {missing.replace('00000-of-00001', '*')}, which does not exist yet")
     assert not caplog.records
     shutil.copy(pets.folder / "2" / missing, half / missing)
     settle()
@@ -241,7 +241,7 @@ def test_a_version_whose_folder_is_gone_leaves_the_status_unless_it_is_served(fo
         store.statuses(version=1)
     shutil.rmtree(folder / "2")
     store.refresh()
-    assert state(store, 2) == ("AVAILABLE", "its folder is gone; it is answered from memory")
+    assert state(store, 2) == ("AVAILABLE", "its folder is gone; it is served from memory")
     assert sum("is gone" in record.message for record in caplog.records) == 1
 
 

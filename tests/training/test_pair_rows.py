@@ -78,7 +78,7 @@ def test_the_annotations_get_a_task_for_each_row_and_the_instances_stay():
         (X, NUMBERS, None, r"12 rows, .* of 9 tasks, 0, 1, 2, …\. .* row i of x is task i, .*tasks=np\.arange\(len"),
         (X[LABELLED], STRINGS, None, r"tasks, 'img0', 'img1', 'img10', …\. Write fit\(x, annotations, tasks=ids\)"),
         (X[LABELLED], STRINGS, None, r"row i of x is annotations\.tasks\[i\], fit\(.* tasks=annotations\.tasks\)"),
-        (X[LABELLED], NUMBERS, None, "nothing says which row of x is which task"),
+        (X[LABELLED], NUMBERS, None, "rows of x cannot be matched with tasks"),
         (X, STRINGS, NAMES[1:], "12 rows, tasks has 11 ids"),
         (X, STRINGS, [*NAMES[1:], "img1"], "tasks holds 'img1' twice"),
         (X, STRINGS, [*NAMES[1:], ""], "tasks holds an empty name"),
@@ -200,7 +200,7 @@ def test_a_later_frame_is_read_by_the_names_that_the_model_learnt():
 def test_what_is_wrong_with_a_frame_is_said_with_the_line_to_write():
     model, x = a_model(outputs=9), X.astype("float32")
     frame = answers_frame()
-    with pytest.raises(DataError, match=r"which row .* Write fit\(x, frame, task='image', tasks=ids\)"):
+    with pytest.raises(DataError, match=r"matched with tasks.* Write fit\(x, frame, task='image', tasks=ids\)"):
         model.fit(x, frame, task="image")
     model.fit(x, frame, task="image", tasks=NAMES, verbose=0)
     with pytest.raises(DataError, match=r"no column 'imge'(?s:.*)from_frame\(frame, columns="):

@@ -30,7 +30,7 @@ def test_settings_that_are_none_and_a_base_of_keras_are_told_what_to_write():
 @pytest.mark.usefixtures("eager")
 def test_a_classifier_that_knows_one_class_says_so():
     annotations = Annotations.from_dense([[0], [1], [0], [1], [0], [1], [1], [0]])
-    with pytest.warns(NotLearnedWarning, match=r"one class '[01]' to all 8 .*50.0% .* smaller batch_size"):
+    with pytest.warns(NotLearnedWarning, match=r"class '[01]' for all 8 .*50.0% .* smaller batch_size"):
         train(TrainingSettings(hidden=(2,), **QUICK), X, annotations=annotations)
 
 
@@ -52,7 +52,7 @@ def test_a_tagger_that_knows_one_tag_says_so():
     )  # fmt: skip
     settings = TaggerSettings("aggregated", embedding=2, filters=2, units=2, **QUICK)
     shares = [np.array([[1.0, 0]]), np.array([[0.0, 1]])] * 4  # sentences of one and the same word
-    with pytest.warns(NotLearnedWarning, match=r"one class '(O|B-PER)' to all 8 training tokens"):
+    with pytest.warns(NotLearnedWarning, match=r"class '(O|B-PER)' for all 8 training tokens"):
         models.train_tagger(settings, [["x"]] * 8, tags, tag_distribution=shares)
 
 
@@ -76,7 +76,9 @@ def without_a_class(crowd, bias=-50.0):
 def test_a_model_that_never_gives_a_class_says_so_and_what_to_write(layer, advice):
     x = np.random.default_rng(0).normal(size=(60, 2))
     annotations = Annotations.from_dense(np.arange(60)[:, None] % 3, classes=["ant", "bee", "cat"])
-    with pytest.warns(NotLearnedWarning, match=rf"gives 'cat' to none of the 60 .* 33\.3% of their votes .*{advice}"):
+    with pytest.warns(
+        NotLearnedWarning, match=rf"predicts 'cat' for none of the 60 .* 33\.3% of their votes .*{advice}"
+    ):
         without_a_class(layer(1)).fit(x, annotations, epochs=5, batch_size=60, tasks=np.arange(60), verbose=0)
     if layer is CrowdsourcedLayer:
         without_a_class(layer(1)).fit(x, annotations, epochs=4, batch_size=60, verbose=0)  # a beginner
@@ -107,14 +109,14 @@ def advised(method, pattern):
     [
         (ConfusionMatrices, 0, r"votes first: ConfusionMatrices\(\.\.\., majority_epochs=5\).*Or train with a smaller"),
         (ConfusionMatrices, None, r"votes for longer: ConfusionMatrices\(\.\.\., majority_epochs=20\); .*=20; .*: 20}"),
-        (DeepEM, None, "beyond that. Train with a smaller batch_size"),
+        (DeepEM, None, "nothing else. Train with a smaller batch_size"),
     ],
 )
 def test_a_tagger_that_says_one_tag_is_told_to_begin_with_the_votes(layer, epochs, advice):
     crowd = layer(1, kind="sequence", majority_epochs=epochs)
     crowd.build((None, None, 3))
     votes = np.arange(60)[:, None] % 3
-    with pytest.warns(NotLearnedWarning, match=rf"one class 'O' to all 60 training tokens.* 66\.7% .*{advice}"):
+    with pytest.warns(NotLearnedWarning, match=rf"class 'O' for all 60 training tokens.* 66\.7% .*{advice}"):
         warn_if_classes_are_lost(np.zeros(60, int), votes, crowd, ["O", "B-PER", "I-PER"])
 
 
@@ -125,7 +127,7 @@ def test_fit_of_a_tagger_that_says_one_tag_warns():
     model = CrowdModel(base, ConfusionMatrices(1, kind="sequence"))
     model.compile(keras.optimizers.SGD(0.0))
     said = np.arange(24).reshape(4, 6, 1) % 3
-    with pytest.warns(NotLearnedWarning, match=r"one class '0' to all 24 training tokens.*majority_epochs=20"):
+    with pytest.warns(NotLearnedWarning, match=r"class '0' for all 24 training tokens.*majority_epochs=20"):
         model.fit(np.zeros((4, 6, 2)), said, epochs=5, verbose=0)
 
 

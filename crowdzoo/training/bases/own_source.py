@@ -207,11 +207,11 @@ def _beside(path: Path, reference: str, own_modules: dict[str, ModuleType]) -> I
     sys.modules.update(own_modules)
     sys.path.insert(0, str(path.parent))
     importlib.invalidate_caches()
-    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # compiled files store time in seconds
+    setting, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # compiled files store time in seconds
     try:
         yield
     finally:
-        sys.dont_write_bytecode = kept
+        sys.dont_write_bytecode = setting
         sys.path.remove(str(path.parent))
         own_modules.update({name: sys.modules[name] for name in names & {*sys.modules}})
         # modules of an earlier base are removed, as Keras searches here for classes of a saved model
