@@ -3,12 +3,13 @@
 from typing import Any
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import label_kind
 from crowdzoo.data.regions import MarkedImage, Region
-from crowdzoo.reading.tables.cells import made_of_others
+from crowdzoo.reading.tables.cells import SEPARATORS, made_of_others
 from crowdzoo.reading.tables.suspicious import suspicious_classes
 
 # letters beyond ASCII, and what files find hard: quotes, separators, line breaks
@@ -96,6 +97,9 @@ def annotations(
     }
     counts = {"tasks": num_tasks, "annotators": num_annotators, "classes": num_classes}
     vocabulary = {what: _array(draw(names(count)) if named else list(range(count))) for what, count in counts.items()}
+    # a reader takes such cells for several annotators with a label of each
+    names_of = {what: "".join(map(str, vocabulary[what].tolist())) for what in ("annotators", "classes")}
+    assume(not any(all(mark in text for text in names_of.values()) for mark in SEPARATORS))
     if shape.has_pairs:
         vocabulary["classes"] = np.array(shape.answers, object)
     values: list[Any] | None = None

@@ -69,24 +69,22 @@ def read_gold_labels(
             a label that is not among `labels`, or one together with `none`; names file, row, column and value.
     """
     names = [str(name) for name in labels]
-    holds = np.zeros((0, len(names)), bool)
 
-    def rows(table: Table, gold: np.ndarray) -> np.ndarray:
-        nonlocal holds
-        sets = [{part.strip() for part in text.split(separator)} - {""} for text in gold.tolist()]
-        strange = [sorted(labels - {*names, none}) for labels in sets]
+    def parse(table: Table, gold: np.ndarray) -> np.ndarray:
+        sets = np.empty(len(gold), object)
+        sets[:] = [frozenset(part.strip() for part in text.split(separator)) - {""} for text in gold.tolist()]
+        strange = [bool(holding - {*names, none}) for holding in sets]
         listed = f"names a label that is not one of {shown_names(names)}, or {none!r} for no label"
-        table.refuse("gold", [bool(labels) for labels in strange], f"{listed}.")
-        both = [none in labels and len(labels) > 1 for labels in sets]
+        table.refuse("gold", strange, f"{listed}.")
+        both = [none in holding and len(holding) > 1 for holding in sets]
         table.refuse("gold", both, f"has {none!r}, for no label, and a label.")
-        holds = np.array([[name in labels for name in names] for labels in sets], bool).reshape(len(sets), len(names))
-        first: dict[frozenset[str], int] = {}
-        alike = [first.setdefault(frozenset(labels), row) for row, labels in enumerate(sets)]
-        return np.where([bool(labels) for labels in sets], alike, -1)
+        return sets
 
-    row = _gold_of(path, tasks, rows, -1, layout)
-    known = (np.where(row >= 0, holds[row, place] if len(holds) else 0, -1) for place in range(len(names)))
-    return {label: codes.astype(np.int64) for label, codes in zip(labels, known, strict=True)}
+    sets = _gold_of(path, tasks, parse, frozenset(), layout)
+    return {
+        label: np.array([int(name in holding) if holding else -1 for holding in sets], np.int64)
+        for label, name in zip(labels, names, strict=True)
+    }
 
 
 def gold_by_task(path: str | Path, layout: Layout | None = None) -> dict[str, str]:

@@ -205,7 +205,7 @@ class _Conll:
     on_bad_tags: str
     classes: Iterable[str] | None
     header: bool = False
-    last_only: bool = False  # a gold file: only the last column counts
+    last_only: bool = field(default=False, kw_only=True)  # a gold file: only the last column counts
     names: NDArray[Any] | None = None
     tokens: list[list[str]] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)  # lines of the sentences' first tokens

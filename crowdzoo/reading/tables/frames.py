@@ -242,7 +242,7 @@ def _ids(values: Any, column: str, are_passed: bool) -> tuple[pa.Array | np.ndar
         array = pa.array(values.astype(object) if values.dtype.kind == "U" else values, from_pandas=True)
         if pa.types.is_integer(array.type):
             return array.cast(pa.int64()), None
-        if array.type in (pa.string(), pa.null()):
+        if isinstance(array, pa.Array) and array.type in (pa.string(), pa.null()):  # of 2 GiB or less
             return array.cast(pa.large_string()), None
     objects = np.fromiter((None if _is_missing(value) else value for value in values.astype(object)), object)
     if are_passed or all(value is None or isinstance(value, str) for value in objects):
