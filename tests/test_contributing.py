@@ -216,6 +216,10 @@ def change(path, old, new):
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
+def add_after(path, old, *new):
+    change(path, old, "\n".join([old, *new]))
+
+
 def labels_of(folder):
     """Tasks and labels that a command wrote."""
     return [line.split(",")[:2] for line in (folder / "labels.csv").read_text().replace('"', "").splitlines()[1:]]
@@ -234,18 +238,10 @@ def run(folder, code):
 def test_a_new_aggregator_is_a_file_and_two_lines(copy):
     package = copy / "crowdzoo" / "aggregation"
     add(package / "classes" / "first_vote.py", AGGREGATOR)
-    change(package / "named.py", '    "wawa": Wawa,', '    "wawa": Wawa,\n    "first-vote": FirstVote,')
-    change(
-        package / "named.py",
-        "from crowdzoo.aggregation.classes.wawa import Wawa",
-        "from crowdzoo.aggregation.classes.first_vote import FirstVote\n"
-        "from crowdzoo.aggregation.classes.wawa import Wawa",
-    )
-    change(
-        package / "__init__.py",
-        '"crowdzoo.aggregation.classes.wawa": "Wawa",',
-        '"crowdzoo.aggregation.classes.wawa": "Wawa", "crowdzoo.aggregation.classes.first_vote": "FirstVote",',
-    )
+    add_after(package / "named.py", '    "wawa": Wawa,', '    "first-vote": FirstVote,')
+    classes = "crowdzoo.aggregation.classes"
+    add_after(package / "named.py", f"from {classes}.wawa import Wawa", f"from {classes}.first_vote import FirstVote")
+    add_after(package / "__init__.py", f'"{classes}.wawa": "Wawa",', f'    "{classes}.first_vote": "FirstVote",')
     (copy / "a.csv").write_text("task,annotator,label\n1,a,x\n1,b,y\n2,a,y\n2,c,y\n")
     said = run(
         copy,
@@ -264,14 +260,9 @@ def test_a_new_aggregator_is_a_file_and_two_lines(copy):
 def test_a_new_layer_is_a_file_and_two_lines_and_its_saved_models_load(copy):
     package = copy / "crowdzoo"
     add(package / "layers" / "toy_layer.py", LAYER)
-    change(
-        package / "training" / "methods.py", '    "waum": "WAUM",\n}', '    "waum": "WAUM",\n    "toy": "ToyLayer",\n}'
-    )
-    change(
-        package / "saving.py",
-        '    "crowdzoo.layers.waum": "WAUM",\n}',
-        '    "crowdzoo.layers.waum": "WAUM",\n    "crowdzoo.layers.toy_layer": "ToyLayer",\n}',
-    )
+    add_after(package / "training" / "methods.py", '    "waum": "WAUM",', '    "toy": "ToyLayer",')
+    layers = '    "crowdzoo.layers.'
+    add_after(package / "saving.py", f'{layers}waum": "WAUM",', f'{layers}toy_layer": "ToyLayer",')
     run(
         copy,
         "import numpy as np, crowdzoo\n"
@@ -294,16 +285,8 @@ def test_a_new_layer_is_a_file_and_two_lines_and_its_saved_models_load(copy):
 def test_a_new_data_set_is_a_file_and_a_line(copy):
     package = copy / "crowdzoo" / "datasets"
     add(package / "toy.py", DATA_SET)
-    change(
-        package / "__init__.py",
-        "from crowdzoo.datasets.write_files",
-        "from crowdzoo.datasets.toy import load_toy\nfrom crowdzoo.datasets.write_files",
-    )
-    change(
-        package / "__init__.py",
-        '    "labelme": ("classif',
-        '    "toy": ("classification", VECTORS, load_toy),\n    "labelme": ("classif',
-    )
+    add_after(package / "__init__.py", "import write_files", "from crowdzoo.datasets.toy import load_toy")
+    add_after(package / "__init__.py", "_OWN = {", '    "toy": ("classification", VECTORS, load_toy),')
     said = run(
         copy,
         "import crowdzoo.commands.main as cli\n"
@@ -319,11 +302,8 @@ def test_a_new_platform_is_a_file_and_a_line(copy):
     package = copy / "crowdzoo" / "reading" / "platforms"
     add(package / "toy.py", PLATFORM)
     change(package / "export.py", "TOLOKA, PRODIGY", "TOLOKA, TOY, PRODIGY")
-    change(
-        package / "export.py",
-        "from crowdzoo.reading.platforms.toloka import TOLOKA",
-        "from crowdzoo.reading.platforms.toloka import TOLOKA\nfrom crowdzoo.reading.platforms.toy import TOY",
-    )
+    platforms = "from crowdzoo.reading.platforms"
+    add_after(package / "export.py", f"{platforms}.toloka import TOLOKA", f"{platforms}.toy import TOY")
     (copy / "toy.jsonl").write_text('{"item": "1", "by": "a", "says": "x"}\n{"item": "1", "by": "b", "says": "y"}\n')
     run(
         copy,
@@ -336,11 +316,8 @@ def test_a_new_platform_is_a_file_and_a_line(copy):
 @pytest.mark.slow
 def test_a_new_kind_of_label_is_a_line_a_folder_and_its_methods(copy):
     package = copy / "crowdzoo"
-    change(
-        package / "data" / "label_kinds.py",
-        "FREE_TEXT, REGION)",
-        'FREE_TEXT, REGION, LabelKind("verdict", "verdicts", "Aggregation"))',
-    )
+    verdict = 'LabelKind("verdict", "verdicts", "Aggregation")'
+    change(package / "data" / "label_kinds.py", "FREE_TEXT, REGION)", f"FREE_TEXT, REGION, {verdict})")
     folder, own = package / "kinds" / "verdicts", package / "aggregation" / "verdicts"
     for made in (folder, own):
         made.mkdir()
@@ -352,18 +329,11 @@ def test_a_new_kind_of_label_is_a_line_a_folder_and_its_methods(copy):
     add(own / "verdict_vote.py", KIND_METHOD)
     kinds = package / "kinds" / "__init__.py"
     change(kinds, "REGIONS, SEVERAL_LABELS)", "REGIONS, SEVERAL_LABELS, VERDICTS)")
-    change(
-        kinds,
-        "import SEVERAL_LABELS\n",
-        "import SEVERAL_LABELS\nfrom crowdzoo.kinds.verdicts.kind import VERDICTS\n",
-    )
+    add_after(kinds, "import SEVERAL_LABELS", "from crowdzoo.kinds.verdicts.kind import VERDICTS")
     registry = package / "aggregation" / "registry.py"
     change(registry, "TEXT_METHODS, REGION_METHODS,", 'TEXT_METHODS, REGION_METHODS, {"verdict-vote": VerdictVote},')
-    change(
-        registry,
-        "\nfrom crowdzoo.checks",
-        "\nfrom crowdzoo.aggregation.verdicts.verdict_vote import VerdictVote\nfrom crowdzoo.checks",
-    )
+    vote = "\nfrom crowdzoo.aggregation.verdicts.verdict_vote import VerdictVote"
+    change(registry, "\nfrom crowdzoo.checks", f"{vote}\nfrom crowdzoo.checks")
     rows = ["1,a,yes", "1,b,yes", "1,c,no", "2,a,no", "2,b,no", "2,c,yes"]
     (copy / "a.csv").write_text("\n".join(["task,annotator,label", *rows]) + "\n")
     assert "verdicts" in run(copy, KIND_STORY)

@@ -80,6 +80,12 @@ NONE = HEAD + "".join(
 )
 STUDIO = {"name": "a.json", "words": "aggregate --method majority-vote --platform label-studio",
           "python": {"platform": "label-studio"}}  # fmt: skip
+WIDE = {"words": "aggregate --method majority-vote --wide", "python": {"wide": True}}
+WIDE_NO = {"words": f"{WIDE['words']} --columns task=no", "python": {"wide": True, "columns": "task=no"}}
+BY_RATER = {"columns={'task': ''}": "", "--columns task= ": "", "annotator=NAME": "annotator=rater"}
+RATINGS = {"words": "aggregate --kind regression --method mean", "python": {"kind": "regression"}}
+SEVERAL = {"words": "aggregate --method majority-vote --multi-label", "failing": (0,),
+           "python": {"on_duplicate": "all", "no_label": "(none)"}}  # fmt: skip
 CASES = {
     "a usual name": Advice("item,worker,label\n1,a,x\n", ["columns"], "found by usual names", failing=(0,)),
     "two usual names": Advice("item,image,worker,label\n1,2,a,x\n", ["columns"], "it may be"),
@@ -104,31 +110,16 @@ CASES = {
         "rater,i1,i2,i3\nann,x,y,x\nbob,x,x,y\n",
         ["wide", "columns"],
         "each other column a task",
-        fill={"columns={'task': ''}": "", "--columns task= ": "", "annotator=NAME": "annotator=rater"},
+        fill=BY_RATER,
     ),
     "a wide table with a row for each annotator": Advice(
-        "rater,i1,i2\nann,x,y\nbob,x,x\n",
-        ["columns"],
-        "each other column a task",
-        words="aggregate --method majority-vote --wide",
-        python={"wide": True},
-        fill={"columns={'task': ''}": "", "--columns task= ": "", "annotator=NAME": "annotator=rater"},
+        "rater,i1,i2\nann,x,y\nbob,x,x\n", ["columns"], "each other column a task", fill=BY_RATER, **WIDE
     ),
     "a wide table with other columns": Advice(
-        "no,Title,ann,bob\n1,t,x,y\n",
-        ["columns"],
-        "does not look like",
-        words="aggregate --method majority-vote --wide --columns task=no",
-        python={"wide": True, "columns": "task=no"},
+        "no,Title,ann,bob\n1,t,x,y\n", ["columns"], "does not look like", **WIDE_NO
     ),
     "an encoding": Advice((HEAD + "1,a,\u00e4\n").encode("latin-1"), ["encoding"], "not UTF-8"),
-    "a decimal comma": Advice(
-        HEAD.replace(",", ";") + "1;a;3,5\n2;a;4\n",
-        ["decimal"],
-        "decimal comma",
-        words="aggregate --kind regression --method mean",
-        python={"kind": "regression"},
-    ),
+    "a decimal comma": Advice(HEAD.replace(",", ";") + "1;a;3,5\n2;a;4\n", ["decimal"], "decimal comma", **RATINGS),
     "times and confidences in words": Advice(
         "task,annotator,label,confidence\n1,a,x,high\n", ["columns"], "left out", failing=(0,)
     ),
@@ -150,11 +141,7 @@ CASES = {
     ),
     "two dashes": Advice(HEAD + "1,a,x\n2,a,--\n", ["missing"], "counts as a class", failing=(0,)),
     "columns with signs of a shell": Advice(
-        "no,Title,it's,$HOME,a&b;c\n1,t,x,y,x\n",
-        ["columns"],
-        "does not look like",
-        words="aggregate --method majority-vote --wide --columns task=no",
-        python={"wide": True, "columns": "task=no"},
+        "no,Title,it's,$HOME,a&b;c\n1,t,x,y,x\n", ["columns"], "does not look like", **WIDE_NO
     ),
     "a question with signs of a shell": Advice(
         studio("x", names=("what's $it?", "topic")), ["field"], "several questions", **STUDIO
@@ -188,29 +175,9 @@ CASES = {
         use=lambda found: krippendorff_alpha(found, "ordinal"),
         fill={"LOWEST,...,HIGHEST": "low,medium,high", "'LOWEST', '...', 'HIGHEST'": "'low', 'medium', 'high'"},
     ),
-    "a rating that is none": Advice(
-        HEAD + "1,a,2\n1,b,nan\n",
-        ["missing"],
-        "not a finite number",
-        words="aggregate --kind regression --method mean",
-        python={"kind": "regression"},
-    ),
-    "an answer that none holds": Advice(
-        NONE,
-        ["no_label"],
-        "counts as a label",
-        words="aggregate --method majority-vote --multi-label",
-        python={"on_duplicate": "all", "no_label": "(none)"},
-        failing=(0,),
-    ),
-    "marks in an answer that none holds": Advice(
-        NONE,
-        ["missing"],
-        "counts as a label",
-        words="aggregate --method majority-vote --multi-label",
-        python={"on_duplicate": "all", "no_label": "(none)"},
-        failing=(0,),
-    ),
+    "a rating that is none": Advice(HEAD + "1,a,2\n1,b,nan\n", ["missing"], "not a finite number", **RATINGS),
+    "an answer that none holds": Advice(NONE, ["no_label"], "counts as a label", **SEVERAL),
+    "marks in an answer that none holds": Advice(NONE, ["missing"], "counts as a label", **SEVERAL),
     "preferences": Advice(
         "left,right,annotator,label\np,q,a,left\nq,p,b,left\n", ["kind"], "looks like preferences", words="aggregate"
     ),
@@ -364,10 +331,7 @@ def test_the_advice_for_several_labels_works(tmp_path, here, refusal_of):
     (tmp_path / "a.csv").write_text(HEAD + "1,a,x|y\n1,b,x\n2,a,y\n")
     said = refusal_of("aggregate", "a.csv", "--out", "out.csv", code=3)
     words = [*option_in(said, "label_separator"), *option_in(said, "multi_label")]
-    assert (
-        cli.main(["aggregate", "a.csv", "--out", "out.csv", "--method", "majority-vote", words[0], words[1], words[2]])
-        == 0
-    )
+    assert cli.main(["aggregate", "a.csv", "--out", "out.csv", "--method", "majority-vote", *words[:3]]) == 0
     assert pd.read_csv("out.csv")["labels"].tolist() == ["x", "y"]
     with pytest.raises(CrowdzooError, match="split them with label_separator"):
         MultiLabel().fit(Annotations.read("a.csv", on_duplicate="all", classes=["x|y", "x", "y"]))

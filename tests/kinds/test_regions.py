@@ -13,7 +13,7 @@ from crowdzoo import compare
 from crowdzoo.aggregation import REGION_METHODS, create
 from crowdzoo.commands.main import main
 from crowdzoo.data.regions import MarkedImage, Region, dice, mask_of_pixels
-from crowdzoo.errors import ConfigError, DataError, DataWarning
+from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.regions.scoring import surface_distances
 from crowdzoo.tables import Annotations
@@ -162,13 +162,6 @@ def test_bad_geometry_is_named_and_can_be_left_out(folder, capsys, refusal_of, w
     assert main([*command, "--on-bad-rows", "reject", "--rejects", f"{folder}/bad.csv"]) == 0
     assert "rows left out" in capsys.readouterr().out
     assert "wide" in (folder / "bad.csv").read_text().splitlines()[1]
-
-
-def test_other_platforms_have_no_regions(tmp_path):
-    line = {"text": "a", "_input_hash": 1, "_task_hash": 2, "_annotator_id": "ann", "answer": "accept", "spans": []}
-    (tmp_path / "export.jsonl").write_text(json.dumps(line))
-    with pytest.raises(ConfigError, match=r"does not read regions of Prodigy\. Write them as a table"):
-        kind_of("region").reading.read(tmp_path / "export.jsonl", platform="prodigy")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from command_line import run
 
-from crowdzoo import Annotations, ConfigError
+from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.instances import TEXTS, read_gold, read_instances
 from crowdzoo.reading.platforms.export import PLATFORMS
@@ -157,8 +157,6 @@ def test_an_export_is_read_with_the_settings_of_a_configuration(write):
     path, kind = write("export.json", EXPORT), kind_of("classification")
     data = DataConfig(annotations=path, platform="label-studio", instances=path)
     assert len(kind.reading.read(path, **data.model_dump(mode="json", include={*kind.options.reading}))) == 3
-    with pytest.raises(ConfigError, match=r"separator: exports of Label Studio have none\. Leave it out"):
-        Annotations.read(path, platform="label-studio", separator=";")
 
 
 MTURK = "HITId,WorkerId,WorkTimeInSeconds,Input.text,Answer.mood\nh1,w1,{0},t,glad\nh1,w2,{1},t,sad\n"

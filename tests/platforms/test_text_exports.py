@@ -183,13 +183,10 @@ def test_a_message_names_no_column_that_the_file_lacks(write, said):
         said(path, "doccano", classes=["y", "z"])
 
 
-def test_files_behind_one_another_have_no_marks_within_and_name_a_second_header(write):
+def test_files_behind_one_another_have_no_marks_within(write):
     head, row = "HITId,WorkerId,Answer.food\n", "H{},W1,Wurst\n"
     path = write("joined.csv", f"\ufeff{head}{row.format(1)}\ufeff{row.format(2)}")
     assert Annotations.read(path, platform="mturk").tasks.tolist() == ["H1", "H2"]
-    path = write("twice.csv", f"\ufeff{head}{row.format(1)}\ufeff{head}{row.format(2)}")
-    with pytest.raises(DataError, match=r"row 3: .* repeats the names of the columns"):
-        Annotations.read(path, platform="mturk")
     line = '{"id": %d, "text": "x", "label": ["Wurst"]}\n'
     path = write("joined.jsonl", f"\ufeff{line % 1}\ufeff{line % 2}")
     assert Annotations.read(path, platform="doccano").num_tasks == 2

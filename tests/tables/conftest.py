@@ -6,7 +6,8 @@ import pytest
 SMALL = {
     "crowdzoo.reading.tables.sources.CHUNK_BYTES": 7,
     "crowdzoo.reading.tables.sources.SLOW_ROWS": 2,
-    "crowdzoo.reading.tables.sources.BATCH_ROWS": 2,
+    "crowdzoo.reading.tables.parquet.BATCH_ROWS": 2,
+    "crowdzoo.reading.tables.frames.BATCH_ROWS": 2,
     "crowdzoo.data.vocabulary._MERGE_AT": 1,
 }
 
