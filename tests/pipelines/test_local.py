@@ -28,16 +28,9 @@ from crowdzoo.pipelines.local import _commit, _lock, run
 from crowdzoo.pipelines.pipeline import create_pipeline
 
 COMPONENTS = (
-    "AnnotationExampleGen",
-    "StatisticsGen",
-    "SchemaGen",
-    "ExampleValidator",
-    "DriftValidator",
-    "CrowdAggregator",
-    "Trainer",
-    "Evaluator",
-    "Pusher",
-)
+    "AnnotationExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator", "DriftValidator", "CrowdAggregator",
+    "Trainer", "Evaluator", "Pusher",
+)  # fmt: skip
 
 
 def store_of(root):
