@@ -92,11 +92,7 @@ def by_blocks(aggregator, crowd, most, gold=None):
     return job.result(run, BlockPosteriors(tasks, posteriors, labels))
 
 
-SUMS = {
-    "robust": Robust(),
-    "mean without the outermost": RatingMean(trim=0.25),
-    "median": RatingMedian(),
-}
+SUMS = {"robust": Robust(), "mean without the outermost": RatingMean(trim=0.25), "median": RatingMedian()}
 
 
 @pytest.mark.parametrize("most", [pytest.param(5, marks=slow), 200])
@@ -130,11 +126,7 @@ ENGINE = {
 }
 
 
-ON_BEAM = ENGINE | {
-    "robust": Robust(),
-    "mean": RatingMean(trim=0.25),
-    "median": RatingMedian(),
-}
+ON_BEAM = ENGINE | {"robust": Robust(), "mean": RatingMean(trim=0.25), "median": RatingMedian()}
 QUICK = ("dawid-skene", "few iterations")  # the others in `make test-all`
 
 

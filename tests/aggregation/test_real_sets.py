@@ -10,16 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowdzoo.aggregation import (
-    EBCC,
-    IBCC,
-    MACE,
-    METHODS,
-    DawidSkene,
-    MajorityVote,
-    OneCoinDawidSkene,
-    create,
-)
+from crowdzoo.aggregation import EBCC, IBCC, MACE, METHODS, DawidSkene, MajorityVote, OneCoinDawidSkene, create
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
@@ -39,12 +30,7 @@ FIGURES = {
     "labelme": (0.7660, 0.792),
 }
 # crowd-kit's own paper (Ustalov, Pavlichenko and Tseitlin, JOSS 2024) on d_sentiment
-PUBLISHED_BY_CROWD_KIT = {
-    "majority-vote": 0.932,
-    "wawa": 0.951,
-    "dawid-skene": 0.960,
-    "glad": 0.948,
-}
+PUBLISHED_BY_CROWD_KIT = {"majority-vote": 0.932, "wawa": 0.951, "dawid-skene": 0.960, "glad": 0.948}
 # figures of the authors of iBCC and EBCC (Li, Rubinstein and Cohn, ICML 2019), of crowd-kit's one-coin;
 # face has better optima of EBCC than the published one
 SETS = ("bluebird", "dog", "rte", "trec", "web", "d_sentiment", "face", "music", "labelme")

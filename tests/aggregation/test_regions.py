@@ -228,11 +228,7 @@ def test_masks_of_an_object_are_voted_on():
 @pytest.mark.parametrize("method", REGION_METHODS)
 def test_every_method_has_numbers_for_every_annotator_and_is_read_again(method, tmp_path):
     """One annotator saw one image, one never a dog, one image is empty for all, one class is marked by one alone."""
-    answers = {
-        **BOXES,
-        3: {"ann": [], "bob": [], "dan": [("bird", (2, 2, 3, 3))]},
-        4: {"ann": [], "bob": []},
-    }
+    answers = {**BOXES, 3: {"ann": [], "bob": [], "dan": [("bird", (2, 2, 3, 3))]}, 4: {"ann": [], "bob": []}}
     crowd = crowd_of(answers)
     found = create(method, kind="region").fit(crowd)
     for values in (found.confidence, found.agreement, found.sensitivity, found.specificity):

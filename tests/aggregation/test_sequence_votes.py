@@ -7,15 +7,7 @@ from tagged_rows import crowd_of_rows
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import SEQUENCE_METHODS, SequenceAggregation, SpanMajorityVote, TokenAggregation, create
 from crowdzoo.datasets.generated_ner import generated_ner
-from crowdzoo.sequences import (
-    CrowdSequences,
-    TagSet,
-    allowed_tags,
-    read_gold,
-    span_scores,
-    spans_of,
-    tag_problems,
-)
+from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, read_gold, span_scores, spans_of, tag_problems
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 

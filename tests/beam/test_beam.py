@@ -1,3 +1,4 @@
+import functools
 from typing import ClassVar
 
 import numpy as np
@@ -29,13 +30,9 @@ def crowd(num_annotators=9, num_classes=4):
     """60 tasks of which some are known, and two without annotations."""
     annotations, truth = simulated_crowd(redundancy=3, seed=1)
     longer = Annotations.from_arrays(
-        annotations.task_ids,
-        annotations.annotator_ids,
-        annotations.labels,
-        tasks=range(62),
-        annotators=range(num_annotators),
-        classes=range(num_classes),
-    )
+        annotations.task_ids, annotations.annotator_ids, annotations.labels, tasks=range(62),
+        annotators=range(num_annotators), classes=range(num_classes),
+    )  # fmt: skip
     return longer, np.where(np.arange(62) % 10 == 0, np.resize(truth, 62), -1)
 
 
@@ -120,6 +117,14 @@ def test_no_graph_holds_what_it_begins_from_and_nothing_that_crosses_is_pickled(
 # === Checkpoints ===
 
 
+def fit_blocks(blocks, aggregator, folder, make=make_pipeline, steps=3):
+    """Nine annotators and four classes."""
+    return on_beam.fit(
+        blocks if callable(blocks) else lambda pipeline: pipeline | beam.Create(blocks),
+        aggregator, 9, 4, make_pipeline=make, folder=str(folder), iterations_per_pipeline=steps,
+    )  # fmt: skip
+
+
 def fit_in_steps(annotations, folder, make, aggregator, **options):
     return on_beam.aggregate(
         annotations, aggregator, make_pipeline=make, folder=str(folder), iterations_per_pipeline=2, **options
@@ -151,8 +156,7 @@ def test_a_killed_fit_of_blocks_goes_on_and_reads_them_once(tmp_path, killed):
             read.append(None)
             return pipeline | beam.Create(blocks_of(annotations, None, 60))
 
-        about = {"folder": str(tmp_path), "iterations_per_pipeline": 2}
-        return on_beam.fit(read_blocks, DawidSkene(tol=2e-4), 9, 4, make_pipeline=make, **about)
+        return fit_blocks(read_blocks, DawidSkene(tol=2e-4), tmp_path, make, 2)
 
     with pytest.raises(KilledError):
         fit(pipelines_but(killed + 1))
@@ -324,14 +328,7 @@ def test_several_blocks_may_be_empty(tmp_path):
     expected = aggregator.fit(annotations)
     empty = [Block([], [], [])] * 2
     for blocks in ([*empty, *blocks_of(annotations, None, 100), *empty], empty):
-        run = on_beam.fit(
-            lambda pipeline, blocks=blocks: pipeline | beam.Create(blocks),
-            aggregator,
-            *(9, 4),
-            make_pipeline=make_pipeline,
-            folder=str(tmp_path),
-            iterations_per_pipeline=3,
-        )
+        run = fit_blocks(blocks, aggregator, tmp_path)
         if len(blocks) > 2:
             np.testing.assert_allclose(run.history, expected.history)
     assert list(tmp_path.iterdir()) == []
@@ -343,15 +340,7 @@ def test_several_blocks_may_be_empty(tmp_path):
 def test_fit_takes_blocks_from_anywhere_and_gives_the_run_which_gives_posteriors(tmp_path, aggregator):
     annotations, gold = crowd()
     expected = aggregator.fit(annotations, gold=gold)
-    run = on_beam.fit(
-        lambda pipeline: pipeline | beam.Create(blocks_of(annotations, gold, 50)),
-        aggregator,
-        annotations.num_annotators,
-        annotations.num_classes,
-        make_pipeline=make_pipeline,
-        folder=str(tmp_path),
-        iterations_per_pipeline=3,
-    )
+    run = fit_blocks(blocks_of(annotations, gold, 50), aggregator, tmp_path)
     np.testing.assert_allclose(run.history, expected.history)
     assert run.converged
     np.testing.assert_allclose(run.params.confusions, expected.confusions)
@@ -396,14 +385,8 @@ every_engine = pytest.mark.parametrize("engine", ENGINES)
 def test_workers_of_other_kinds_fit_the_same(tmp_path, engine):
     annotations, gold = crowd()
     aggregator = DawidSkene(tol=0.05, num_starts=2)
-    run = on_beam.fit(
-        lambda pipeline: pipeline | beam.Create(blocks_of(annotations, gold, 60)),
-        aggregator,
-        *(9, 4),
-        make_pipeline=lambda: make_pipeline(*ENGINES[engine]),
-        folder=str(tmp_path),
-        iterations_per_pipeline=3,
-    )
+    make = functools.partial(make_pipeline, *ENGINES[engine])
+    run = fit_blocks(blocks_of(annotations, gold, 60), aggregator, tmp_path, make)
     expected = aggregator.fit(annotations, gold=gold)
     np.testing.assert_allclose(run.history, expected.history)
     np.testing.assert_allclose(run.params.confusions, expected.confusions, atol=1e-6)

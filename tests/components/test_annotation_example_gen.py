@@ -1,7 +1,6 @@
 import hashlib
 import json
 import pathlib
-import shutil
 
 import pyarrow.csv
 import pyarrow.parquet
@@ -9,7 +8,6 @@ import pytest
 from PIL import Image
 
 from crowdzoo import datasets
-from crowdzoo.components import input_files
 from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.input_files import content_hashes
@@ -210,16 +208,14 @@ def test_a_shipped_data_set_gives_what_its_files_give_and_no_fingerprint_takes_a
     assert len(found[0][1]) == 2
 
 
-def test_images_at_a_uri_are_stored_though_their_copies_are_removed(folder, monkeypatch):
+def test_images_at_a_uri_are_stored_though_their_copies_are_removed(folder):
     photos = folder.path / "photos"
     photos.mkdir()
     for task in COLUMNS["task"]:
         Image.new("RGB", (8, 8), "red").save(photos / f"{task}.png")
-    monkeypatch.setattr(input_files, "is_remote", lambda path: str(path).startswith("s3://"))
-    monkeypatch.setattr(input_files, "fetch", lambda uri, place: shutil.copytree(photos, place))
     folder.write(ROWS, COLUMNS)
     hashes = content_hashes({"annotations": folder.path / "answers.csv", "instances": photos})
-    examples, annotations = folder.generate(hashes, instances="s3://bucket/photos")
+    examples, annotations = folder.generate(hashes, instances=f"store:/{photos}")
     stored = by_task(folder.records(examples, "train"))
     assert stored["p"]["instances"] == [(photos / "p.png").read_bytes()]
     assert not [path for path in pathlib.Path(annotations.uri).iterdir() if path.name.startswith(".")]

@@ -69,6 +69,7 @@ def test_folders_of_killed_pushes_are_removed_by_the_next_but_not_those_in_use(t
 import os, shutil, signal, sys
 from crowdzoo.components.serving_folder import push_version
 def half(source, target, dirs_exist_ok):
+    shutil.copy(os.path.join(source, "saved_model.pb"), target)
     print(flush=True)
     signal.pause()
 shutil.copytree = half
@@ -80,6 +81,7 @@ push_version(*sys.argv[1:])
         (hidden,) = serving.iterdir()
         first = push_version(model, serving)
         assert set(serving.iterdir()) == {hidden, first}
+        assert complete_versions(serving) == [first]
         busy.send_signal(signal.SIGKILL)
         busy.wait()
     finally:
@@ -87,6 +89,8 @@ push_version(*sys.argv[1:])
         busy.communicate()
     second = push_version(write_model(tmp_path / "b", "b"), serving)
     assert set(serving.iterdir()) == {first, second}
+    assert whole(first)
+    assert whole(second)
 
 
 def without_locks(descriptor, operation):

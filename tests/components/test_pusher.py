@@ -4,7 +4,6 @@ import pytest
 from google.protobuf import json_format
 from known_models import model_folder, weights_of
 
-from crowdzoo.components import serving_folder
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.pusher import PusherExecutor
 from crowdzoo.components.rollback import lift_veto, take_back
@@ -69,22 +68,6 @@ def test_a_model_without_blessing_is_not_pushed(tmp_path, model):
     pushed = push(tmp_path, model, blessed=False)
     assert visible(tmp_path) == []
     assert pushed.get_int_custom_property("pushed") == 0
-
-
-def test_a_push_that_is_interrupted_leaves_no_version_and_is_made_good_by_the_next(tmp_path, model, monkeypatch):
-    def interrupted(source, target):
-        (source / "variables" / "data").unlink()  # half a copy
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(serving_folder.Path, "rename", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            push(tmp_path, model)
-    assert visible(tmp_path) == []
-    push(tmp_path, model)
-    (version,) = visible(tmp_path)
-    assert weights_of(tmp_path / "serving" / version) == "weights"
-    assert [path.name for path in (tmp_path / "serving").iterdir()] == [version], "the hidden folder is gone"
 
 
 def test_a_model_that_was_taken_back_is_not_pushed_until_its_veto_is_lifted(tmp_path, model):

@@ -44,11 +44,7 @@ def spans_file(path, gold=True, without=0):
             text = " ".join(tokens)
             spans = (
                 {"start": 0, "end": len(tokens[0]), "label": "PER"},
-                {
-                    "start": len(text) - len(tokens[2]),
-                    "end": len(text),
-                    "label": "PER",
-                },
+                {"start": len(text) - len(tokens[2]), "end": len(text), "label": "PER"},
             )
             for who, tags in answers.items():
                 file.write(span_line(text, annotator=who, spans=spans[: 2 if tags == BOTH else 1]))

@@ -7,7 +7,6 @@ import tensorflow as tf
 from kills import KilledError, kill_after
 
 from crowdzoo.components import tfx_internals as tfx
-from crowdzoo.components import trainer
 from crowdzoo.components.trainer import run_fn
 from crowdzoo.records.training import _names_to_begin_with, instances_of
 
@@ -133,13 +132,11 @@ def test_a_training_with_other_settings_begins_anew_and_one_with_those_before_go
 
 
 @pytest.mark.slow
-def test_a_checkpoint_in_a_store_is_fetched_and_removed_there(train, killed_after, tmp_path, monkeypatch):
-    # Beam's file systems take a path of this machine like any other URI
-    monkeypatch.setattr(trainer, "is_remote", lambda path: True)
+def test_a_checkpoint_in_a_store_is_fetched_and_removed_there(train, killed_after, tmp_path):
     store = tmp_path / "store"
-    killed_after(train, 3, "a", CROWD, checkpoint=str(store))
+    killed_after(train, 3, "a", CROWD, checkpoint=f"store:/{store}")
     assert sorted(path.name for path in store.rglob("*.*")) == ["checkpoint.json", "phase-0.npz"]
     losses = [json.loads((train("a", CROWD, **where) / "run" / "history.json").read_text())["loss"]
-              for where in ({"checkpoint": str(store)}, {})]  # fmt: skip
+              for where in ({"checkpoint": f"store:/{store}"}, {})]  # fmt: skip
     assert losses[0] == losses[1]
     assert not [path for path in store.rglob("*") if path.is_file()]

@@ -129,12 +129,7 @@ class FlinkCluster:
         with (self.logs / f"{name}.log").open("a") as log:
             environment = {**os.environ, "FLINK_CONF_DIR": str(self.conf)}
             self.processes[name] = subprocess.Popen(
-                self.commands[name],
-                stdout=log,
-                stderr=log,
-                env=environment,
-                start_new_session=True,
-                cwd=self.folder,
+                self.commands[name], stdout=log, stderr=log, env=environment, start_new_session=True, cwd=self.folder
             )
 
     def kill(self, name: str) -> None:

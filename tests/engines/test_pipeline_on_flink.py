@@ -59,10 +59,7 @@ def close(found, expected, name):
 
 @pytest.mark.parametrize(
     ("components", "memory"),
-    [
-        (["CrowdAggregator"], {}),
-        (["StatisticsGen", "CrowdAggregator", "Evaluator"], {"memory": "3g", "network": "1g"}),
-    ],
+    [(["CrowdAggregator"], {}), (["StatisticsGen", "CrowdAggregator", "Evaluator"], {"memory": "3g", "network": "1g"})],
     ids=["aggregation with the default memory", "all with a gigabyte between steps"],
 )
 def test_labels_and_model_are_those_of_a_run_on_this_machine(here, tmp_path, components, memory):

@@ -10,7 +10,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.layers import CrowdLayer, LayerTraits
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.models import ArrayData, CrowdModel
-from crowdzoo.training import recipes
+from crowdzoo.training.recipes import register_recipe
 
 B, K, R, D = 4, 3, 5, 2
 # annotator 4 labels nothing, annotator 1 once; task 2 nobody labelled; annotator 3 of task 3 gave no label
@@ -139,21 +139,20 @@ def test_posteriors_look_at_the_features_where_the_layer_does():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("eager")
-def test_a_layer_of_ones_own_is_trained_by_the_recipe_that_is_registered_for_it(monkeypatch):
+def test_a_layer_of_ones_own_is_trained_by_the_recipe_that_is_registered_for_it():
     class Mine(ConfusionMatrices):
         """Counts its labels."""
 
     class Derived(Mine):
         """Trained as its parent."""
 
-    monkeypatch.setattr(recipes, "_OWN", {})
     asked = []
 
     def recipe(model, data, order, **kwargs):
         asked.append((model.crowd, data.num_tasks, order, kwargs["epochs"]))
         return model.fit_batches(data.batches(**order), **kwargs)
 
-    recipes.register_recipe(Mine, recipe)
+    register_recipe(Mine, recipe)
     for layer in (Derived(R), ConfusionMatrices(R)):
         base = keras.Sequential([keras.Input((K,)), keras.layers.Dense(K, activation="softmax")])
         dense = np.zeros((B, R), "int32")

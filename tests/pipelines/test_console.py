@@ -22,12 +22,7 @@ def test_output_of_every_kind_goes_to_the_log_and_progress_to_the_terminal(conso
     out, err = capfd.readouterr()
     assert out == ""
     assert err == "progress\n"
-    assert sorted(console.log.read_text().splitlines()) == [
-        "from C++",
-        "from a child",
-        "from print",
-        "from stderr",
-    ]
+    assert sorted(console.log.read_text().splitlines()) == ["from C++", "from a child", "from print", "from stderr"]
 
 
 def test_streams_are_restored_after_an_error_and_its_traceback_is_in_the_log(console, capfd):

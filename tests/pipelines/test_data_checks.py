@@ -11,7 +11,6 @@ from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.pipelines.config.data_checks import check_data
 from crowdzoo.pipelines.config.load import load_config
-from crowdzoo.reading.tables import sources
 
 
 def test_sound_files_are_counted(inputs, capsys):
@@ -22,10 +21,9 @@ def test_sound_files_are_counted(inputs, capsys):
     assert not (inputs / "out").exists()
 
 
-def test_a_sample_is_the_first_block_and_all_is_all(inputs, monkeypatch):
-    monkeypatch.setattr(sources, "CHUNK_BYTES", 256)
+def test_a_sample_is_the_first_block_and_all_is_all(inputs):
     with open(inputs / "answers.csv", "a") as file:
-        file.write("t00,,ape\n")
+        file.write(f"t00,a0,{' ' * (9 << 20)}\nt00,,ape\n")
     config = load_config(inputs / "tiny.yaml")
     assert "(the first; --check=all reads all)" in check_data(config)
     with pytest.raises(DataError, match="column 'annotator': '' is empty"):

@@ -28,16 +28,9 @@ from crowdzoo.pipelines.local import _commit, _lock, run
 from crowdzoo.pipelines.pipeline import create_pipeline
 
 COMPONENTS = (
-    "AnnotationExampleGen",
-    "StatisticsGen",
-    "SchemaGen",
-    "ExampleValidator",
-    "DriftValidator",
-    "CrowdAggregator",
-    "Trainer",
-    "Evaluator",
-    "Pusher",
-)
+    "AnnotationExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator", "DriftValidator", "CrowdAggregator",
+    "Trainer", "Evaluator", "Pusher",
+)  # fmt: skip
 
 
 def store_of(root):
@@ -207,11 +200,7 @@ for owner, name in map(POINTS.get, sys.argv[2:]):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "points",
-    [("Pusher",), COMPONENTS],
-    ids=["one component", "every component"],
-)
+@pytest.mark.parametrize("points", [("Pusher",), COMPONENTS], ids=["one component", "every component"])
 def test_a_run_killed_in_a_component_and_started_again_ends_in_the_same_model(inputs, story, points, monkeypatch):
     # kills from the Trainer on need no data of their own: what is before it comes from the story's cache
     folder = inputs if points == COMPONENTS else story.folder

@@ -34,8 +34,9 @@ def root(tmp_path):
 
 
 @pytest.fixture
-def locked(root):
-    """A process that has the store locked."""
+def locked(root, monkeypatch):
+    """A process that has the store locked, which is said soon."""
+    monkeypatch.setattr(metadata_file, "SAY_AFTER", 0.1)
     with subprocess.Popen(
         [sys.executable, "-c", LOCKS, root / "metadata.sqlite"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -52,7 +53,6 @@ def test_a_new_folder_and_a_store_that_knows_its_artifacts_pass_in_silence(root,
 
 
 def test_a_store_that_another_process_has_locked_is_waited_for_with_a_line_and_given_up(root, locked, monkeypatch):
-    monkeypatch.setattr(metadata_file, "SAY_AFTER", 0.1)
     monkeypatch.setattr(metadata_file, "GIVE_UP_AFTER", 0.3)
     said = []
     with pytest.raises(PipelineError, match=r"metadata.sqlite: locked by .*process.* for 0 seconds"):
@@ -63,8 +63,7 @@ def test_a_store_that_another_process_has_locked_is_waited_for_with_a_line_and_g
         assert f"process {locked.pid} (python" in line
 
 
-def test_a_store_that_is_unlocked_in_time_is_used(root, locked, monkeypatch):
-    monkeypatch.setattr(metadata_file, "SAY_AFTER", 0.1)
+def test_a_store_that_is_unlocked_in_time_is_used(root, locked):
     check_metadata(root, lambda _: locked.stdin.close())
 
 

@@ -9,16 +9,7 @@ import numpy as np
 import pytest
 
 # the extra `serving` brings these; without it there is nothing to test here
-NEEDED = (
-    "tensorflow",
-    "tensorflow_serving",
-    "grpc",
-    "httptools",
-    "httpx",
-    "simdjson",
-    "uvicorn",
-    "uvloop",
-)
+NEEDED = ("tensorflow", "tensorflow_serving", "grpc", "httptools", "httpx", "simdjson", "uvicorn", "uvloop")
 if not all(map(find_spec, NEEDED)):
     collect_ignore_glob = ["test_*.py"]
 else:

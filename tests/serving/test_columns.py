@@ -10,10 +10,7 @@ from crowdzoo.errors import ServingError
 from crowdzoo.networks.table_columns import TableColumns
 
 NAN = float("nan")
-COLUMNS = {
-    "age (years)": np.array([20.0, NAN, 40.0, 30.0]),
-    "city": np.array(["Porto", "", "Lisbon", "Porto"], object),
-}
+COLUMNS = {"age (years)": np.array([20.0, NAN, 40.0, 30.0]), "city": np.array(["Porto", "", "Lisbon", "Porto"], object)}
 # mean 30, deviation sqrt(200 / 3); then whether the age is missing; Porto, missing, Lisbon
 AGE = np.sqrt(200 / 3)
 VECTORS = [[-10 / AGE, 0, 1, 0, 0], [0, 1, 0, 1, 0], [10 / AGE, 0, 0, 0, 1], [0, 0, 1, 0, 0]]

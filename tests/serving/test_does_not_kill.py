@@ -20,10 +20,7 @@ def ready(server):
     print("ports", server.rest_port, server.grpc_port, flush=True)
 serve(sys.argv[1], rest_port=0, grpc_port=0, on_ready=ready)
 """
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="the limit is of Linux"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="the limit is of Linux")]
 
 
 @pytest.fixture(scope="module")

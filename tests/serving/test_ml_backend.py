@@ -221,13 +221,8 @@ def test_the_control_that_has_the_classes_is_answered(server):
 
 def test_one_bad_task_leaves_the_others_their_predictions(server, caplog):
     data = [
-        {"text": "ball"},
-        {"text": "refuse"},
-        {"body": "tax"},
-        {"text": 3},
-        {"text": "http://10.0.0.1/x"},
-        {"text": ""},
-    ]
+        {"text": "ball"}, {"text": "refuse"}, {"body": "tax"}, {"text": 3}, {"text": "http://10.0.0.1/x"}, {"text": ""},
+    ]  # fmt: skip
     found = results(predict(server, "texts", CONFIG, *data))
     assert [bool(each) for each in found] == [True, False, False, False, False, True]
     assert found[1] == []

@@ -13,6 +13,7 @@ from running_server import rest, serving
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ServingError
 from crowdzoo.serving import Client, Server, request_log
+from crowdzoo.serving.limits import MIB
 from crowdzoo.serving.request_log import RequestLog
 
 
@@ -25,8 +26,8 @@ class OfOneInput:
         return self
 
 
-def logged(folder, name="pets"):
-    file = folder / f"{name}.jsonl"
+def logged(folder):
+    file = folder / "pets.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
@@ -115,12 +116,14 @@ def test_a_share_of_the_instances_is_logged_the_same_with_the_same_seed(tmp_path
     assert len(set(numbers["a"])) == len(numbers["a"]), "no instance twice"
 
 
-def test_a_model_takes_two_files_at_most(tmp_path, monkeypatch):
-    monkeypatch.setattr(request_log, "_FILE_BYTES", 1000)
+def test_a_model_takes_two_files_at_most(tmp_path):
+    for name in ("pets.1.jsonl", "pets.jsonl"):
+        (tmp_path / name).touch()
+        os.truncate(tmp_path / name, 32 * MIB - 400)
     log_of(tmp_path, *[np.arange(10)] * 50)  # 10 lines of 16 bytes each
     assert sorted(os.listdir(tmp_path)) == ["pets.1.jsonl", "pets.jsonl"]
-    assert all(file.stat().st_size <= 1000 for file in tmp_path.iterdir())
-    assert len(logged(tmp_path, "pets.1")) == 60
+    assert (tmp_path / "pets.1.jsonl").stat().st_size == 32 * MIB - 80
+    assert len(logged(tmp_path)) == 480
 
 
 def test_of_strings_only_texts_are_logged_and_nothing_large(tmp_path):

@@ -90,10 +90,7 @@ class Kinds(tf.Module):
         return {"text": text, "raw_bytes": text}
 
     @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, 2], tf.int32, name="whole"),
-            tf.TensorSpec([None], tf.bool, name="flag"),
-        ]
+        input_signature=[tf.TensorSpec([None, 2], tf.int32, name="whole"), tf.TensorSpec([None], tf.bool, name="flag")]
     )
     def typed(self, whole, flag):
         return {"whole": whole, "flag": flag, "double": tf.cast(whole, tf.float64) / 3}

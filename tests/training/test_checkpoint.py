@@ -107,10 +107,7 @@ def test_another_training_is_refused_and_told_what_differs(tmp_path, eager):
         ({"dropout": 0.1}, "its layers, loss or metrics are different"),
         ({"learning_rate": 0.03}, "learning_rate of the optimizer is 0.02 there and 0.03 here"),
         ({"optimizer": keras.optimizers.SGD}, "class of the optimizer is Adam there and SGD here"),
-        (
-            {"callbacks": [keras.callbacks.EarlyStopping("loss")]},
-            "callbacks is none there and EarlyStopping here",
-        ),
+        ({"callbacks": [keras.callbacks.EarlyStopping("loss")]}, "callbacks is none there and EarlyStopping here"),
     ]:
         with pytest.raises(ConfigError, match=message) as error:
             annotated(checkpoint=tmp_path, **other)
@@ -148,8 +145,7 @@ def test_callbacks_that_look_on_come_and_go_and_others_are_refused(tmp_path, mon
     log = tmp_path / "log.csv"
     # another order, one more that looks on, and one less: each has its own state back
     assert_equal(
-        whole,
-        four(checkpoint=folder, callbacks=[keras.callbacks.CSVLogger(log, append=True), plateau(), early()]),
+        whole, four(checkpoint=folder, callbacks=[keras.callbacks.CSVLogger(log, append=True), plateau(), early()])
     )
     assert [line.split(",")[0] for line in log.read_text().split()] == ["epoch", "2", "3"]
 

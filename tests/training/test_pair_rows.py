@@ -120,9 +120,7 @@ def test_a_model_learns_from_shuffled_rows_what_it_learns_from_sorted_ones():
     assert history["val_loss"][-1] == pytest.approx(found, rel=1e-5)
     posteriors = shuffled.posteriors(carried, STRINGS)  # a row for each row of x
     np.testing.assert_allclose(
-        posteriors[np.argsort(ORDER)][LABELLED],
-        sorted_rows.posteriors(x[LABELLED], DENSE),
-        rtol=1e-4,
+        posteriors[np.argsort(ORDER)][LABELLED], sorted_rows.posteriors(x[LABELLED], DENSE), rtol=1e-4
     )
     np.testing.assert_array_equal(shuffled.predict(carried, verbose=0), shuffled.predict(x[ORDER], verbose=0))
 
@@ -150,8 +148,7 @@ def answers_frame(names=NAMES):
 
 
 @pytest.mark.parametrize(
-    ("library", "x_is_a_frame"),
-    quick(("polars", True), slow=[("pandas", True), ("pandas", False), ("polars", False)]),
+    ("library", "x_is_a_frame"), quick(("polars", True), slow=[("pandas", True), ("pandas", False), ("polars", False)])
 )
 def test_a_frame_of_answers_trains_as_its_annotations_do(library, x_is_a_frame):
     """Before, one message said to give tasks= with it, and the next one to leave tasks= out."""
