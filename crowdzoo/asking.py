@@ -13,7 +13,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.questions import annotations_of, pooled
+from crowdzoo.kinds.questions import annotations_of, askable, pooled
 from crowdzoo.quality.first_round import PER_TASK, first_annotations
 from crowdzoo.quality.next_annotation import SURE, NextAnnotations, next_questions, prices_of
 
@@ -52,7 +52,7 @@ def next_answers(
         result: of an aggregation of the annotations; None fits the default method of their kind. One of several labels
             per task has the questions be about these.
         sure: tasks with two answers or more that are this sure are not asked about, see `crowdzoo next --sure`.
-        annotators: codes of who can be asked; None is everybody.
+        annotators: codes of who can be asked; None is everybody but volunteers of Zooniverse without an account.
         per_task: at most so many annotators for a task, or pair; None is 1, and 3 in a plan.
         per_annotator: at most so many questions for an annotator; None sets no limit.
         costs: what an answer of each annotator costs, `[R]`, above 0; None is 1.
@@ -77,7 +77,7 @@ def next_answers(
     """
     table = annotations_of(annotations)
     kind = kind_of(table.kind if result is None else result.kind)
-    people = np.arange(table.num_annotators) if annotators is None else np.asarray(annotators, np.int64)
+    people = askable(table) if annotators is None else np.asarray(annotators, np.int64)
     if not len(people) + len(table) or ((people < 0) | (people >= table.num_annotators)).any():
         raise DataError(f"next_answers: annotators are codes of some of the {table.num_annotators:,} annotators.")
     limits: dict[str, Any] = {"per_annotator": per_annotator, "costs": costs, "budget": budget}

@@ -21,7 +21,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError, option_text, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind
-from crowdzoo.kinds.questions import annotations_of, pooled
+from crowdzoo.kinds.questions import annotations_of, askable, pooled
 from crowdzoo.quality.copies import copy_families, counted_once, family_names
 from crowdzoo.quality.first_round import PER_TASK, first_annotations
 from crowdzoo.quality.model_agreement import codes_of
@@ -87,7 +87,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     costs = {"--cost NAME=X": "price of an answer by this annotator (default: --pay); may be given several times"}
     add_options(questions, costs, action="append", default=[], dest="costs")
     people = {
-        "--annotators A,B,…": "annotators who can be asked (default: all in the annotations)",
+        "--annotators A,B,…": "annotators who can be asked (default: all in the annotations except "
+        "volunteers of Zooniverse without an account)",
         "--new A,B,…": "annotators without answers who can be asked as well; they count as usual annotators, or as "
         "--prior knows them",
     }
@@ -171,6 +172,7 @@ def run(arguments: argparse.Namespace) -> None:
             options.refuse(arguments, ["pay"], "costs in --annotator-table", usual=1)
     costs = _costs(arguments.costs, arguments.pay, table) if known is None or known.costs is None else known.costs
     who = _asked(arguments.annotators, arguments.new, table)
+    without_account = 0 if arguments.annotators else table.num_annotators - len(who)
     mixed = _mixed(arguments, table, known)
     everybody, stands = crowd, np.arange(table.num_annotators)
     settles = kind.labels.one_class and not arguments.multi_label and mixed is None and can_be_settled(crowd)
@@ -242,6 +244,7 @@ def run(arguments: argparse.Namespace) -> None:
     rows = [
         *kind.reading.size_rows(everybody),
         *[("copies, asked as one", names) for names in dict.fromkeys(family_names(table.annotators, stands)) if names],
+        *([("annotators without an account, not asked", f"{without_account:,}")] if without_account else []),
         *([] if mixed is None else [("correlation of models' errors", str(mixed.correlation))]),
         *state,
         *([("accepted tasks", f"{accepted.sum():,}")] if accepted.any() else []),
@@ -578,7 +581,12 @@ def _asked(text: str | None, new: str | None, crowd: Annotations) -> np.ndarray:
     if text is None:
         if not crowd.num_annotators:
             raise DataError("there are no annotations, so nothing is known of any annotator.")
-        return np.arange(crowd.num_annotators)
+        if not len(who := askable(crowd)):
+            raise DataError(
+                "no annotator has an account, so nobody can be asked again: name who can with --new A,B,…, or "
+                "--annotators A,B,…."
+            )
+        return who
     names = [*options.names_of(text, "annotators"), *([] if new is None else options.names_of(new, "new"))]
     return np.unique(codes_of(crowd, names, "--annotators: "))
 
