@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.files.package_tables import package_table
 from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality.figures import wilson
 from crowdzoo.quality.krippendorff import Alpha
@@ -67,17 +66,12 @@ class Flag:
         return f"{'has' if verb == 'have' else verb + 's'} {rest}", fix
 
 
-def _lines(name: str, package: str | None = __package__) -> list[dict[str, str]]:
-    """Lines of a CSV file in a package."""
-    return list(csv.DictReader(files(str(package)).joinpath(name).read_text(encoding="utf-8").splitlines()))
-
-
 # By name, as report.json has them
 FLAGS = {
     line["name"]: Flag(
         line["title"], line["text"], line["fix"], line["words"], *(line[name] == "yes" for name in _OF_FLAGS)
     )
-    for line in _lines("flags.csv")
+    for line in package_table(__package__, "flags.csv")
 }
 # For each note, the column that gives its detail
 WORDS = {"exchange": "exchanges", "copy": "copies", "drift": "drift", "far": "differs", "extent": "differs"}
@@ -115,7 +109,7 @@ class Column:
 def read_columns(package: str | None) -> dict[str, list[Column]]:
     """Columns of each table of a page, of columns.csv in a package; "facts" are the figures of the first screen."""
     columns: dict[str, list[Column]] = {}
-    for line in _lines("columns.csv", package):
+    for line in package_table(package, "columns.csv"):
         columns.setdefault(line["table"], []).append(Column.of(line))
     return columns
 
@@ -199,7 +193,7 @@ class Numbers:
     leave_out: dict[str, Any] | None = None
 
 
-WARNINGS = {line["name"]: line for line in _lines("page_warnings.csv")}
+WARNINGS = {line["name"]: line for line in package_table(__package__, "page_warnings.csv")}
 
 
 def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> PageWarning:
