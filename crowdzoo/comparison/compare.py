@@ -22,6 +22,7 @@ from crowdzoo.errors import ConfigError, CrowdzooError, DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.measure import Scores
 from crowdzoo.kinds.scoring import linearised
+from crowdzoo.quality.figures import interval
 
 if TYPE_CHECKING:
     import keras
@@ -318,7 +319,7 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
             pair = [method_scores for method_scores in (score, scored.get(other)) if method_scores]
             both = [linearised(one.totals, one.weights, setup.measure.drawn) for one in pair]
             ends = bootstrap(*both) if other in scored else (np.nan,) * 3
-            row |= dict(zip([name, f"{name}_low", f"{name}_high"], ends, strict=True))
+            row |= interval(name, *ends)
         method_runs = [run for seed_runs in score.runs for run in seed_runs]
         rows.append(
             {

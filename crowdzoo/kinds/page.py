@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,13 +19,13 @@ from crowdzoo.kinds.page_parts import Columns, Details, Figures, Numbers, PageTa
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
+from crowdzoo.quality.figures import interval
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.tasks import check_same
 from crowdzoo.reading.instances.predictions import Predictions
 
 MOST_VOTES = 20  # of a task
 _COLUMNS = parts.read_columns(__package__)  # of tables that all kinds have
-T = TypeVar("T")
 _OF_ALL = "alpha alpha_low alpha_high annotations tasks annotators annotations_per_task tasks_with_one_share"
 _OF_ALL += " rows_left_out noted_annotators noted_share"
 
@@ -324,7 +324,7 @@ class KindPage(ABC):
         figures = {
             "median": None if quantiles is None else quantiles[2],
             "tasks_with_one_share": overall["tasks_with_one"] / self.labelled,
-            **{f"alpha{end}": getattr(alpha, end[1:] or "value", None) for end in ("", "_low", "_high")},
+            **interval("alpha", *(getattr(alpha, end, None) for end in ("value", "low", "high"))),
             **parts.shares_of_flags(self.annotators),
             **overall,
         }
@@ -364,11 +364,6 @@ def below_and_at_chance(
     usual = np.median(value[known]) if known.any() else chance
     with np.errstate(invalid="ignore"):
         return known & (high < chance), known & (low <= chance) & (high >= chance) & (high < usual)
-
-
-def interval(name: str, *ends: T) -> dict[str, T]:
-    """A column and the ends of its interval: value, low, high."""
-    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
 def scale_of(values: Columns, name: str) -> tuple[float, float]:

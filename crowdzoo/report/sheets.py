@@ -13,13 +13,12 @@ from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
 from crowdzoo.data.crowd_sequences import CrowdSequences
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.page import interval
 from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds, share_and_ends
 from crowdzoo.kinds.quality_words import camps_by_gold
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
 from crowdzoo.quality.copies import LEAST_SHARED, families_of
-from crowdzoo.quality.figures import defined, name_column, wilson
+from crowdzoo.quality.figures import defined, interval, name_column, wilson
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.settled import WORTH, with_range
 from crowdzoo.report.left_out import left_out
@@ -87,8 +86,7 @@ def with_sheets(
         count = np.bincount(annotators[known], minlength=number)
         share = np.bincount(annotators[right], minlength=number) / np.maximum(count, 1)
         people["gold"] = pa.array(count)
-        for name, values in zip(("", "_low", "_high"), (share, *wilson(share, count)), strict=True):
-            people[f"gold_share{name}"] = defined(values, count > 0)
+        people |= interval("gold_share", *(defined(values, count > 0) for values in (share, *wilson(share, count))))
     people |= _agree_most(annotations)
     if prices is not None:
         people["due"] = pa.array(np.round(prices * np.bincount(annotators, minlength=number), 6))
@@ -202,8 +200,7 @@ def _gains(
     for place in sorted(np.flatnonzero(flagged), key=lambda code: -counts[code])[:MOST_LEFT_OUT]:
         alone = np.arange(len(flagged)) == place
         gains[:, place] = left_out(annotations, aggregation.method, alone, seed, families=families) or np.nan
-    names = ("gain_without", "gain_without_low", "gain_without_high")
-    return {name: defined(values, np.isfinite(values)) for name, values in zip(names, gains, strict=True)}
+    return interval("gain_without", *(defined(values, np.isfinite(values)) for values in gains))
 
 
 def _to_redo(

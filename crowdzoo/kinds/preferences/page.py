@@ -10,7 +10,7 @@ from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAg
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance, interval, scale_of
+from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, UNKNOWN, Details, PageTable, PageWarning, as_lists, percent, rows_of
 from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_order, of_sides
@@ -18,7 +18,7 @@ from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality import circular_triads, order_of_others
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
-from crowdzoo.quality.figures import NORMAL_975, ratio, wilson
+from crowdzoo.quality.figures import NORMAL_975, interval, ratio, wilson
 
 MOST_UNEXPECTED = 10  # of an annotator
 SURELY = 3.0  # standard errors from which an annotator's leaning is noted: one of 370 has it by chance

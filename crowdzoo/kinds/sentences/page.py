@@ -16,13 +16,13 @@ from crowdzoo.data.tags import spans_of
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.model_answers import ModelAnswers
-from crowdzoo.kinds.page import MOST_VOTES, KindPage, interval
+from crowdzoo.kinds.page import MOST_VOTES, KindPage
 from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, as_lists, percent, warning
 from crowdzoo.kinds.scoring import Floats, Sums
 from crowdzoo.quality import MarkedSpans, marked_spans
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.copies import copies
-from crowdzoo.quality.figures import ratio, wilson
+from crowdzoo.quality.figures import interval, ratio, wilson
 from crowdzoo.quality.next_annotation import SURE
 
 NO_SPAN = "no span"  # as a class of the page; types of spans hold no space

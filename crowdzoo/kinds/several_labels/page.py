@@ -11,13 +11,13 @@ from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
 from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance, interval
+from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance
 from crowdzoo.kinds.page_parts import DIGITS, Columns, Details, PageTable, PageWarning, as_lists, plain, read_columns
 from crowdzoo.kinds.scoring import Flags, Floats
 from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
-from crowdzoo.quality.figures import NORMAL_975, ratio, wilson
+from crowdzoo.quality.figures import NORMAL_975, interval, means, ratio, wilson
 from crowdzoo.quality.next_annotation import SURE
 
 MOST_CHECKED = 3  # annotators in the row of a label
@@ -123,8 +123,7 @@ class LabelPage(KindPage):
         top[pairs[order] // size] = times[order] / counts[pairs[order] // size]
         kind[pairs[order] // size] = pairs[order] % size
         usual = np.bincount(pattern, minlength=1) / max(len(pattern), 1)
-        mean = ratio(np.bincount(annotators, sums, number), counts)
-        of_others = ratio(np.bincount(annotators[several], peers[several], number), shared)
+        mean, of_others = means(annotators, sums, number), means(annotators[several], peers[several], number)
         against, random = below_and_at_chance(agreement[0], agreement[1], agreement[2], shared >= FEW)
         questions = answers.tasks[:, None] * labels.shape[1] + np.arange(labels.shape[1])
         copied = copies(self.table.annotators, questions.ravel(), annotators.repeat(questions.shape[1]), labels.ravel())
