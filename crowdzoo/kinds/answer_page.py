@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,7 +109,7 @@ class AnswerPage(KindPage):
         alone = "fewer than two answers of annotators who are not far from others"
         self.redo = np.select([few, worst], [alone, words], "")
 
-    def own_warnings(self) -> list[PageWarning]:
+    def own_warnings(self) -> Iterable[PageWarning]:
         """See `KindPage.own_warnings`."""
-        words: dict[str, Any] = {"usual": f"{self.usual:.2f}", "far": self.doubted}
-        return [warning("hardly", True, **words)] if self.unclear else []
+        if self.unclear:
+            yield warning("hardly", True, usual=f"{self.usual:.2f}", far=self.doubted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -165,13 +165,13 @@ class KindPage(ABC):
         """What is conspicuous apart from annotators, for the verdict's sentence on what to look at first."""
         return []
 
-    def own_warnings(self) -> list[PageWarning]:
+    def own_warnings(self) -> Iterable[PageWarning]:
         """Warnings of this kind."""
         return []
 
     def annotator_details(self, codes: list[int]) -> Details:
         """What opens under the annotators shown; nothing, as a rule."""
-        return [{} for _ in codes]
+        return ({} for _ in codes)
 
     @abstractmethod
     def task_details(self) -> Details:
@@ -266,31 +266,30 @@ class KindPage(ABC):
         """Tasks with annotations; one at least."""
         return max(self.overall["tasks"] - self.overall["tasks_without_annotations"], 1)
 
-    def of_agreement(self) -> list[PageWarning]:
+    def of_agreement(self) -> Iterable[PageWarning]:
         """Warnings that annotators do not agree, or that nobody knows."""
-        overall, warnings = self.overall, list[PageWarning]()
+        overall = self.overall
         if overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]:
-            return [warning("no-second", True)]
+            yield warning("no-second", True)
+            return
         if self.by_alpha and (self.alpha is None or not parts.above_chance(self.alpha)):
-            warnings.append(warning("by-chance" if self.alpha else "all-equal", True))
+            yield warning("by-chance" if self.alpha else "all-equal", True)
         if (alone := overall["tasks_with_one"] / self.labelled) > 0.5:
-            warnings.append(warning("one-annotation", True, share=parts.percent(alone)))
-        return warnings
+            yield warning("one-annotation", True, share=parts.percent(alone))
 
-    def of_reading(self) -> list[PageWarning]:
+    def of_reading(self) -> Iterable[PageWarning]:
         """Warnings of rows that were left out, and of a fit that did not end."""
-        warnings, overall = [], self.overall
+        overall = self.overall
         if left_out := overall["rows_left_out"]:
             share = left_out / (left_out + overall["annotations"])
             rows = f"{left_out:,} {'row of the file was' if left_out == 1 else 'rows of the file were'}"
-            warnings.append(warning("rows", share >= parts.MANY, rows=rows, share=parts.percent(share)))
+            yield warning("rows", share >= parts.MANY, rows=rows, share=parts.percent(share))
         if not self.aggregation.converged:
-            warnings.append(warning("no-convergence", True, self.aggregation.method))
-        return warnings
+            yield warning("no-convergence", True, self.aggregation.method)
 
-    def of_notes(self) -> list[PageWarning]:
+    def of_notes(self) -> Iterable[PageWarning]:
         """Warnings of the notes of the result."""
-        return [parts.note_warning(note) for note in self.aggregation.notes]
+        return map(parts.note_warning, self.aggregation.notes)
 
     def all_warnings(self) -> list[PageWarning]:
         """All warnings, serious ones first."""
@@ -304,9 +303,18 @@ class KindPage(ABC):
         annotators = self.table_of("annotators", self.annotators, first, self.annotator_details(first))
         return {"annotators": annotators, "tasks": self.table_of("tasks", self.tasks, self.rows, self.task_details())}
 
-    def table_of(self, name: str, values: Columns, *rows: Any) -> PageTable:
-        """A table with the columns that columns.csv has for it; `rows` are those shown, and their details."""
-        return PageTable(tuple(self.columns(name)), values, *rows)
+    def table_of(
+        self, name: str, values: Columns, rows: list[int] | None = None, details: Details | None = None
+    ) -> PageTable:
+        """A table with the columns that columns.csv has for it.
+
+        Args:
+            name: of the table.
+            values: of its columns.
+            rows: that are shown; None: all.
+            details: of these rows.
+        """
+        return PageTable(tuple(self.columns(name)), values, rows, None if details is None else list(details))
 
     def columns(self, name: str) -> list[parts.Column]:
         """Columns of a table, or the facts."""

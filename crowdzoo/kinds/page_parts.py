@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from crowdzoo.quality.krippendorff import Alpha
 
 Columns = dict[str, list[Any]]  # values of a table, by column
 Figures = dict[str, Any]  # of the whole crowd, by name
-Details = list[dict[str, object]]  # what opens under each row of a table
+Details = Iterable[dict[str, object]]  # what opens under each row of a table
 
 DIGITS = 4  # decimals of what is written
 MOST_NAMED = 5  # annotators in a warning
@@ -128,7 +128,7 @@ class PageTable:
     columns: tuple[Column, ...]
     values: Columns
     rows: list[int] | None = None
-    details: Details | None = None
+    details: list[dict[str, object]] | None = None
 
 
 @dataclass(frozen=True)
@@ -292,14 +292,14 @@ def note_warning(note: str) -> PageWarning:
     return PageWarning(True, "data", finding.rstrip("."), fix.rstrip("."))
 
 
-def flag_warnings(annotators: Columns, total: int) -> list[PageWarning]:
+def flag_warnings(annotators: Columns, total: int) -> Iterator[PageWarning]:
     """A warning for each serious note that annotators have, which names the most active of them.
 
     Args:
         annotators: values of the table of annotators.
         total: number of all annotations.
     """
-    warnings, haste = [], hasty(annotators.get("seconds"))
+    haste = hasty(annotators.get("seconds"))
     for name, flag in FLAGS.items():
         places = [place for place, names in enumerate(annotators["notes"]) if name in names]
         if not flag.serious or not places:
@@ -319,8 +319,7 @@ def flag_warnings(annotators: Columns, total: int) -> list[PageWarning]:
         quick = [f"{annotators['annotator'][place]}: {haste[place]}" for place in places[:MOST_NAMED] if place in haste]
         finding += f"; {', '.join(quick)}" if quick else ""
         serious = share >= MANY and not flag.keep
-        warnings.append(PageWarning(serious, first_names(named), finding, fix, f"annotator-{named[0]}", name))
-    return warnings
+        yield PageWarning(serious, first_names(named), finding, fix, f"annotator-{named[0]}", name)
 
 
 def hasty(seconds: Sequence[float | None] | None) -> dict[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections import Counter
+from collections.abc import Iterable
 from itertools import cycle
 from typing import Any
 
@@ -152,7 +153,7 @@ class RegionPage(AnswerPage):
 
         The page lays the picture on the photograph if it has one.
         """
-        rows_of, details = dict(self.regions.images()), Details()
+        rows_of = dict(self.regions.images())
         for place, task in enumerate(self.rows):
             rows = rows_of.get(task, [])[:MOST_VOTES]
             marked = [self.regions.marked[row] for row in rows]
@@ -161,10 +162,9 @@ class RegionPage(AnswerPage):
             picture = None
             if rows and place < DRAWN:
                 picture = {"marks": _picture(self.marked[task], marked, self.distance, self.predicted[task])}
-            details.append({"voters": voters, "instance": picture})
-        return details
+            yield {"voters": voters, "instance": picture}
 
-    def own_warnings(self) -> list[PageWarning]:
+    def own_warnings(self) -> Iterable[PageWarning]:
         """See `KindPage.own_warnings`."""
         return super().own_warnings() if self.overall["objects"] else [warning("no-regions", True)]
 
