@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.crowd_sequences import CrowdSequences, annotations_of
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.questions import annotations_of, askable, pooled
+from crowdzoo.kinds.questions import askable, pooled
 from crowdzoo.quality.first_round import PER_TASK, first_annotations
 from crowdzoo.quality.next_annotation import SURE, NextAnnotations, next_questions, prices_of
 

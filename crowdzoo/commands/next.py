@@ -17,10 +17,11 @@ from crowdzoo.commands.outputs import Output, marked
 from crowdzoo.commands.own_options import OwnOptions
 from crowdzoo.commands.progress import fitted
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import annotations_of, with_annotations
 from crowdzoo.errors import ConfigError, DataError, option_text, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind
-from crowdzoo.kinds.questions import Opened, annotations_of, askable, pooled
+from crowdzoo.kinds.questions import Opened, askable, pooled
 from crowdzoo.quality.copies import copy_families, counted_once, family_names
 from crowdzoo.quality.first_round import PER_TASK, first_annotations
 from crowdzoo.quality.model_agreement import codes_of
@@ -407,8 +408,7 @@ def _with_new(crowd: Any, names: str | None) -> Any:
     for place, name in enumerate(new):
         if not name or name in [*map(str, there), *new[:place]]:
             raise ConfigError(f"--new {shorten(names)}: {name!r} is empty, named twice, or has answered: leave it out.")
-    annotations = replace(table, annotators=np.array([*there, *new], object))
-    return annotations if crowd is table else replace(crowd, annotations=annotations)
+    return with_annotations(crowd, replace(table, annotators=np.array([*there, *new], object)))
 
 
 def _earlier(folder: Path, result: Any, questions: Questions) -> tuple[Any, np.ndarray]:

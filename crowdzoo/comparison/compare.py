@@ -17,6 +17,7 @@ from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.comparison.runs import Run, Runs
 from crowdzoo.comparison.setup import GOLD, Labels, Method, Methods, Setup
 from crowdzoo.comparison.tracking import check_tracking, log_comparison
+from crowdzoo.data.crowd_sequences import annotations_of
 from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import ConfigError, CrowdzooError, DataError
 from crowdzoo.kinds import kind_of
@@ -173,7 +174,7 @@ def compare(
         >>> found.best.name, round(float(found.frame.loc[0, "score"]), 3)
         ('dawid-skene', 0.795)
     """
-    crowd = getattr(annotations, "annotations", annotations)
+    crowd = annotations_of(annotations)
     require_annotations(crowd, "compare")
     kind = kind_of("multi-label" if isinstance(gold, Mapping) else crowd.kind)
     seeds = [int(seed) for seed in seeds]

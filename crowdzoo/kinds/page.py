@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.crowd_sequences import annotations_of
 from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError, DataError, Setting
 from crowdzoo.kinds import page_parts as parts
@@ -109,7 +109,7 @@ class KindPage(ABC):
 
     def __init__(self, crowd: Any, aggregation: Any, settings: PageSettings) -> None:
         self.crowd, self.aggregation, self.settings = crowd, aggregation, settings
-        self.table: Annotations = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
+        self.table = annotations_of(crowd)
         require_kind(self.table.label_kind, f"A result of {self.subject}", self.labels)
         self.check()
         self.names = [str(name) for name in self.table.annotators.tolist()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.crowd_sequences import annotations_of
 from crowdzoo.data.vocabulary import NOT_LOGGED_IN
 from crowdzoo.kinds.aggregating import Result
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.regions.region_aggregation import RegionAggregation
 
 AnswerResult = TypeVar("AnswerResult", bound="TextAggregation | RegionAggregation")
-
-
-def annotations_of(crowd: Annotations | CrowdSequences) -> Annotations:
-    """The table of what annotators said."""
-    return crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
 
 
 def askable(crowd: Annotations) -> Codes:

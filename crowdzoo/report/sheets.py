@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
-from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.crowd_sequences import CrowdSequences, annotations_of
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds, share_and_ends
 from crowdzoo.kinds.quality_words import camps_by_gold
@@ -123,7 +123,7 @@ def page_sheets(
         price: of an answer; None is not known.
     """
     numbers = page.numbers
-    table = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
+    table = annotations_of(crowd)
     people, tasks = (dict(numbers.tables[name].values) for name in ("annotators", "tasks"))
     notes, overall = people["notes"], {**numbers.summary}
     flagged = np.array([any(FLAGS[note].serious for note in item) for item in notes], bool)
