@@ -73,6 +73,7 @@ FLAGS = {
     )
     for line in package_table(__package__, "flags.csv")
 }
+SERIOUS = {name for name, flag in FLAGS.items() if flag.serious}
 # For each note, the column that gives its detail
 WORDS = {"exchange": "exchanges", "copy": "copies", "drift": "drift", "far": "differs", "extent": "differs"}
 
@@ -278,8 +279,7 @@ def shares_of_flags(annotators: Columns) -> dict[str, float | None]:
 
 def serious_notes(annotators: Columns) -> list[bool]:
     """Whether each annotator has a serious note."""
-    names = {name for name, flag in FLAGS.items() if flag.serious}
-    return [not names.isdisjoint(notes) for notes in annotators["notes"]]
+    return [not SERIOUS.isdisjoint(notes) for notes in annotators["notes"]]
 
 
 def note_warning(note: str) -> PageWarning:

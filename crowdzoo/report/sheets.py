@@ -13,7 +13,7 @@ from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.dependence import SharedTasks
 from crowdzoo.data.crowd_sequences import CrowdSequences, annotations_of
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds, share_and_ends
+from crowdzoo.kinds.page_parts import FLAGS, SERIOUS, hasty, median_seconds, share_and_ends
 from crowdzoo.kinds.quality_words import camps_by_gold
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
@@ -68,7 +68,7 @@ def with_sheets(
         seed: of `left_out`.
     """
     notes = [text.split(",") if text else [] for text in report.annotators["notes"].to_pylist()]
-    flagged = np.array([any(FLAGS[note].serious for note in names) for names in notes], bool)
+    flagged = np.array([not SERIOUS.isdisjoint(names) for names in notes], bool)
     annotators, number, seconds = annotations.annotator_ids, annotations.num_annotators, median_seconds(annotations)
     people = _people(report.annotators, notes, flagged, None if seconds is None else seconds.tolist())
     if seconds is not None:
@@ -126,7 +126,7 @@ def page_sheets(
     table = annotations_of(crowd)
     people, tasks = (dict(numbers.tables[name].values) for name in ("annotators", "tasks"))
     notes, overall = people["notes"], {**numbers.summary}
-    flagged = np.array([any(FLAGS[note].serious for note in item) for item in notes], bool)
+    flagged = np.array([not SERIOUS.isdisjoint(names) for names in notes], bool)
     people["notes"] = [",".join(item) for item in notes]
     if price is not None:
         people["due"] = [round(price * count, 6) for count in people["annotations"]]
@@ -153,14 +153,14 @@ def _people(
 ) -> dict[str, Any]:
     """The first columns: the flag and what it means in words; `seconds` are the median of each annotator's answers."""
     rows, haste = table.to_pylist(), {place: [text] for place, text in hasty(seconds).items() if flagged[place]}
-    names = [sorted(flags, key=lambda note: not FLAGS[note].serious) for flags in notes]
+    names = [sorted(flags, key=lambda note: note not in SERIOUS) for flags in notes]
     texts = {
-        "flag": [", ".join(FLAGS[note].title for note in flags if FLAGS[note].serious) for flags in names],
+        "flag": [", ".join(FLAGS[note].title for note in flags if note in SERIOUS) for flags in names],
         "reason": [
             ", ".join([*(_reason(note, row) for note in flags), *haste.get(place, ())])
             for place, (flags, row) in enumerate(zip(names, rows, strict=True))
         ],
-        "advice": ["; ".join(FLAGS[note].describe(1)[1] for note in flags if FLAGS[note].serious) for flags in names],
+        "advice": ["; ".join(FLAGS[note].describe(1)[1] for note in flags if note in SERIOUS) for flags in names],
     }
     columns = {name: table[name] for name in FIRST if name in table.column_names}
     columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
