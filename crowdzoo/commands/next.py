@@ -199,9 +199,8 @@ def _by_settlement(
 
 
 def _by_sureness(
-    arguments: argparse.Namespace, crowd: Any, result: Any, questions: Questions, skills: Any, accepted: np.ndarray,
-    most: int,
-) -> Round:  # fmt: skip
+    arguments: argparse.Namespace, crowd: Any, result: Any, questions: Questions, skills: Any, accepted: Any, most: int
+) -> Round:
     """Tasks whose label is not sure, or pairs of them; `most` is the number of questions."""
     sure, answered = arguments.sure or SURE, annotations_of(crowd).redundancy > 0
     done = questions.find_sure(result, sure, crowd) | accepted
