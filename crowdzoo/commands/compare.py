@@ -8,9 +8,10 @@ import shutil
 from datetime import datetime, timezone
 from typing import Any
 
+from crowdzoo.checks.option_types import integer, path
 from crowdzoo.commands import options
+from crowdzoo.commands.options import add_options, group
 from crowdzoo.commands.outputs import Output, holds
-from crowdzoo.commands.own_options import OwnOptions
 from crowdzoo.commands.progress import progress
 from crowdzoo.commands.train import FIELDS, add_training, settings_of, training_set_of
 from crowdzoo.errors import ConfigError, CrowdzooError
@@ -28,13 +29,38 @@ FILES = ("runs.parquet", "comparison.csv", "comparison.png", "tensorboard")
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    own = OwnOptions("compare", command)
     options.add_annotations(command)
-    own.add("methods", "seeds")
-    own.add("out", required=True)
-    own.add("track", choices=("mlflow", "tensorboard"))
+    methods = {
+        "--methods A,B,…": "methods to compare: quick (default), all, or names with commas between, each followed by"
+        " its settings, as in 'majority-vote,crowdsourced-layer connection=VW'. They are methods of crowdzoo "
+        "aggregate, or with instances of crowdzoo train; for sentences, --base sequence-tagger means the latter",
+    }
+    add_options(command, methods, default="quick")
+    add_options(
+        command,
+        {"--seeds N": "number of repetitions of everything, with seeds from 0 (default 1)"},
+        type=integer(1, 10**4),
+        default=1,
+    )
+    output = group(command, options.OUTPUT)
+    out = {
+        "--out DIR": "folder for runs.parquet, comparison.csv and comparison.png. If it holds an unfinished "
+        "comparison, the same command goes on from there, also with further methods or seeds",
+    }
+    add_options(output, out, type=path, required=True)
+    track = {
+        "--track": "log parameters and figures of each method, and the plot: to MLflow (crowdzoo[mlflow]), where "
+        "MLFLOW_TRACKING_URI says, or for TensorBoard's HParams to a folder of --out",
+    }
+    add_options(output, track, choices=("mlflow", "tensorboard"))
     options.add_spreadsheet(command)
-    own.add("gold")
+    gold = {
+        "--gold FILE": "true labels (for preferences true scores, for several labels all that hold in one cell): "
+        "columns task, gold in .parquet or .csv; for sentences a file of true tags; with instances their column gold "
+        "is used where this is not given. Without gold methods are compared by what they say of annotations that were "
+        "hidden",
+    }
+    add_options(group(command, options.INSTANCES), gold, type=path)
     add_training(command)
     options.add_reading(command, "instance")
     options.add_second_columns(command, "gold")

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdzoo import process
+from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
+from crowdzoo.commands.options import add_options, group
 from crowdzoo.commands.outputs import Output, marked
-from crowdzoo.commands.own_options import OwnOptions
 from crowdzoo.commands.progress import fitted
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.crowd_sequences import annotations_of, with_annotations
@@ -54,21 +55,87 @@ BATCH = r'^(task|left,right),annotator,gain,cost$|^\[\s+{\s+"data": {.*"annotato
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
+    columns = f"what was said so far: columns task, annotator, label ({options.LABEL_FORMATS})"
+    command.add_argument("annotations", type=path, help=columns)
+    tasks = (
+        "all tasks, also those that nobody labelled: column task, and perhaps text, which is copied to a .json batch "
+        "(.parquet, .csv); or a folder of images. With --platform, those of the export are known without it"
+    )
+    command.add_argument("instances", type=path, nargs="?", help=tasks)
     default = KINDS[options.CLASSES].aggregation.default
-    own = OwnOptions("next", command, default=default, formats=options.LABEL_FORMATS, per_task=PER_TASK, sure=SURE)
-    own.add("annotations")
-    own.add("instances", nargs="?")
-    own.add("method", "settings")
+    method = {
+        "--method NAME": f"aggregation method with confusion matrices (default {default}; "
+        "where --annotator-table says who is a model, people's answers decide what a model's is worth)",
+    }
+    add_options(command, method)
+    options.add_values(command, "--set", "setting of the method, such as prior=0.1")
     options.add_seed(command, "the method, or of --gold-sample")
-    own.add("earlier", "sure", "budget", "pay", "costs", "annotators", "new", "per_task", "per_annotator", "first")
-    own.add("out")
+    prior = {
+        "--prior DIR": "earlier result of crowdzoo aggregate with the same classes: what it knows of annotators "
+        "counts in addition to their annotations here",
+    }
+    add_options(command, prior, type=path, dest="earlier")
+    sure = {
+        "--sure P": "do not ask about tasks whose label is this sure, from 0 to 1. Classes: settled with this "
+        "probability (default: as --worth says). Other kinds, people and models: tasks with two answers or more "
+        f"(default {SURE:g}), by each tag of a sentence; by the share of the variance of ratings that is not error; "
+        "by the confidence of texts and regions, for these also by the mean Dice coefficient of two answers; by the"
+        " rank of a task among preferences",
+    }
+    add_options(command, sure, type=number(0, 1))
+    questions = group(command, "number and cost of questions")
+    budget = {"--budget X": "most that all questions may cost together (default 100: a hundred answers that cost 1)"}
+    add_options(questions, budget, type=number(0), default=BUDGET)
+    pay = {"--pay X": "price of an answer by annotators whom --cost does not name (default 1)"}
+    add_options(questions, pay, type=number(0), default=1.0)
+    costs = {"--cost NAME=X": "price of an answer by this annotator (default: --pay); may be given several times"}
+    add_options(questions, costs, action="append", default=[], dest="costs")
+    people = {
+        "--annotators A,B,…": "annotators who can be asked (default: all in the annotations except "
+        "volunteers of Zooniverse without an account)",
+        "--new A,B,…": "annotators without answers who can be asked as well; they count as usual annotators, or as "
+        "--prior knows them",
+    }
+    add_options(questions, people)
+    answers = {"--per-task N": f"most questions about one task (default 1; in the first round {PER_TASK})"}
+    add_options(questions, answers, type=integer(1, options.MOST))
+    per_annotator = {
+        "--per-annotator N": "most questions for one annotator (default: twice an even share among those who can "
+        "answer more, of 64 at most)",
+    }
+    add_options(questions, per_annotator, type=integer(1, options.MOST))
+    first = {
+        "--first": "plan the first round, before any answer: the only file is that of the tasks, and --annotators "
+        "names who answers. They get equal loads, every two share tasks, and a tenth of the questions are tasks of "
+        "--gold",
+    }
+    add_options(questions, first, action="store_true")
+    out = {
+        "--out FILE": "file for the questions: .csv (task, annotator, gain: what the answer is expected to tell, cost; "
+        "for preferences left and right in place of task), or .json, an object per task",
+    }
+    add_options(group(command, options.OUTPUT), out, type=path)
     options.add_spreadsheet(command)
-    own.add("gold_sample", "gold")
+    sample = {
+        "--gold-sample N": "instead of questions, write N answered tasks to --out for you to label yourself, drawn at "
+        "random, each with the same probability: columns task and gold, which is empty, and text (from instances). "
+        "Filled in, the .csv is what --gold of crowdzoo aggregate reads",
+    }
+    add_options(group(command, options.INSTANCES), sample, type=integer(1, options.MOST))
+    gold = {
+        "--gold FILE": "with --gold-sample: tasks that have gold in this file are not drawn again; with --first: they "
+        "are asked of all annotators in turn (.csv, .parquet)"
+    }
+    add_options(group(command, options.INSTANCES), gold, type=path)
     options.add_reading(command)
     options.add_image(command)
     options.add_kinds(command)
     options.add_annotator_table(command, "what answers cost, in place of --cost")
-    own.add("accepted")
+    accepted = {
+        "--accepted FILE": "labels that crowdzoo aggregate --accept-error wrote (.csv or .parquet): do not ask about "
+        "accepted ones",
+    }
+    add_options(group(command, options.CLASSES), accepted, type=path)
     options.add_worth(command, "asked about", ": with it, no further question is asked")
     options.add_multi_label(command, ", as in `crowdzoo aggregate`")
     inputs = ("annotations", "instances", "annotator_table", "earlier", "accepted", "gold")

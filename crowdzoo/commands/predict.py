@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
+from crowdzoo.commands.options import add_options, group
 from crowdzoo.commands.outputs import Output, marked
-from crowdzoo.commands.own_options import OwnOptions
 from crowdzoo.commands.progress import progress
 from crowdzoo.data.instance_kinds import IMAGES, TEXTS, VECTORS, InstanceKind
 from crowdzoo.errors import ConfigError, DataError
@@ -28,16 +29,30 @@ FEW, MANY = 32, 256  # instances in a call; files of images are large
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    own = OwnOptions("predict", command)
-    own.add("model", "instances", "out")
+    served = (
+        "a served folder, one version of it, the URL of a server (http://… or grpc://…; https://… or grpcs://…), or "
+        "models:/NAME@ALIAS of MLflow's model registry"
+    )
+    command.add_argument("model", help=served)
+    instances = (
+        "columns task and features, task and text, or those of a table (.parquet, .csv, .csv.gz); one text per line "
+        "(.txt); or a folder of images, or a column image of their paths"
+    )
+    command.add_argument("instances", type=path, help=instances)
+    out = {"--out FILE.csv": "file for the predictions (default: the terminal); for masks a folder, DIR"}
+    add_options(group(command, options.OUTPUT), out, type=path)
     options.add_spreadsheet(command)
     options.add_column_types(command)
-    own.add("name", "ca_file")
+    command.add_argument("--name", default="model", help="the model's name on a server (default: model)")
+    certificates = (
+        "certificates to trust, of a server with TLS (https://… or grpcs://…) that this machine does not trust"
+    )
+    add_options(command, {"--ca-file FILE.pem": certificates}, type=path)
     options.add_second_columns(command, "instance")
     options.add_text_options(command)
     headers = "|".join(",".join(kind.prediction.header) for kind in KINDS.values())
-    own_files = marked(rf"^({headers})(\r?\n|$)|^.PNG.*tEXtSoftware\0crowdzoo")
-    output = Output("out", "--out", own_files, folder=True, unless=(".csv", ".tsv", ".txt"))
+    own = marked(rf"^({headers})(\r?\n|$)|^.PNG.*tEXtSoftware\0crowdzoo")
+    output = Output("out", "--out", own, folder=True, unless=(".csv", ".tsv", ".txt"))
     options.add_outputs(command, ("instances",), output)
 
 

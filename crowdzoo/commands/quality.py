@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdzoo.checks.constraints import SEED, TABLE_FORMATS
+from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import CLASSES, PEOPLE_AND_MODELS
+from crowdzoo.commands.options import CLASSES, PEOPLE_AND_MODELS, add_options, group
 from crowdzoo.commands.outputs import Output, holds
-from crowdzoo.commands.own_options import OwnOptions
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError
@@ -33,20 +33,61 @@ def is_quality(folder: Path) -> bool:
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    own = OwnOptions("quality", command, default=KINDS[CLASSES].aggregation.default)
     options.add_annotations(command)
-    own.add("method")
+    default = KINDS[CLASSES].aggregation.default
+    method = {
+        "--method NAME": f"aggregation method whose labels the annotators are compared with (default {default}; where"
+        " models are named people-and-models, as in aggregate --annotator-table); none: no comparison",
+    }
+    add_options(command, method)
     options.add_alpha(command, None, "; ratings: interval")
     options.add_seed(command, "the bootstrap")
-    own.add("top", "pay", "sure", "out")
-    own.add("format", choices=TABLE_FORMATS)
+    add_options(
+        command,
+        {"--top N": "number of annotators, and of tasks, in the printed lists (default 5)"},
+        type=integer(0, options.MOST),
+        default=5,
+    )
+    pay = {
+        "--pay X": "price of an answer: the tables say what each annotator is due, and what tasks to redo cost "
+        "(prices by annotator: column cost of --annotator-table)",
+    }
+    add_options(command, pay, type=number(0))
+    sure = {
+        "--sure P": "not for classes: tasks whose label is less sure than this, from 0 to 1, are to be done again, "
+        "see crowdzoo next (default: texts and regions whose answers differ far more than is usual)",
+    }
+    add_options(command, sure, type=number(0, 1))
+    output = group(command, options.OUTPUT)
+    add_options(output, {"--out DIR": "folder for the tables (new or empty)"}, type=path)
+    add_options(output, {"--format": "format of the tables in --out (default parquet)"}, choices=TABLE_FORMATS)
     options.add_spreadsheet(command)
     options.add_reading(command, "gold")
     options.add_image(command)
     options.add_kinds(command)
-    own.add("gold", "models")
+    of_classes = group(command, CLASSES)
+    files = {
+        "--gold FILE": "true classes of some tasks, columns task, gold: the tables say how many answers of each are "
+        "right",
+    }
+    add_options(of_classes, files, type=path)
+    models = {
+        "--models A,B,…": "annotators that are models: how far they agree with the others, who are people, class by "
+        "class, and whether they may replace them (needs SciPy)",
+    }
+    add_options(of_classes, models)
     options.add_annotator_table(command, "which annotators are models, in place of --models")
-    own.add("epsilon", "passes")
+    epsilon = (
+        "with --models, what a model saves: .2 where the people are experts (default), .15 where they are trained, .1 "
+        "where they are crowd workers"
+    )
+    of_classes.add_argument("--epsilon", type=number(0, 1), help=epsilon)
+    rates = {
+        "--rate CLASS,…": "share of tasks to which people would give one of these classes (mean: the mean of classes"
+        " that are numbers), from the labels of models for all tasks, corrected by those of people for a random "
+        "part; needs --models",
+    }
+    add_options(of_classes, rates, dest="passes")
     options.add_worth(command, "to be redone", "")
     options.add_multi_label(command, f"{options.ONE_ANSWER}tables and numbers are those of crowdzoo report")
     outputs = Output("out", "--out", is_quality, folder=True), options.REJECTS

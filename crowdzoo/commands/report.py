@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crowdzoo.checks.constraints import SEED
+from crowdzoo.checks.option_types import integer, number, path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import PEOPLE_AND_MODELS
+from crowdzoo.commands.options import PEOPLE_AND_MODELS, add_options, group
 from crowdzoo.commands.outputs import Output, marked, page_data_path
-from crowdzoo.commands.own_options import OwnOptions
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError
 from crowdzoo.reading.tables.layout import Layout
@@ -25,26 +25,66 @@ COMPARED = (*READ, "on_duplicate", "on_bad_rows", *MEASURED)
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    own = OwnOptions("report", command)
     options.add_annotations(command)
-    own.add("method")
+    method = {
+        "--method NAME": "aggregation method (default robust, and one-coin above 500,000 annotations; ratings: "
+        "rating-em; sentences: bsc-seq; preferences: annotator-bradley-terry); an unknown name prints the list",
+    }
+    add_options(command, method)
     options.add_alpha(command, None, "; ratings: interval; sentences and preferences: nominal")
     options.add_seed(command, "the bootstrap, random ties and starts")
-    own.add("before", "history", "fail_if")
-    own.add("out", required=True)
-    own.add("title")
-    own.add("hash_ids", nargs="?", const=True)
-    own.add("instances", "predictions")
+    files = {
+        "--before FILE.json": "numbers of an earlier report on the same crowd: the page says what changed since",
+        "--history FILE.json": "history of a model's training, to draw its curves, such as history.json of crowdzoo "
+        "run: metric -> values of the epochs",
+    }
+    add_options(command, files, type=path)
+    conditions = {
+        "--fail-if CONDITION": "exit with 7 where this holds, such as --fail-if 'alpha<0.6'; may be given several "
+        "times; an unknown name prints the list. Page and numbers are written all the same",
+    }
+    add_options(command, conditions, action="append", default=[])
+    output = group(command, options.OUTPUT)
+    out = {
+        "--out FILE.html": "file for the page; the same numbers, of all annotators and tasks, are written to FILE.json"
+    }
+    add_options(output, out, type=path, required=True)
+    add_options(output, {"--title TEXT": "heading of the page (default: name of the file)"})
+    hashes = {
+        "--hash-ids KEY": "write hashes in place of the names of annotators and tasks: with KEY the same ones in "
+        "every report, else random ones. Instances are shown as they are",
+    }
+    add_options(output, hashes, nargs="?", const=True, default=False)
+    instances = {
+        "--instances FILE": "what was labelled, to be shown with the tasks: texts, a table, or images; see "
+        "crowdzoo train",
+    }
+    predictions = {
+        "--predictions FILE": "a model's predictions of the tasks, as crowdzoo predict writes them (classes: task, "
+        "class, probability; other kinds also in a form of --gold): the page compares them with the aggregated "
+        "labels, and with annotators",
+    }
+    add_options(group(command, options.INSTANCES), instances | predictions, type=path)
     options.add_reading(command, "instance")
     options.add_second_columns(command, "gold")
     options.add_image(command)
     options.add_kinds(command)
-    own.add("gold")
+    tables = {
+        "--gold FILE": "classes: true classes of some tasks, columns task, gold in .parquet or .csv: the page says how "
+        "far the probabilities of the labels, and of the model, can be trusted",
+    }
+    of_classes = group(command, options.CLASSES)
+    add_options(of_classes, tables, type=path)
     models = "classes: who is a model, for labels that people decide (people-and-models), and the comparison of models "
     options.add_annotator_table(command, f"{models}with people")
-    own.add("epsilon")
+    epsilon = "how much less often than a person a model of --annotator-table may agree with other people (default 0.2)"
+    of_classes.add_argument("--epsilon", type=number(0, 1), help=epsilon)
     options.add_multi_label(command, f"{options.ONE_ANSWER}each label is a question of yes or no")
-    own.add("curve")
+    curve = {
+        "--curve N": "classes: number of random draws at each step of the learning curve, which shows whether more "
+        "annotations pay (default 5; 0: no curve)",
+    }
+    add_options(of_classes, curve, type=integer(0, 1000))
     page = Output("out", "--out", marked("^<!doctype html>.* - crowdzoo report</title>"))
     numbers = Output("out", "numbers of --out", marked('^{"format":"crowdzoo-report"'), place=page_data_path)
     inputs = ("annotations", "instances", "annotator_table", "before", "predictions", "gold", "history")

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from crowdzoo.checks.option_types import path
 from crowdzoo.commands import options
-from crowdzoo.commands.options import group
+from crowdzoo.commands.options import add_options, group
 from crowdzoo.commands.outputs import Output, marked, names_path
-from crowdzoo.commands.own_options import OwnOptions, option_lines
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.data.instance_kinds import InstanceKind
 from crowdzoo.errors import ConfigError, shorten
@@ -26,18 +26,60 @@ ENCODER = ("inputs", "form", "height", "width", "fit")  # those that the encoder
 TRAINING = "training"  # heading of --help
 MOST_LAYERS, MOST_UNITS = 100, 1 << 16
 # Settings that are options, and their help
-FIELDS = {name: line["help"] for name, line in option_lines("train").items() if line["type"] == "setting"}
+FIELDS = {
+    "dropout": "share of hidden units dropped in training",
+    "epochs": "passes over the tasks (default: by their number)",
+    "batch_size": "tasks per training step (default: by their number)",
+    "learning_rate": "learning rate of Adam",
+    "form": "how they are read: convolutional, bag-of-words or characters (default: characters for texts without "
+    "spaces, else bag-of-words)",
+    "height": "rows that an image has for the model, in pixels; 128 for masks",
+    "width": "columns that an image has for the model, in pixels; 128 for masks",
+    "fit": "how an image of another shape is made to fit: crop keeps the middle, stretch all of it",
+    "backbone": "a network in place of the residual one: a name in keras.applications, or the path of a .keras file "
+    "(default: none)",
+    "backbone_weights": "path of the weights of a named backbone (default: random weights)",
+    "pixel_scale": "values of pixels that the backbone expects: 0 to 255, 0 to 1, -1 to 1, imagenet or imagenet-bgr "
+    "(default: as a named backbone was trained)",
+    "fine_tune": "whether the backbone's weights are trained, too (default: no)",
+    "augment": "whether images are mirrored and shifted in training (default: yes); not for things such as letters",
+    "precision": "numbers that the base computes with: float32, mixed_bfloat16 or mixed_float16 (default: as Keras "
+    "is configured)",
+    "jit_compile": "whether XLA compiles the training steps (default: as Keras decides)",
+    "gradient_accumulation_steps": "batches whose mean gradient makes a training step",
+    "patience": "for classes: stop after so many epochs in which held-out annotations were not predicted better "
+    "(default: run all epochs)",
+    "devices": "number of devices that each batch is spread over: GPUs, or CPUs without GPUs",
+}
 
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    own = OwnOptions("train", command)
     options.add_annotations(command)
-    own.add("method", "settings")
+    method = {
+        "--method NAME": "method that learns from the labels of all annotators (default ccem; ratings and sentences: "
+        "crowdsourced-layer, preferences: pair-annotators, regions: the aggregation staple), or an aggregation method "
+        "of `crowdzoo aggregate`, to train on its posteriors or estimates; an unknown name prints the list. For "
+        "ratings, rating-em is a method of the first sort, and aggregated trains on the estimates of rating-em",
+    }
+    add_options(command, method)
+    options.add_values(command, "--set", "setting of the method, such as connection=VW")
     options.add_seed(command, "weights, dropout and the order of the tasks", most=2**32 - 1)
-    own.add("out", required=True)
+    out = {"--out FILE.keras": "file for the trained model"}
+    add_options(group(command, options.OUTPUT), out, type=path, required=True)
     add_training(command)
-    own.add("checkpoint", "gold")
+    checkpoint = {
+        "--checkpoint FOLDER": "keep the state of the training in this folder after each epoch. A run that was killed "
+        "goes on from there when the same command is given again, and ends with the same model. The folder is removed "
+        "when the model is saved",
+    }
+    add_options(group(command, TRAINING), checkpoint, type=path)
+    gold = {
+        "--gold FILE": "sentences: file of true tags, to print F1. Preferences: file of pairs with the columns left, "
+        "right, gold (left, right or equal), to print the share that is right. Regions: as for aggregate. Else gold is "
+        "a column",
+    }
+    add_options(group(command, options.INSTANCES), gold, type=path)
     options.add_reading(command, "instance")
     options.add_image(command, "; with a folder of images it is found where there is only one")
     options.add_kinds(command)
@@ -99,11 +141,25 @@ def run(arguments: argparse.Namespace) -> None:
 
 def add_training(command: argparse.ArgumentParser) -> None:
     """Adds the instances, and how a base is trained on them."""
-    own = OwnOptions("train", command)
-    own.add("instances", nargs="?")
+    instances = (
+        "columns task, features (or text, image, a path, or columns of a table), optional gold and split (.parquet, "
+        ".csv, .csv.gz); or a folder of images; not for sentences"
+    )
+    command.add_argument("instances", type=path, nargs="?", help=instances)
     options.add_column_types(command)
-    own.add("base", "base_settings", "encoder_settings", "hidden")
-    options.add_settings(group(command, TRAINING), FIELDS)
+    training = group(command, TRAINING)
+    base = {
+        "--base NAME": "base model: a function of your own that makes it, package.module:function or file.py:function, "
+        "or one of crowdzoo's own by name (default: by the instances' columns)",
+    }
+    add_options(training, base)
+    options.add_values(training, "--base-set", "argument of that function", "base_settings")
+    of_encoder = (
+        "with a base of your own: setting of what encodes texts, images or columns for it, such as max_words=5000"
+    )
+    options.add_values(training, "--encoder-set", of_encoder, "encoder_settings")
+    add_options(training, {"--hidden N,N,…": "units of the hidden layers (default 128); texts: units of the last one"})
+    options.add_settings(training, FIELDS)
 
 
 def settings_of(line: argparse.Namespace, kind: Kind, **overrides: Any) -> Any:

@@ -1,13 +1,10 @@
 """`crowdzoo COMMAND --help`: headings, and the options of the kind of label alone."""
 
-import argparse
-import importlib
 import re
 
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.files.package_tables import package_table
 from crowdzoo.kinds import KINDS
 
 
@@ -104,16 +101,3 @@ def test_an_unknown_option_is_answered_with_the_one_that_was_meant(words, hint, 
     assert hint in message
     assert message.startswith("crowdzoo aggregate: error: ")
     assert "`crowdzoo aggregate --help`" in message
-
-
-def test_every_line_of_the_table_of_options_is_an_argument_of_its_command():
-    parsers = {}
-    for line in package_table("crowdzoo.commands", "options.csv"):
-        name = line["command"]
-        if name not in parsers:
-            parsers[name] = argparse.ArgumentParser()
-            importlib.import_module(f"crowdzoo.commands.{name}").describe(parsers[name])
-        (action,) = (action for action in parsers[name]._actions if action.dest == line["name"])
-        option = line["option"].partition(" ")[0]
-        assert option in (action.option_strings or [action.dest])
-        assert "{" not in action.help
