@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.crowd_sequences import CrowdSequences, annotations_of
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.questions import annotations_of, pooled
+from crowdzoo.kinds.questions import askable, pooled
 from crowdzoo.quality.first_round import PER_TASK, first_annotations
 from crowdzoo.quality.next_annotation import SURE, NextAnnotations, next_questions, prices_of
 
@@ -53,7 +53,8 @@ def next_answers(
             for several labels per task, questions are about these labels.
         sure: tasks with two answers or more and at least this certainty are not asked about, see
             `crowdzoo next --sure`.
-        annotators: codes of the annotators who can be asked; None is all.
+        annotators: codes of the annotators who can be asked; None is everybody but Zooniverse volunteers
+            without an account.
         per_task: largest number of annotators per task, or pair; None is 1, and 3 in a plan.
         per_annotator: largest number of questions per annotator; None sets no limit.
         costs: cost of an answer by each annotator, `[R]`, above 0; None is 1.
@@ -78,7 +79,7 @@ def next_answers(
     """
     table = annotations_of(annotations)
     kind = kind_of(table.kind if result is None else result.kind)
-    people = np.arange(table.num_annotators) if annotators is None else np.asarray(annotators, np.int64)
+    people = askable(table) if annotators is None else np.asarray(annotators, np.int64)
     if not len(people) + len(table) or ((people < 0) | (people >= table.num_annotators)).any():
         raise DataError(f"next_answers: annotators are codes of some of the {table.num_annotators:,} annotators.")
     limits: dict[str, Any] = {"per_annotator": per_annotator, "costs": costs, "budget": budget}

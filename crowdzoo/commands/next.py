@@ -16,10 +16,11 @@ from crowdzoo.commands import options
 from crowdzoo.commands.options import add_options, group, integer, number, path
 from crowdzoo.commands.outputs import Output, fitted, marked
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import annotations_of, with_annotations
 from crowdzoo.errors import ConfigError, DataError, option_text, shorten
 from crowdzoo.files.writing import atomic_file, write_rows
 from crowdzoo.kinds import KINDS, Kind
-from crowdzoo.kinds.questions import annotations_of, pooled
+from crowdzoo.kinds.questions import Opened, askable, pooled
 from crowdzoo.quality.copies import copy_families, counted_once, family_names
 from crowdzoo.quality.first_round import PER_TASK, first_annotations
 from crowdzoo.quality.model_agreement import codes_of
@@ -42,6 +43,9 @@ CAMPS = (
 NEVER_STOPS = "not known here: some tasks are never sure; stop when a batch adds few sure tasks"
 ENDINGS = (".csv", ".json")
 Asked = tuple[tuple[Any, ...], Any, float, float]  # names of the task or of both sides, of the annotator; gain, cost
+# What can be asked about, most questions about each task of it, whether a task of the crowd may need answers, and rows
+# of the table that say how far the labels are
+Round = tuple[Opened, np.ndarray, bool, list[tuple[str, str]]]
 BUDGET = 100.0
 # how a file of questions begins
 BATCH = r'^(task|left,right),annotator,gain,cost$|^\[\s+{\s+"data": {.*"annotators": \['
@@ -85,7 +89,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     costs = {"--cost NAME=X": "price of an answer by this annotator (default: --pay); may be given several times"}
     add_options(questions, costs, action="append", default=[], dest="costs")
     people = {
-        "--annotators A,B,…": "annotators who can be asked (default: all in the annotations)",
+        "--annotators A,B,…": "annotators who can be asked (default: all in the annotations except "
+        "volunteers of Zooniverse without an account)",
         "--new A,B,…": "annotators without answers who can be asked as well; they count as usual annotators, or as "
         "--prior knows them",
     }
@@ -169,6 +174,7 @@ def run(arguments: argparse.Namespace) -> None:
             options.refuse(arguments, ["pay"], "costs in --annotator-table", usual=1)
     costs = _costs(arguments.costs, arguments.pay, table) if known is None or known.costs is None else known.costs
     who = _asked(arguments.annotators, arguments.new, table)
+    without_account = 0 if arguments.annotators else table.num_annotators - len(who)
     mixed = _mixed(arguments, table, known)
     everybody, stands = crowd, np.arange(table.num_annotators)
     settles = kind.labels.one_class and not arguments.multi_label and mixed is None and can_be_settled(crowd)
@@ -187,8 +193,6 @@ def run(arguments: argparse.Namespace) -> None:
             f"--method {arguments.method}: has no confusion matrices, so it does not say which annotator to ask; "
             f"take {questions.methods}."
         )
-    from crowdzoo.quality import camps_of, data_notes
-
     earlier = None if arguments.earlier is None else _earlier(arguments.earlier, result, questions)
     skills = pooled(skills, questions.weights(result), earlier)
     cells = skills[0].size
@@ -197,49 +201,24 @@ def run(arguments: argparse.Namespace) -> None:
     most = min(options.MOST, math.floor(arguments.budget / costs[who].min() + 1e-9))
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
-    answered, accepted = table.redundancy > 0, _accepted(arguments.accepted, table)
+    accepted = _accepted(arguments.accepted, table)
     if settles:
-        labels = settlement(everybody, result)
-        worth = WORTH if arguments.worth is None else arguments.worth / float(costs[who].mean())
-        done = ~worth_asking(labels.settled, labels.further, worth=worth, target=arguments.target)
-        if arguments.sure is not None:
-            done |= labels.settled >= arguments.sure
-        done |= accepted
-        is_open = not done.all()
-        consensus, per_task = labels.consensus, np.minimum(arguments.per_task or 1, labels.further)  # as promised
-        answers = (consensus if arguments.earlier is None else replace(consensus, confusions=skills)).answers
-        gains = class_gains(consensus.posteriors, answers)
-        state = [
-            ("settled labels (estimated)", f"{labels.settled[answered].mean():.1%}"),
-            ("tasks worth further answers", f"{(~done).sum():,} of {table.num_tasks:,}"),
-            ("answers to settle them, about", with_range(labels.further[~done].sum())),
-        ]
+        task_round = _by_settlement(arguments, everybody, result, skills, accepted, float(costs[who].mean()))
     else:
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, models, or so many tasks")
-        sure = arguments.sure or SURE
-        done = questions.find_sure(result, sure, crowd) | accepted
-        state = [
-            (f"sure tasks ({sure:g} or more)", f"{(done & answered).sum():,} of {answered.sum():,}"),
-            ("when to stop", NEVER_STOPS),
-        ]
-        is_open = not done.all()
-        table, gains, done = questions.opened(result, skills, crowd, done, most)
-        per_task = np.full(table.num_tasks, arguments.per_task or 1)
+        task_round = _by_sureness(arguments, crowd, result, questions, skills, accepted, most)
+    (table, gains, done), per_task, is_open, state = task_round
     if mixed is None:
         table = counted_once(table, stands)
-    pairs = np.unique(table.annotator_ids.astype(np.int64) * table.num_tasks + table.task_ids)
-    pairs = pairs[~done[pairs % table.num_tasks]]  # an annotator may have given a task several labels
-    answers_to_open = np.bincount(pairs // table.num_tasks, minlength=table.num_annotators)[who]
-    able = int((answers_to_open < (~done).sum()).sum())  # who have not answered all that is open
-    share = arguments.per_annotator or 2 * math.ceil(most / min(max(able, 1), ALTERNATIVES))
+    share = arguments.per_annotator or 2 * math.ceil(most / min(max(_able(table, done, who), 1), ALTERNATIVES))
     found = next_questions(
-        gains, table.num_tasks, most, annotators=who, cells=cells,
-        annotations=table, per_task=per_task, per_annotator=share, costs=costs, budget=arguments.budget,
-        sure=done,
+        gains, table.num_tasks, most, annotators=who, cells=cells, annotations=table, per_task=per_task,
+        per_annotator=share, costs=costs, budget=arguments.budget, sure=done,
     )  # fmt: skip
     rows = [
         *kind.reading.size_rows(everybody),
         *[("copies, asked as one", names) for names in dict.fromkeys(family_names(table.annotators, stands)) if names],
+        *([("annotators without an account, not asked", f"{without_account:,}")] if without_account else []),
         *([] if mixed is None else [("correlation of models' errors", str(mixed.correlation))]),
         *state,
         *([("accepted tasks", f"{accepted.sum():,}")] if accepted.any() else []),
@@ -254,14 +233,56 @@ def run(arguments: argparse.Namespace) -> None:
     names = annotations_of(crowd).tasks
     tasks = [tuple(map(_plain, names[codes])) for codes in questions.sides(table, found.tasks, len(names))]
     asked = list(zip(tasks, map(_plain, table.annotators[found.annotators]), found.gains, found.costs, strict=True))
-    noted: tuple[str, ...] = ()
+    notes = [*result.notes]
     if kind.labels.one_class:
-        noted = data_notes(everybody, result.method, models_named=known is not None and known.sources is not None)
-        if mixed is None and camps_of(everybody, seed=arguments.seed) is not None:
-            noted = (CAMPS, *noted)
-    notes = dict.fromkeys((*result.notes, *noted))
-    rows += [("note", note) for note in notes if not process.is_reported(note)]
+        from crowdzoo.quality import camps_of, data_notes
+
+        notes += [CAMPS] if mixed is None and camps_of(everybody, seed=arguments.seed) is not None else []
+        notes += data_notes(everybody, result.method, models_named=known is not None and known.sources is not None)
+    rows += [("note", note) for note in dict.fromkeys(notes) if not process.is_reported(note)]
     _hand_out(arguments, kind, asked, instances, f"next, by {result.method}", rows)
+
+
+def _by_settlement(
+    arguments: argparse.Namespace, crowd: Annotations, result: Any, skills: Any, accepted: np.ndarray, price: float
+) -> Round:
+    """Tasks whose label is worth further answers, for classes; `price` is that of a usual answer."""
+    labels, answered = settlement(crowd, result), crowd.redundancy > 0
+    worth = WORTH if arguments.worth is None else arguments.worth / price
+    done = accepted | ~worth_asking(labels.settled, labels.further, worth=worth, target=arguments.target)
+    if arguments.sure is not None:
+        done |= labels.settled >= arguments.sure
+    consensus, per_task = labels.consensus, np.minimum(arguments.per_task or 1, labels.further)  # as promised
+    answers = (consensus if arguments.earlier is None else replace(consensus, confusions=skills)).answers
+    state = [
+        ("settled labels (estimated)", f"{labels.settled[answered].mean():.1%}"),
+        ("tasks worth further answers", f"{(~done).sum():,} of {crowd.num_tasks:,}"),
+        ("answers to settle them, about", with_range(labels.further[~done].sum())),
+    ]
+    opened = Opened(crowd, class_gains(consensus.posteriors, answers), done)
+    return opened, per_task, not done.all(), state
+
+
+def _by_sureness(
+    arguments: argparse.Namespace, crowd: Any, result: Any, questions: Questions, skills: Any, accepted: Any, most: int
+) -> Round:
+    """Tasks whose label is not sure, or pairs of them; `most` is the number of questions."""
+    sure, answered = arguments.sure or SURE, annotations_of(crowd).redundancy > 0
+    done = questions.find_sure(result, sure, crowd) | accepted
+    state = [
+        (f"sure tasks ({sure:g} or more)", f"{(done & answered).sum():,} of {answered.sum():,}"),
+        ("when to stop", NEVER_STOPS),
+    ]
+    opened = questions.opened(result, skills, crowd, done, most)
+    return opened, np.full(opened.table.num_tasks, arguments.per_task or 1), not done.all(), state
+
+
+def _able(table: Annotations, done: np.ndarray, who: np.ndarray) -> int:
+    """How many of those who can be asked have not answered all that is open."""
+    pairs = np.unique(table.annotator_ids.astype(np.int64) * table.num_tasks + table.task_ids)
+    pairs = pairs[~done[pairs % table.num_tasks]]  # an annotator may have given a task several labels
+    answers_to_open = np.bincount(pairs // table.num_tasks, minlength=table.num_annotators)[who]
+    return int((answers_to_open < (~done).sum()).sum())
 
 
 def _instances_of(path: Path, layout: Layout) -> Instances:
@@ -451,8 +472,7 @@ def _with_new(crowd: Any, names: str | None) -> Any:
     for place, name in enumerate(new):
         if not name or name in [*map(str, there), *new[:place]]:
             raise ConfigError(f"--new {shorten(names)}: {name!r} is empty, named twice, or has answered: leave it out.")
-    annotations = replace(table, annotators=np.array([*there, *new], object))
-    return annotations if crowd is table else replace(crowd, annotations=annotations)
+    return with_annotations(crowd, replace(table, annotators=np.array([*there, *new], object)))
 
 
 def _earlier(folder: Path, result: Any, questions: Questions) -> tuple[Any, np.ndarray]:
@@ -576,7 +596,12 @@ def _asked(text: str | None, new: str | None, crowd: Annotations) -> np.ndarray:
     if text is None:
         if not crowd.num_annotators:
             raise DataError("there are no annotations, so nothing is known of any annotator.")
-        return np.arange(crowd.num_annotators)
+        if not len(who := askable(crowd)):
+            raise DataError(
+                "no annotator has an account, so nobody can be asked again: name who can with --new A,B,…, or "
+                "--annotators A,B,…."
+            )
+        return who
     names = [*options.names_of(text, "annotators"), *([] if new is None else options.names_of(new, "new"))]
     return np.unique(codes_of(crowd, names, "--annotators: "))
 

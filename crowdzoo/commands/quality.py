@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,12 @@ from crowdzoo.checks.constraints import SEED, TABLE_FORMATS
 from crowdzoo.commands import options
 from crowdzoo.commands.options import CLASSES, PEOPLE_AND_MODELS, add_options, group, integer, number, path
 from crowdzoo.commands.outputs import Output, fitted, holds, progress
+from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS, Kind
+
+if TYPE_CHECKING:
+    from crowdzoo.quality import QualityReport
 
 OF_CLASSES = ("gold", "models", "annotator_table", "epsilon", "passes", "worth", "target")  # options
 
@@ -90,46 +94,30 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Measures, prints lists and writes tables."""
+    kind = options.checked_kind(arguments, ("classes", "wide", "sure", *OF_CLASSES))
+    SEED.checked("", "seed", arguments.seed)
+    if arguments.format is not None and arguments.out is None:
+        raise ConfigError(f"--format {arguments.format}: is that of tables, which need a folder: add --out DIR.")
+    report = _of_classes(arguments, kind) if kind.labels.one_class else _by_page(arguments, kind)
+    if arguments.out is not None:
+        print(f"\ntables: {report.write(arguments.out, arguments.format or 'parquet', replace=arguments.force)}")
+
+
+def _of_classes(arguments: argparse.Namespace, kind: Kind) -> "QualityReport":
+    """Classes, one for each task by an annotator, by the functions of `crowdzoo.quality`."""
     from crowdzoo.quality import people_and_models, quality_report, rate
     from crowdzoo.quality.settled import can_be_settled
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_rate, print_replacements
     from crowdzoo.report.sheets import print_sheets, with_sheets
 
-    kind, aggregator = options.checked_kind(arguments, ("classes", "wide", "sure", *OF_CLASSES)), None
-    SEED.checked("", "seed", arguments.seed)
-    if arguments.format is not None and arguments.out is None:
-        raise ConfigError(f"--format {arguments.format}: is that of tables, which need a folder: add --out DIR.")
-    if not kind.labels.one_class:
-        _by_page(arguments, kind)
-        return
-    options.refuse(arguments, ["sure"], "classes")
-    named = arguments.models is not None or arguments.annotator_table is not None
-    if arguments.epsilon is not None and not named:
-        raise ConfigError("--epsilon is what the test of --models compares with: name the models, or leave it out.")
-    if arguments.passes is not None and not named:
-        fix = "name the models with --models A,B, or in a file with --annotator-table FILE"
-        raise ConfigError(f"--rate: corrects the labels of models by people's: {fix}.")
-    if arguments.models is not None and arguments.annotator_table is not None:
-        raise ConfigError("--models and --annotator-table both say who is a model; leave one out.")
-    if arguments.method == PEOPLE_AND_MODELS and not named:
-        raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --models or --annotator-table who is a model.")
-    if arguments.method == "none":
-        options.refuse(arguments, ("worth", "target"), "--method none")
-    elif arguments.method != PEOPLE_AND_MODELS:
+    _check_models(arguments)
+    aggregator = None
+    if arguments.method not in ("none", PEOPLE_AND_MODELS):
         aggregator = kind.aggregation.create(arguments.method, seed=arguments.seed)
     annotations = kind.reading.read(arguments.annotations, **options.reading_options(arguments, kind))
     if not can_be_settled(annotations):
         options.refuse(arguments, ("worth", "target"), "several labels from an annotator, or so many tasks")
-    prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
-    models = None if arguments.models is None else options.names_of(arguments.models, "models")
-    if arguments.annotator_table is not None:
-        table = options.annotator_table(arguments, annotations)
-        if table.costs is not None:
-            options.refuse(arguments, ["pay"], "costs in --annotator-table")
-            prices = table.costs
-        needed = arguments.method == PEOPLE_AND_MODELS or arguments.epsilon is not None or arguments.passes is not None
-        if table.sources is not None or needed:
-            models = options.models_of(arguments, annotations)
+    models, prices = _models_and_prices(arguments, annotations)
     if arguments.worth is not None and (prices is None or not prices.any()):
         raise ConfigError("--worth: is compared with what answers cost; add --pay, such as --pay 0.04.")
     estimate = None
@@ -160,11 +148,45 @@ def run(arguments: argparse.Namespace) -> None:
     if report.agreements is not None:
         print()
         print_class_agreement(report.agreements)
-    if arguments.out is not None:
-        print(f"\ntables: {report.write(arguments.out, arguments.format or 'parquet', replace=arguments.force)}")
+    return report
 
 
-def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
+def _check_models(arguments: argparse.Namespace) -> None:
+    """Refuses options that need to know who is a model, and others that do not go with the method."""
+    options.refuse(arguments, ["sure"], "classes")
+    named = arguments.models is not None or arguments.annotator_table is not None
+    if arguments.epsilon is not None and not named:
+        raise ConfigError("--epsilon is what the test of --models compares with: name the models, or leave it out.")
+    if arguments.passes is not None and not named:
+        fix = "name the models with --models A,B, or in a file with --annotator-table FILE"
+        raise ConfigError(f"--rate: corrects the labels of models by people's: {fix}.")
+    if arguments.models is not None and arguments.annotator_table is not None:
+        raise ConfigError("--models and --annotator-table both say who is a model; leave one out.")
+    if arguments.method == PEOPLE_AND_MODELS and not named:
+        raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --models or --annotator-table who is a model.")
+    if arguments.method == "none":
+        options.refuse(arguments, ("worth", "target"), "--method none")
+
+
+def _models_and_prices(
+    arguments: argparse.Namespace, annotations: Annotations
+) -> tuple[list[str] | None, np.ndarray | None]:
+    """Names of the models, and what an answer of each annotator costs, [R]; None where nothing says that."""
+    models = None if arguments.models is None else options.names_of(arguments.models, "models")
+    prices = None if arguments.pay is None else np.full(annotations.num_annotators, arguments.pay)
+    if arguments.annotator_table is None:
+        return models, prices
+    table = options.annotator_table(arguments, annotations)
+    if table.costs is not None:
+        options.refuse(arguments, ["pay"], "costs in --annotator-table")
+        prices = table.costs
+    needed = arguments.method == PEOPLE_AND_MODELS or arguments.epsilon is not None or arguments.passes is not None
+    if table.sources is not None or needed:
+        models = options.models_of(arguments, annotations)
+    return models, prices
+
+
+def _by_page(arguments: argparse.Namespace, kind: Kind) -> "QualityReport":
     """The same for several labels per task, or labels of another kind, by the page of `crowdzoo report`."""
     from crowdzoo.report.page import report_page
     from crowdzoo.report.quality_tables import print_page
@@ -182,5 +204,4 @@ def _by_page(arguments: argparse.Namespace, kind: Kind) -> None:
     report = page_sheets(page, crowd, result, arguments.sure, arguments.pay)
     print_page(page, report, arguments.top)
     print_sheets(report)
-    if arguments.out is not None:
-        print(f"\ntables: {report.write(arguments.out, arguments.format or 'parquet', replace=arguments.force)}")
+    return report

@@ -17,11 +17,13 @@ from crowdzoo.comparison.intervals import bootstrap
 from crowdzoo.comparison.runs import Run, Runs
 from crowdzoo.comparison.setup import GOLD, Labels, Method, Methods, Setup
 from crowdzoo.comparison.tracking import check_tracking, log_comparison
+from crowdzoo.data.crowd_sequences import annotations_of
 from crowdzoo.data.label_kinds import require_annotations
 from crowdzoo.errors import ConfigError, CrowdzooError, DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.measure import Scores
 from crowdzoo.kinds.scoring import linearised
+from crowdzoo.quality.figures import interval
 
 if TYPE_CHECKING:
     import keras
@@ -172,7 +174,7 @@ def compare(
         >>> found.best.name, round(float(found.frame.loc[0, "score"]), 3)
         ('dawid-skene', 0.795)
     """
-    crowd = getattr(annotations, "annotations", annotations)
+    crowd = annotations_of(annotations)
     require_annotations(crowd, "compare")
     kind = kind_of("multi-label" if isinstance(gold, Mapping) else crowd.kind)
     seeds = [int(seed) for seed in seeds]
@@ -325,7 +327,7 @@ def _summary(setup: Setup, methods: Sequence[Method], runs: Runs, seeds: Sequenc
             pair = [method_scores for method_scores in (score, scored.get(other)) if method_scores]
             both = [linearised(one.totals, one.weights, setup.measure.drawn) for one in pair]
             ends = bootstrap(*both) if other in scored else (np.nan,) * 3
-            row |= dict(zip([name, f"{name}_low", f"{name}_high"], ends, strict=True))
+            row |= interval(name, *ends)
         method_runs = [run for seed_runs in score.runs for run in seed_runs]
         rows.append(
             {

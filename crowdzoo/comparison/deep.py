@@ -16,6 +16,7 @@ from crowdzoo.aggregation.base import Aggregator
 from crowdzoo.aggregation.multi_label import MultiLabel
 from crowdzoo.aggregation.named import result_of
 from crowdzoo.comparison.setup import GOLD, PARTS, Method, Setup
+from crowdzoo.data.crowd_sequences import annotations_of
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import Kind, kind_of
 from crowdzoo.kinds.measure import Deep, Measure, Scores
@@ -49,7 +50,7 @@ class Trainings(Setup):
     """
 
     def __init__(self, kind: Kind, crowd: Any, gold: Any, x: Any, base: Any, settings: Any, tasks: Any, held_out: Any):
-        name = getattr(crowd, "annotations", crowd).kind
+        name = annotations_of(crowd).kind
         self.settings: Any = TrainingSettings(kind=name) if settings is None else settings
         if not hasattr(self.settings, "kind"):
             raise ConfigError("compare: settings are an object, such as TrainingSettings(epochs=10).")
@@ -153,7 +154,7 @@ class Trainings(Setup):
         elif settings.method == AGGREGATED:
             seen = self.measure.of_tasks(kept)
             result = result_of(self.aggregator(method, seed), seen)
-            targets = self.kind.training.targets(result, getattr(seen, "annotations", seen))
+            targets = self.kind.training.targets(result, annotations_of(seen))
         return hidden, train_and_predict(settings, self.x, self.measure, kept, hidden, targets, self.base)
 
     def _hidden(self, seed: int, part: int) -> NDArray[np.int64]:

@@ -267,6 +267,16 @@ class CrowdSequences:
         return replace(self, annotations=annotations, **kept)
 
 
+def annotations_of(crowd: Annotations | CrowdSequences) -> Annotations:
+    """The table of what annotators said."""
+    return crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
+
+
+def with_annotations(crowd: Annotations | CrowdSequences, table: Annotations) -> Any:
+    """The same crowd, of that kind of value, with another table."""
+    return replace(crowd, annotations=table) if isinstance(crowd, CrowdSequences) else table
+
+
 def _read_only(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
     view = np.asarray(array, dtype).view()
     view.flags.writeable = False

@@ -14,6 +14,8 @@ from crowdzoo.files.text import is_utf8
 # what an integer looks like when Python writes it, and always within int64
 _CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 _MERGE_AT = 1 << 18
+# How Zooniverse names volunteers without an account; their hashed address follows
+NOT_LOGGED_IN = "not-logged-in"
 
 
 class Vocabulary:

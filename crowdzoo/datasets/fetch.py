@@ -1,16 +1,15 @@
 """Downloads public crowd data sets, from a table of addresses, licences and SHA-256. They do not ship with crowdzoo."""
 
-import csv
 import gzip
 import http.client
 import urllib.request
 import zlib
 from hashlib import sha256
-from importlib import resources
 from pathlib import Path
 
 from crowdzoo.datasets.crowd_dataset import data_folder
 from crowdzoo.errors import DataError, unknown
+from crowdzoo.files.package_tables import package_table
 from crowdzoo.files.writing import atomic_file
 
 TIMEOUT = 60  # seconds to wait for an answer
@@ -22,8 +21,7 @@ def public_files() -> dict[str, list[dict[str, str]]]:
     If the file's name ends in .gz but its url does not, `fetch` compresses it.
     """
     files_by_set: dict[str, list[dict[str, str]]] = {}
-    table = resources.files("crowdzoo.datasets").joinpath("public.csv").read_text("utf-8")
-    for row in csv.DictReader(table.splitlines()):
+    for row in package_table("crowdzoo.datasets", "public.csv"):
         files_by_set.setdefault(row["name"], []).append(row)
     return files_by_set
 

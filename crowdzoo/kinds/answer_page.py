@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from crowdzoo.kinds.page import KindPage, interval
+from crowdzoo.kinds.page import KindPage
 from crowdzoo.kinds.page_parts import PageWarning, warning
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.copies import copy_families, family_names, fitted_skills
-from crowdzoo.quality.figures import NORMAL_975, ratio
+from crowdzoo.quality.figures import NORMAL_975, interval, means, ratio
 
 __all__ = ["AnswerPage", "Codes", "Flags", "Floats"]
 
@@ -77,8 +77,7 @@ class AnswerPage(KindPage):
 
     def of_tasks(self, values: Floats) -> Floats:
         """Means of each task's pairs, [N]; without annotators who are far from the others, once these are known."""
-        of, number = self.of_pairs[self.kept], self.table.num_tasks
-        return ratio(np.bincount(of, values[self.kept], number), np.bincount(of, minlength=number))
+        return means(self.of_pairs[self.kept], values[self.kept], self.table.num_tasks)
 
     def note(self, differs: list[str], worse: Flags = NOBODY, extent: Flags = NOBODY, **columns: Any) -> None:
         """Sets the table of annotators, and why tasks are to be done again.
@@ -102,15 +101,15 @@ class AnswerPage(KindPage):
         counts = np.bincount(table.annotator_ids, minlength=table.num_annotators)
         self.annotators = self.of_annotators(counts, self.shared, marks, **self.reliability, **columns)
         self.kept = ~far[self.sides[0]] & ~far[self.sides[1]]
-        means = self.of_tasks(self.near)
+        agreement = self.of_tasks(self.near)
         few = np.bincount(table.task_ids, ~far[table.annotator_ids], table.num_tasks) < 2
-        usual = float(np.median(means[np.isfinite(means)])) if np.isfinite(means).any() else 0.0
-        words = np.array([f"agreement {mean:.2f}, usually {usual:.2f}" for mean in means.tolist()], object)
-        worst = np.nan_to_num(means, nan=1.0) < WORST * usual
+        usual = float(np.median(agreement[np.isfinite(agreement)])) if np.isfinite(agreement).any() else 0.0
+        words = np.array([f"agreement {mean:.2f}, usually {usual:.2f}" for mean in agreement.tolist()], object)
+        worst = np.nan_to_num(agreement, nan=1.0) < WORST * usual
         alone = "fewer than two answers of annotators who are not far from others"
         self.redo = np.select([few, worst], [alone, words], "")
 
-    def own_warnings(self) -> list[PageWarning]:
+    def own_warnings(self) -> Iterable[PageWarning]:
         """See `KindPage.own_warnings`."""
-        words: dict[str, Any] = {"usual": f"{self.usual:.2f}", "far": self.doubted}
-        return [warning("hardly", True, **words)] if self.unclear else []
+        if self.unclear:
+            yield warning("hardly", True, usual=f"{self.usual:.2f}", far=self.doubted)

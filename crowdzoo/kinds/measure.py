@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import annotations_of
 from crowdzoo.errors import DataError
 from crowdzoo.kinds.aggregating import Result
 from crowdzoo.kinds.reading import Crowd
@@ -68,7 +69,7 @@ class Measure(ABC, Generic[Crowd, Result]):
 
     def __init__(self, crowd: Crowd, gold: Any = None, scale: Mapping[str, Any] = MappingProxyType({})):
         self.crowd, self.scale = crowd, scale
-        self.annotations: Any = getattr(crowd, "annotations", crowd)
+        self.annotations: Any = annotations_of(crowd)
         self.gold: Any = None if gold is None else self.check(gold)
         if self.gold is not None and not self.known.any():
             raise DataError("compare: no task has gold. Give gold of some, or leave it out.")

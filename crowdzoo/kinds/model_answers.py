@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.kinds.page_parts import Columns, as_lists
 from crowdzoo.kinds.scoring import Codes, Flags, Floats, Sums, linearised
-from crowdzoo.quality.figures import NORMAL_975, ratio
+from crowdzoo.quality.figures import NORMAL_975, interval, means, ratio
 
 MOST_LISTED = 100  # tasks on which aggregate and model differ, on the page
 
@@ -79,15 +79,13 @@ class ModelAnswers:
         )
         ends = np.array([self._interval(*sums) for sums in parts.values()])
         numbers = [int(np.isfinite(sums[1]).sum()) for sums in parts.values()]
-        score, low, high = ends.T
-        table = as_lists(compared=[*parts], tasks=numbers, score=score, score_low=low, score_high=high)
+        table = as_lists(compared=[*parts], tasks=numbers, **interval("score", *ends.T))
         return worst.tolist(), listed, table
 
     def _means(self, tasks: Codes, gold: NDArray[Any], answers: NDArray[Any]) -> Sums:
         """Means of the sums of each task's pairs, [N] each; NaN for tasks without pairs."""
         size, sums = len(self.labels), self.sums(gold, answers) if len(tasks) else (np.zeros(0), np.zeros(0))
-        counts = np.bincount(tasks, minlength=size)
-        totals, weights = (ratio(np.bincount(tasks, part, size), counts) for part in sums)
+        totals, weights = (means(tasks, part, size) for part in sums)
         return totals, weights
 
     def _interval(self, totals: Floats, weights: Floats) -> list[float]:

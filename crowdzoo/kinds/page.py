@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.crowd_sequences import annotations_of
 from crowdzoo.data.label_kinds import LabelKind, require_kind
 from crowdzoo.errors import ConfigError, DataError, Setting
 from crowdzoo.kinds import page_parts as parts
@@ -19,13 +19,13 @@ from crowdzoo.kinds.page_parts import Columns, Details, Figures, Numbers, PageTa
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality import krippendorff_alpha, redundancy
 from crowdzoo.quality.annotators import FEW, notes_of
+from crowdzoo.quality.figures import interval
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.tasks import check_same
 from crowdzoo.reading.instances.predictions import Predictions
 
 MOST_VOTES = 20  # of a task
 _COLUMNS = parts.read_columns(__package__)  # of tables that all kinds have
-T = TypeVar("T")
 _OF_ALL = "alpha alpha_low alpha_high annotations tasks annotators annotations_per_task tasks_with_one_share"
 _OF_ALL += " rows_left_out noted_annotators noted_share"
 
@@ -109,7 +109,7 @@ class KindPage(ABC):
 
     def __init__(self, crowd: Any, aggregation: Any, settings: PageSettings) -> None:
         self.crowd, self.aggregation, self.settings = crowd, aggregation, settings
-        self.table: Annotations = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
+        self.table = annotations_of(crowd)
         require_kind(self.table.label_kind, f"A result of {self.subject}", self.labels)
         self.check()
         self.names = [str(name) for name in self.table.annotators.tolist()]
@@ -165,13 +165,13 @@ class KindPage(ABC):
         """What is conspicuous apart from annotators, for the verdict's sentence on what to look at first."""
         return []
 
-    def own_warnings(self) -> list[PageWarning]:
+    def own_warnings(self) -> Iterable[PageWarning]:
         """Warnings of this kind."""
         return []
 
     def annotator_details(self, codes: list[int]) -> Details:
         """What opens under the annotators shown; nothing, as a rule."""
-        return [{} for _ in codes]
+        return ({} for _ in codes)
 
     @abstractmethod
     def task_details(self) -> Details:
@@ -266,31 +266,30 @@ class KindPage(ABC):
         """Tasks with annotations; one at least."""
         return max(self.overall["tasks"] - self.overall["tasks_without_annotations"], 1)
 
-    def of_agreement(self) -> list[PageWarning]:
+    def of_agreement(self) -> Iterable[PageWarning]:
         """Warnings that annotators do not agree, or that nobody knows."""
-        overall, warnings = self.overall, list[PageWarning]()
+        overall = self.overall
         if overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]:
-            return [warning("no-second", True)]
+            yield warning("no-second", True)
+            return
         if self.by_alpha and (self.alpha is None or not parts.above_chance(self.alpha)):
-            warnings.append(warning("by-chance" if self.alpha else "all-equal", True))
+            yield warning("by-chance" if self.alpha else "all-equal", True)
         if (alone := overall["tasks_with_one"] / self.labelled) > 0.5:
-            warnings.append(warning("one-annotation", True, share=parts.percent(alone)))
-        return warnings
+            yield warning("one-annotation", True, share=parts.percent(alone))
 
-    def of_reading(self) -> list[PageWarning]:
+    def of_reading(self) -> Iterable[PageWarning]:
         """Warnings of rows that were left out, and of a fit that did not end."""
-        warnings, overall = [], self.overall
+        overall = self.overall
         if left_out := overall["rows_left_out"]:
             share = left_out / (left_out + overall["annotations"])
             rows = f"{left_out:,} {'row of the file was' if left_out == 1 else 'rows of the file were'}"
-            warnings.append(warning("rows", share >= parts.MANY, rows=rows, share=parts.percent(share)))
+            yield warning("rows", share >= parts.MANY, rows=rows, share=parts.percent(share))
         if not self.aggregation.converged:
-            warnings.append(warning("no-convergence", True, self.aggregation.method))
-        return warnings
+            yield warning("no-convergence", True, self.aggregation.method)
 
-    def of_notes(self) -> list[PageWarning]:
+    def of_notes(self) -> Iterable[PageWarning]:
         """Warnings of the notes of the result."""
-        return [parts.note_warning(note) for note in self.aggregation.notes]
+        return map(parts.note_warning, self.aggregation.notes)
 
     def all_warnings(self) -> list[PageWarning]:
         """All warnings, serious ones first."""
@@ -304,9 +303,18 @@ class KindPage(ABC):
         annotators = self.table_of("annotators", self.annotators, first, self.annotator_details(first))
         return {"annotators": annotators, "tasks": self.table_of("tasks", self.tasks, self.rows, self.task_details())}
 
-    def table_of(self, name: str, values: Columns, *rows: Any) -> PageTable:
-        """A table with the columns that columns.csv has for it; `rows` are those shown, and their details."""
-        return PageTable(tuple(self.columns(name)), values, *rows)
+    def table_of(
+        self, name: str, values: Columns, rows: list[int] | None = None, details: Details | None = None
+    ) -> PageTable:
+        """A table with the columns that columns.csv has for it.
+
+        Args:
+            name: of the table.
+            values: of its columns.
+            rows: that are shown; None: all.
+            details: of these rows.
+        """
+        return PageTable(tuple(self.columns(name)), values, rows, None if details is None else list(details))
 
     def columns(self, name: str) -> list[parts.Column]:
         """Columns of a table, or the facts."""
@@ -324,7 +332,7 @@ class KindPage(ABC):
         figures = {
             "median": None if quantiles is None else quantiles[2],
             "tasks_with_one_share": overall["tasks_with_one"] / self.labelled,
-            **{f"alpha{end}": getattr(alpha, end[1:] or "value", None) for end in ("", "_low", "_high")},
+            **interval("alpha", *(getattr(alpha, end, None) for end in ("value", "low", "high"))),
             **parts.shares_of_flags(self.annotators),
             **overall,
         }
@@ -364,11 +372,6 @@ def below_and_at_chance(
     usual = np.median(value[known]) if known.any() else chance
     with np.errstate(invalid="ignore"):
         return known & (high < chance), known & (low <= chance) & (high >= chance) & (high < usual)
-
-
-def interval(name: str, *ends: T) -> dict[str, T]:
-    """A column and the ends of its interval: value, low, high."""
-    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
 def scale_of(values: Columns, name: str) -> tuple[float, float]:

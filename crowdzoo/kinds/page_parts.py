@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -13,13 +11,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.files.package_tables import package_table
 from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality.figures import wilson
 from crowdzoo.quality.krippendorff import Alpha
 
 Columns = dict[str, list[Any]]  # values of a table, by column
 Figures = dict[str, Any]  # of the whole crowd, by name
-Details = list[dict[str, object]]  # what opens under each row of a table
+Details = Iterable[dict[str, object]]  # what opens under each row of a table
 
 DIGITS = 4  # decimals of what is written
 MOST_NAMED = 5  # annotators in a warning
@@ -67,18 +66,14 @@ class Flag:
         return f"{'has' if verb == 'have' else verb + 's'} {rest}", fix
 
 
-def _lines(name: str, package: str | None = __package__) -> list[dict[str, str]]:
-    """Lines of a CSV file in a package."""
-    return list(csv.DictReader(files(str(package)).joinpath(name).read_text(encoding="utf-8").splitlines()))
-
-
 # By name, as report.json has them
 FLAGS = {
     line["name"]: Flag(
         line["title"], line["text"], line["fix"], line["words"], *(line[name] == "yes" for name in _OF_FLAGS)
     )
-    for line in _lines("flags.csv")
+    for line in package_table(__package__, "flags.csv")
 }
+SERIOUS = {name for name, flag in FLAGS.items() if flag.serious}
 # For each note, the column that gives its detail
 WORDS = {"exchange": "exchanges", "copy": "copies", "drift": "drift", "far": "differs", "extent": "differs"}
 
@@ -115,7 +110,7 @@ class Column:
 def read_columns(package: str | None) -> dict[str, list[Column]]:
     """Columns of each table of a page, of columns.csv in a package; "facts" are the figures of the first screen."""
     columns: dict[str, list[Column]] = {}
-    for line in _lines("columns.csv", package):
+    for line in package_table(package, "columns.csv"):
         columns.setdefault(line["table"], []).append(Column.of(line))
     return columns
 
@@ -134,7 +129,7 @@ class PageTable:
     columns: tuple[Column, ...]
     values: Columns
     rows: list[int] | None = None
-    details: Details | None = None
+    details: list[dict[str, object]] | None = None
 
 
 @dataclass(frozen=True)
@@ -199,7 +194,7 @@ class Numbers:
     leave_out: dict[str, Any] | None = None
 
 
-WARNINGS = {line["name"]: line for line in _lines("page_warnings.csv")}
+WARNINGS = {line["name"]: line for line in package_table(__package__, "page_warnings.csv")}
 
 
 def warning(name: str, serious: bool = False, about: str = "", **words: Any) -> PageWarning:
@@ -284,8 +279,7 @@ def shares_of_flags(annotators: Columns) -> dict[str, float | None]:
 
 def serious_notes(annotators: Columns) -> list[bool]:
     """Whether each annotator has a serious note."""
-    names = {name for name, flag in FLAGS.items() if flag.serious}
-    return [not names.isdisjoint(notes) for notes in annotators["notes"]]
+    return [not SERIOUS.isdisjoint(notes) for notes in annotators["notes"]]
 
 
 def note_warning(note: str) -> PageWarning:
@@ -298,14 +292,14 @@ def note_warning(note: str) -> PageWarning:
     return PageWarning(True, "data", finding.rstrip("."), fix.rstrip("."))
 
 
-def flag_warnings(annotators: Columns, total: int) -> list[PageWarning]:
+def flag_warnings(annotators: Columns, total: int) -> Iterator[PageWarning]:
     """A warning for each serious note that annotators have, which names the most active of them.
 
     Args:
         annotators: values of the table of annotators.
         total: number of all annotations.
     """
-    warnings, haste = [], hasty(annotators.get("seconds"))
+    haste = hasty(annotators.get("seconds"))
     for name, flag in FLAGS.items():
         places = [place for place, names in enumerate(annotators["notes"]) if name in names]
         if not flag.serious or not places:
@@ -325,8 +319,7 @@ def flag_warnings(annotators: Columns, total: int) -> list[PageWarning]:
         quick = [f"{annotators['annotator'][place]}: {haste[place]}" for place in places[:MOST_NAMED] if place in haste]
         finding += f"; {', '.join(quick)}" if quick else ""
         serious = share >= MANY and not flag.keep
-        warnings.append(PageWarning(serious, first_names(named), finding, fix, f"annotator-{named[0]}", name))
-    return warnings
+        yield PageWarning(serious, first_names(named), finding, fix, f"annotator-{named[0]}", name)
 
 
 def hasty(seconds: Sequence[float | None] | None) -> dict[int, str]:

@@ -22,7 +22,7 @@ from crowdzoo.kinds.page_parts import (
 )
 from crowdzoo.kinds.scoring import Codes
 from crowdzoo.quality import AlternativeAnnotator, QualityReport
-from crowdzoo.quality.figures import name_column
+from crowdzoo.quality.figures import interval, name_column
 from crowdzoo.quality.settled import with_range
 
 SAMPLE = 50  # tasks to label
@@ -141,8 +141,7 @@ def camps_by_gold(report: QualityReport, annotations: Annotations, gold: Codes) 
     figures: Figures = {"camp_gold_tasks": len(rows)}
     for camp in ("camp_1", "camp_2"):
         right = sum(row[camp] == truth[row["task"]] for row in rows)
-        for end, value in zip(("", "_low", "_high"), share_and_ends(right, len(rows)), strict=True):
-            figures[f"{camp}_gold{end}"] = value
+        figures |= interval(f"{camp}_gold", *share_and_ends(right, len(rows)))
     return figures
 
 

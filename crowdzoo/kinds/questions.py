@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.crowd_sequences import annotations_of
+from crowdzoo.data.vocabulary import NOT_LOGGED_IN
 from crowdzoo.kinds.aggregating import Result
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.next_annotation import FEWEST, Gains
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
 AnswerResult = TypeVar("AnswerResult", bound="TextAggregation | RegionAggregation")
 
 
-def annotations_of(crowd: Annotations | CrowdSequences) -> Annotations:
-    """The table of what annotators said."""
-    return crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
+def askable(crowd: Annotations) -> Codes:
+    """Codes of the annotators who can be asked: all but volunteers of Zooniverse without an account."""
+    without = re.compile(rf"{NOT_LOGGED_IN}(-|$)")
+    return np.array([code for code, name in enumerate(crowd.annotators) if not without.match(str(name))], np.int64)
 
 
 class Opened(NamedTuple):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, cast
 import numpy as np
 
 from crowdzoo.data.annotations import Annotations
+from crowdzoo.data.crowd_sequences import annotations_of
 from crowdzoo.data.instance_kinds import IMAGES, INSTANCE_KINDS, TABLES, InstanceKind
 from crowdzoo.data.label_kinds import LabelKind
 from crowdzoo.errors import ConfigError, DataError, Setting, unknown
@@ -246,7 +247,7 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
             plain = {name: value for name, value in options.items() if name != "rejects"}
             with warnings.catch_warnings():  # the second reading warns, and writes the rejects
                 warnings.simplefilter("ignore")
-                table = table.named_like(_labels(self.reading.read(annotations, **plain)).tasks)
+                table = table.named_like(annotations_of(self.reading.read(annotations, **plain)).tasks)
         try:
             crowd = self.reading.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of instances
         except DataError as error:
@@ -254,7 +255,7 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
                 missing = "The tasks are its images: copy those that are missing, or leave their annotations out."
                 error.args = (f"{error}\n  {instances}: {missing}",)
             raise
-        labels = _labels(crowd)
+        labels = annotations_of(crowd)
         gold = self.gold_column(table, labels, instances)
         training = table.training & (labels.redundancy > 0)
         if not training.any():
@@ -300,7 +301,7 @@ class Training(ABC, Generic[Crowd, Result, Gold]):
         """
         from crowdzoo.training.instance_training import train
 
-        annotations = _labels(crowd)
+        annotations = annotations_of(crowd)
         if targets is None or self.labels.has_pairs:  # of pairs these say which
             how |= {"annotations": annotations, "tasks": annotations.tasks}
         if targets is not None:
@@ -338,8 +339,3 @@ def encode(values: Examples, rows: np.ndarray, encoder: Encoder) -> Examples:
 
     encoded: Any = encode_rows(values, rows, cast("InstanceEncoder | None", encoder))  # sentences have another way
     return encoded
-
-
-def _labels(crowd: Any) -> Annotations:
-    """The labels of what `Reading.read` gave."""
-    return getattr(crowd, "annotations", crowd)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.data.crowd_sequences import annotations_of
 from crowdzoo.kinds import Kind, kind_of
-from crowdzoo.kinds.questions import Questions, annotations_of
+from crowdzoo.kinds.questions import Questions
 from crowdzoo.label_studio.result_form import consensus_results
 from crowdzoo.quality.copies import copy_families, counted_once
 from crowdzoo.quality.next_annotation import ALTERNATIVES, FEWEST, SURE, NextAnnotations, class_gains, next_questions

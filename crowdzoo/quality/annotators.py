@@ -13,7 +13,7 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.quality.camps import Camps
 from crowdzoo.quality.copies import copy_families, family_names
-from crowdzoo.quality.figures import NORMAL_975, defined, name_column, wilson
+from crowdzoo.quality.figures import NORMAL_975, defined, interval, name_column, wilson
 from crowdzoo.quality.over_time import drift, worse_periods
 from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.reliability import MOST_CELLS, judged_answers, judged_by_others
@@ -152,8 +152,8 @@ def annotator_table(
     }
     columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
     if aggregation is not None:
-        for name, values in (("", reliability), ("_low", low), ("_high", high)):
-            columns[f"reliability{name}"] = defined(values, np.isfinite(reliability))
+        known = np.isfinite(reliability)
+        columns |= interval("reliability", *(defined(values, known) for values in (reliability, low, high)))
         equal = np.bincount(annotators, ratings.codes == aggregation.labels[ratings.tasks], minlength=number)
         believed = np.bincount(annotators, aggregation.posteriors[ratings.tasks, ratings.codes], minlength=number)
         columns["aggregate_agreement"] = defined(equal / np.maximum(counts, 1), some)

@@ -36,6 +36,24 @@ class CircularTriads:
         return self.circular / self.total if self.total else np.nan
 
 
+def pairs_either_way(
+    annotations: Annotations,
+) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64], NDArray[np.int64]]:
+    """The pairs of tasks that were compared, whichever of the two was on the left.
+
+    Args:
+        annotations: kind preference; A judgments of P pairs.
+
+    Returns:
+        Codes of both tasks of each pair, the lower ones and the higher ones, [P]; the pair of each judgment, [A]; and
+        what it says: 0 the lower is better, 1 the higher, 2 equal, [A].
+    """
+    left, right, labels = annotations.task_ids, np.asarray(annotations.right_ids), annotations.labels
+    number = max(annotations.num_tasks, 1)
+    keys, pairs = np.unique(np.minimum(left, right) * number + np.maximum(left, right), return_inverse=True)
+    return np.divmod(keys, number), pairs, np.where((left > right) & (labels < 2), 1 - labels, labels)
+
+
 def circular_triads(annotations: Annotations) -> CircularTriads | None:
     """Counts where majorities contradict any order: A is preferred to B, B to C, and C to A.
 
@@ -56,12 +74,10 @@ def circular_triads(annotations: Annotations) -> CircularTriads | None:
         of consistence is one minus the share of circular triads, divided by the largest share that there can be.
     """
     require_kind(annotations.label_kind, "circular_triads", PREFERENCE)
-    assert annotations.right_ids is not None
-    left, right, number = annotations.task_ids, annotations.right_ids, annotations.num_tasks
-    keys, pair = np.unique(np.minimum(left, right) * number + np.maximum(left, right), return_inverse=True)
-    side = np.where(annotations.labels == 0, 1, np.where(annotations.labels == 1, -1, 0))
-    ahead = np.bincount(pair, np.where(left < right, side, -side), len(keys))
-    sides = np.stack([keys // max(number, 1), keys % max(number, 1)])[:, ahead != 0]
+    (lower, higher), pair, answers = pairs_either_way(annotations)
+    number = annotations.num_tasks
+    ahead = np.bincount(pair, np.array([1, -1, 0])[answers], len(lower))
+    sides = np.stack([lower, higher])[:, ahead != 0]
     better, worse = np.where(ahead[ahead != 0] > 0, sides, sides[::-1])
     beats = csr_array((np.ones(len(better), np.int64), (better, worse)), (number, number))
     beaten = beats.T.tocsr()

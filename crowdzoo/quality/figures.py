@@ -1,6 +1,6 @@
 """What several tables need: columns of names, numbers that are not always defined, and intervals."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 NORMAL_95 = 1.644854  # quantile of the normal distribution, for intervals of 90 %
 NORMAL_975 = 1.959964  # quantile of the normal distribution, for intervals of 95 %
+Value = TypeVar("Value")
 
 
 def name_column(names: NDArray[np.generic], codes: NDArray[np.int64] | None = None) -> pa.Array:
@@ -35,6 +36,24 @@ def ratio(above: ArrayLike, below: ArrayLike, otherwise: float = np.nan) -> NDAr
     """
     top, bottom = np.asarray(above, np.float64), np.asarray(below, np.float64)
     return np.divide(top, bottom, out=np.full(bottom.shape, otherwise), where=bottom > 0)
+
+
+def means(groups: NDArray[np.int64], values: ArrayLike, number: int, otherwise: float = np.nan) -> NDArray[np.float64]:
+    """Mean of the values of each group.
+
+    Args:
+        groups: group of each value, [n].
+        values: [n].
+        number: of groups, G.
+        otherwise: the mean of a group without values.
+    """
+    weights: Any = values
+    return ratio(np.bincount(groups, weights, number), np.bincount(groups, minlength=number), otherwise)
+
+
+def interval(name: str, *ends: Value) -> dict[str, Value]:
+    """A value and the ends of its interval under their names: `ends` are value, low and high."""
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
 def defined(values: NDArray[np.generic], where: NDArray[np.bool_]) -> pa.Array:

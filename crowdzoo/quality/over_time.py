@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.quality.figures import wilson
+from crowdzoo.quality.figures import interval, wilson
 
 PERIODS = 4
 FEWEST = 10  # annotations of a period
@@ -65,7 +65,6 @@ def drift(annotations: Annotations) -> pa.Table:
         owner * PERIODS + ranks * parts[owner] // np.maximum(total[owner], 1), return_inverse=True, return_counts=True
     )
     share = np.bincount(period, agreement[rows]) / sizes
-    low, high = wilson(share, sizes)
 
     beyond = agreement[rows] - usual[rows]
     beyond -= (np.bincount(owner, beyond, number) / np.maximum(total, 1))[owner]
@@ -75,8 +74,8 @@ def drift(annotations: Annotations) -> pa.Table:
     changes = (parts > 1) & (p_values * max((parts > 1).sum(), 1) < CHANCE)
     starts = np.cumsum(sizes) - sizes
     columns = {"annotator": groups // PERIODS, "period": groups % PERIODS + 1, "start": times[rows[starts]]}
-    columns |= {"end": times[rows[starts + sizes - 1]], "annotations": sizes, "agreement": share}
-    columns |= {"agreement_low": low, "agreement_high": high, "changes": changes[groups // PERIODS]}
+    columns |= {"end": times[rows[starts + sizes - 1]], "annotations": sizes}
+    columns |= {**interval("agreement", share, *wilson(share, sizes)), "changes": changes[groups // PERIODS]}
     return pa.table(columns)
 
 

@@ -27,7 +27,7 @@ from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.camps import Camps, camps_of
 from crowdzoo.quality.comparable_crowds import expected_accuracy
 from crowdzoo.quality.dependence import effective_votes_interval
-from crowdzoo.quality.figures import defined, name_column
+from crowdzoo.quality.figures import defined, interval, name_column
 from crowdzoo.quality.kappa import fleiss_kappa, gwet_ac1, raw_agreement
 from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorff_alpha
 from crowdzoo.quality.model_agreement import class_agreement
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OF_MODELS = ("models", "model_people", "model_classes")  # tables that there are where models are named
-ENDS = ("", "_low", "_high")  # of the names of a value and its interval
 MAX_CLASSES = 256  # of a coincidence matrix in a report
 
 
@@ -224,7 +223,6 @@ def quality_report(
         alpha = krippendorff_alpha(annotations, metric, bootstrap=bootstrap, seed=seed, on_sample=on_sample)
     ac1 = gwet_ac1(annotations) if agree and annotations.num_classes > 1 else (None, None, None)
     worths = effective_votes_interval(annotations)
-    worth = worths or (None, None, None)
     people = _people(annotations, models)
     camps = camps_of(annotations.select_rows(people[annotations.annotator_ids]), seed=seed)
     overall = {
@@ -238,16 +236,14 @@ def quality_report(
         "tasks_tied": pc.sum(tasks["tied"]).as_py() or 0,
         "agreement": raw_agreement(annotations) if agree else None,
         "fleiss_kappa": fleiss_kappa(annotations) if vary else None,
-        **{f"gwet_ac1{end}": None if value != value else value for end, value in zip(ENDS, ac1, strict=True)},
+        **interval("gwet_ac1", *(None if value != value else value for value in ac1)),
         "mean_entropy": pc.mean(tasks["entropy"]).as_py(),
-        "effective_votes": worth[0],
-        "effective_votes_low": worth[1],
-        "effective_votes_high": worth[2],
+        **interval("effective_votes", *(worths or (None, None, None))),
         "aggregation": None if aggregation is None else aggregation.method,
-        **{f"settled{end}": value for end, value in zip(ENDS, settled, strict=True)},
+        **interval("settled", *settled),
         "tasks_to_ask": asking[0],
         "answers_to_ask": asking[1],
-        **{f"expected_accuracy{end}": value for end, value in zip(ENDS, correct, strict=True)},
+        **interval("expected_accuracy", *correct),
     }
     if camps is not None:
         overall |= {"camps_statistic": camps.statistic, "camps_p_value": camps.p_value}

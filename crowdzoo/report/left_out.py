@@ -1,6 +1,5 @@
 """left_out: what is gained by leaving annotators out."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from crowdzoo.aggregation import MultiLabel
 from crowdzoo.aggregation.base import ignored
 from crowdzoo.aggregation.registry import METHODS_OF, create
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.crowd_sequences import CrowdSequences, annotations_of, with_annotations
 from crowdzoo.kinds.scoring import Codes, Flags, Floats, Objects
 from crowdzoo.quality.figures import NORMAL_975
 
@@ -42,7 +41,7 @@ def left_out(
         would be left, labels are free texts, there are more than `MOST_TRIED` annotations (times labels), or the
         method is not one that is made by its name.
     """
-    table = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
+    table = annotations_of(crowd)
     annotators = table.annotator_ids
     judging = ~(gone if families is None else np.isin(families, families[gone]))
     kept = np.flatnonzero(judging & (np.bincount(annotators, minlength=len(gone)) > 0))
@@ -61,7 +60,8 @@ def left_out(
     for fold in range(min(FOLDS, len(kept))):
         held, rest = folds[annotators] == fold, folds[annotators] != fold
         with ignored(Warning):  # warnings about a part of the annotations tell nothing new
-            results = [aggregator.fit(_of(crowd, rows)) for rows in (rest, rest & ~gone[annotators])]
+            parts = (table.select_rows(rows) for rows in (rest, rest & ~gone[annotators]))
+            results = [aggregator.fit(with_annotations(crowd, part)) for part in parts]
         if labels is None:
             with_them, without = (_fits(result, table, held, crowd) for result in results)
             gains.append(without - with_them)
@@ -75,12 +75,6 @@ def left_out(
     sums = np.bincount(clusters, values - values.mean(), table.num_tasks)
     mean, half = float(values.mean()), NORMAL_975 * float(np.sqrt((sums**2).sum())) / len(values)
     return mean, mean - half, mean + half
-
-
-def _of(crowd: Crowd, rows: Flags) -> Any:
-    if isinstance(crowd, CrowdSequences):
-        return replace(crowd, annotations=crowd.annotations.select_rows(rows))
-    return crowd.select_rows(rows)
 
 
 def _fits(result: Any, table: Annotations, rows: Flags, crowd: Any) -> Floats:

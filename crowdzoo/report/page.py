@@ -22,7 +22,7 @@ from crowdzoo import __version__
 from crowdzoo.aggregation.base import Result
 from crowdzoo.checks.constraints import SEED, Number, checked
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.crowd_sequences import CrowdSequences, annotations_of, with_annotations
 from crowdzoo.data.vocabulary import name_texts
 from crowdzoo.errors import ConditionError, ConfigError, DataError, option_text, shorten, unknown
 from crowdzoo.files.writing import atomic_file, csv_cell
@@ -303,7 +303,7 @@ def report_page(
             predictions or gold of other tasks or classes, or an earlier report that cannot be compared.
         ConfigError: a setting out of range, or one that is not for this kind.
     """
-    table = annotations.annotations if isinstance(annotations, CrowdSequences) else annotations
+    table = annotations_of(annotations)
     if table is annotations and table.positions is not None:
         raise DataError("A page of a report takes sentences with their words: give them as CrowdSequences.")
     if table is not annotations and instances is not None:
@@ -318,7 +318,7 @@ def report_page(
             known = dict(zip(map(str, table.annotators.tolist()), names["annotators"].tolist(), strict=True))
             models = [known.get(str(name), name) for name in models]
         table, aggregation = replace(table, **names), replace(aggregation, **names)
-        crowd = table if isinstance(crowd, Annotations) else replace(crowd, annotations=table)
+        crowd = with_annotations(crowd, table)
     settings = PageSettings(
         metric, bootstrap, seed, on_sample, predictions, gold, models, epsilon, curve, MOST_SHOWN, source, hashed
     )

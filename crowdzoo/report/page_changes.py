@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.json import check_format, read_json
-from crowdzoo.kinds.page_parts import FLAGS, Numbers, first_names
+from crowdzoo.kinds.page_parts import FLAGS, SERIOUS, Numbers, first_names
 
 FORMAT = "crowdzoo-report"
 FORMAT_VERSION = 1
@@ -120,9 +120,9 @@ def _differences(then: Facts, now: Facts) -> list[list[Any]]:
 
 def _with_notes(annotators: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
     """Who has each serious note."""
-    names_of: dict[str, set[str]] = {name: set() for name, flag in FLAGS.items() if flag.serious}
+    names_of: dict[str, set[str]] = {note: set() for note in SERIOUS}
     for name, notes in zip(annotators["annotator"], annotators["notes"], strict=True):
-        for note in names_of.keys() & set(notes):
+        for note in SERIOUS.intersection(notes):
             names_of[note].add(str(name))
     return names_of
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.page_parts import FLAGS
+from crowdzoo.kinds.page_parts import FLAGS, SERIOUS
 from crowdzoo.kinds.quality_words import camp_warning, opening, replaces, tasks_a_person
 from crowdzoo.process import is_reported
 from crowdzoo.quality.rates import LEAST, SEEN
@@ -52,8 +52,7 @@ def print_quality(report: QualityReport, top: int = 5, source: str | None = None
     if not top:
         return
     table = report.annotators
-    serious = [note for note, flag in FLAGS.items() if flag.serious]
-    notes = [[FLAGS[note].title for note in text.split(",") if note in serious] for text in table["notes"].to_pylist()]
+    notes = [[FLAGS[note].title for note in text.split(",") if note in SERIOUS] for text in table["notes"].to_pylist()]
     names = ("annotator", "annotations", "agreement", "reliability", "spammer_score", "top_share")
     table = table.select([name for name in names if name in table.column_names])
     table = table.append_column("notes", pa.array([", ".join(titles) for titles in notes], pa.string()))

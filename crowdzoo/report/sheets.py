@@ -10,15 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.data.crowd_sequences import CrowdSequences
+from crowdzoo.data.crowd_sequences import CrowdSequences, annotations_of
 from crowdzoo.kinds import kind_of
-from crowdzoo.kinds.page import interval
-from crowdzoo.kinds.page_parts import FLAGS, hasty, median_seconds, share_and_ends
+from crowdzoo.kinds.page_parts import FLAGS, SERIOUS, hasty, median_seconds, share_and_ends
 from crowdzoo.kinds.quality_words import camps_by_gold
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality import QualityReport, redundancy, worth_asking
 from crowdzoo.quality.copies import LEAST_SHARED, SharedTasks, families_of
-from crowdzoo.quality.figures import defined, name_column, wilson
+from crowdzoo.quality.figures import defined, interval, name_column, wilson
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.settled import WORTH, with_range
 from crowdzoo.report.left_out import left_out
@@ -68,7 +67,7 @@ def with_sheets(
         seed: of `left_out`.
     """
     notes = [text.split(",") if text else [] for text in report.annotators["notes"].to_pylist()]
-    flagged = np.array([any(FLAGS[note].serious for note in names) for names in notes], bool)
+    flagged = np.array([not SERIOUS.isdisjoint(names) for names in notes], bool)
     annotators, number, seconds = annotations.annotator_ids, annotations.num_annotators, median_seconds(annotations)
     people = _people(report.annotators, notes, flagged, None if seconds is None else seconds.tolist())
     if seconds is not None:
@@ -86,8 +85,7 @@ def with_sheets(
         count = np.bincount(annotators[known], minlength=number)
         share = np.bincount(annotators[right], minlength=number) / np.maximum(count, 1)
         people["gold"] = pa.array(count)
-        for name, values in zip(("", "_low", "_high"), (share, *wilson(share, count)), strict=True):
-            people[f"gold_share{name}"] = defined(values, count > 0)
+        people |= interval("gold_share", *(defined(values, count > 0) for values in (share, *wilson(share, count))))
     people |= _agree_most(annotations)
     if prices is not None:
         people["due"] = pa.array(np.round(prices * np.bincount(annotators, minlength=number), 6))
@@ -124,10 +122,10 @@ def page_sheets(
         price: of an answer; None is not known.
     """
     numbers = page.numbers
-    table = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
+    table = annotations_of(crowd)
     people, tasks = (dict(numbers.tables[name].values) for name in ("annotators", "tasks"))
     notes, overall = people["notes"], {**numbers.summary}
-    flagged = np.array([any(FLAGS[note].serious for note in item) for item in notes], bool)
+    flagged = np.array([not SERIOUS.isdisjoint(names) for names in notes], bool)
     people["notes"] = [",".join(item) for item in notes]
     if price is not None:
         people["due"] = [round(price * count, 6) for count in people["annotations"]]
@@ -154,14 +152,14 @@ def _people(
 ) -> dict[str, Any]:
     """The first columns: the flag and what it means in words; `seconds` are the median of each annotator's answers."""
     rows, haste = table.to_pylist(), {place: [text] for place, text in hasty(seconds).items() if flagged[place]}
-    names = [sorted(flags, key=lambda note: not FLAGS[note].serious) for flags in notes]
+    names = [sorted(flags, key=lambda note: note not in SERIOUS) for flags in notes]
     texts = {
-        "flag": [", ".join(FLAGS[note].title for note in flags if FLAGS[note].serious) for flags in names],
+        "flag": [", ".join(FLAGS[note].title for note in flags if note in SERIOUS) for flags in names],
         "reason": [
             ", ".join([*(_reason(note, row) for note in flags), *haste.get(place, ())])
             for place, (flags, row) in enumerate(zip(names, rows, strict=True))
         ],
-        "advice": ["; ".join(FLAGS[note].describe(1)[1] for note in flags if FLAGS[note].serious) for flags in names],
+        "advice": ["; ".join(FLAGS[note].describe(1)[1] for note in flags if note in SERIOUS) for flags in names],
     }
     columns = {name: table[name] for name in FIRST if name in table.column_names}
     columns |= {name: pa.array(values, pa.string()) for name, values in texts.items()}
@@ -201,8 +199,7 @@ def _gains(
     for place in sorted(np.flatnonzero(flagged), key=lambda code: -counts[code])[:MOST_LEFT_OUT]:
         alone = np.arange(len(flagged)) == place
         gains[:, place] = left_out(annotations, aggregation.method, alone, seed, families=families) or np.nan
-    names = ("gain_without", "gain_without_low", "gain_without_high")
-    return {name: defined(values, np.isfinite(values)) for name, values in zip(names, gains, strict=True)}
+    return interval("gain_without", *(defined(values, np.isfinite(values)) for values in gains))
 
 
 def _to_redo(

@@ -271,6 +271,26 @@ def test_where_everybody_has_answered_new_annotators_are_advised_and_get_the_que
     assert {row["annotator"] for row in read_csv("b.csv")} == {"eve"}
 
 
+def test_volunteers_without_an_account_are_not_asked(folder, capsys):
+    """Zooniverse names them not-logged-in-ADDRESS; nobody can send them a task. w0 to w3 are the better ones."""
+    text = (folder / "a.csv").read_text()
+    for name in ("w0", "w1", "w2"):
+        text = text.replace(f",{name},", f",not-logged-in-{name}0a1b,")
+    (folder / "a.csv").write_text(text)
+    assert run("a.csv", "--budget", 30, "--out", "b.csv") == 0
+    assert {row["annotator"] for row in read_csv("b.csv")} <= {"w3", "w4", "w5"}
+    (shown,) = re.findall(r"annotators without an account, not asked +(\d+)", capsys.readouterr().out)
+    assert int(shown) == 3
+    assert run("a.csv", "--annotators", "not-logged-in-w00a1b", "--budget", 3, "--out", "b.csv") == 0  # as you say
+    assert {row["annotator"] for row in read_csv("b.csv")} == {"not-logged-in-w00a1b"}
+    assert "without an account" not in capsys.readouterr().out
+    (folder / "a.csv").write_text(re.sub(",(w[345]),", r",not-logged-in-\1,", text))
+    assert run("a.csv", "--out", "b.csv") == 3
+    assert "--new A,B" in capsys.readouterr().err
+    assert run("a.csv", "--new", "ann", "--out", "b.csv") == 0
+    assert {row["annotator"] for row in read_csv("b.csv")} == {"ann"}
+
+
 def test_no_task_gets_more_questions_than_settle_it(folder):
     assert cli.main(["aggregate", "a.csv", "--out", "labels.csv"]) == 0
     needed = {row["task"]: int(row["answers_to_settle"]) for row in read_csv("labels.csv")}

@@ -38,6 +38,12 @@ def test_ratings_reduce_standard_errors_as_inverse_variances_add():
     assert "vague" not in crowd.annotators[next_answers(crowd, 40, result=RatingMean().fit(crowd)).annotators[:5]]
 
 
+def test_nobody_without_an_account_is_asked_unless_you_say_so():
+    crowd = replace(ratings(), annotators=np.array(["not-logged-in-12ab", "vague", "not-logged-in", "last"], object))
+    assert {*next_answers(crowd, 20).annotators.tolist()} <= {1, 3}
+    assert {*next_answers(crowd, 5, annotators=[0]).annotators.tolist()} == {0}
+
+
 def test_sure_ratings_have_a_small_error_and_two_ratings():
     crowd = ratings()
     result = RatingEM().fit(crowd)

@@ -282,3 +282,31 @@ def test_a_task_with_texts_or_regions_opens(tmp_path, kind, said, shown):
     assert people.count("<tr>") == 1 + 4
     assert '<a href="#task-0">' in tasks
     assert 'id="calibration"' not in dom
+
+
+def test_a_narrower_page_hides_as_few_columns_as_it_has_to(tmp_path):
+    rng = np.random.default_rng(0)
+    sides = rng.integers(10, 40, (12, 5, 2))  # of 12 images by 5 annotators, who agree more on some than on others
+    answers = [
+        MarkedImage.of((60, 60), [{"category": name, "bbox": [5, 5, *size]} for name in ("mitochondrion", "nucleus")])
+        for size in sides.reshape(-1, 2).tolist()
+    ]
+    texts = [image.text for image in answers]
+    table = Annotations.from_arrays(np.repeat(np.arange(12), 5), list("abcde") * 12, texts, kind="region")
+    page = report_page(table, kind_of("region").aggregation.create().fit(table), bootstrap=0)
+    path = page.write(tmp_path / "page.html")
+    titles = [column["title"] for column in json.loads(page.to_json())["tables"]["tasks"]["columns"]]
+    shown = {}
+    for width in (640, 800, 1800):
+        dom, log = browse(path, "--dump-dom", f"--window-size={width},900", link="#task-0")
+        assert console(log) == []
+        (tasks,) = re.findall('<section id="tasks".*?</section>', dom, flags=re.S)
+        heads = re.findall('<th class="(.*?)".*?>([^<>]+)</button></th>', tasks.split("<tbody>")[0])
+        assert [title for _, title in heads] == titles
+        shown[width] = [title for words, title in heads if "later" not in words]
+        # what is hidden is in what opens under a row
+        (others,) = re.findall('<dl class="others">(.*?)</dl>', tasks, flags=re.S)
+        assert re.findall("<dt>(.*?)</dt>", others) == titles[len(shown[width]) :]
+    assert shown[640] == titles[:3]
+    assert 5 <= len(shown[800]) < len(titles)
+    assert shown[1800] == titles

@@ -9,10 +9,10 @@ import numpy as np
 
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.page import interval
 from crowdzoo.kinds.page_parts import as_lists, share_and_ends
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.metrics import calibration_bins
+from crowdzoo.quality.figures import interval
 from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.reading.instances.predictions import Predictions
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -177,15 +179,13 @@ class ClassPage(KindPage):
     def task_details(self) -> Details:
         """Who said what, and the probabilities of the classes."""
         _, labels = self.table.padded(self.rows)
-        details = Details()
         for task, row, voters in zip(self.rows, labels, self.voters(int), strict=True):
             votes = np.stack(np.unique(row[row >= 0], return_counts=True), axis=1).tolist()
             posterior = self.aggregation.posteriors[task]
             likely = [code for code in np.argsort(-posterior, kind="stable")[:5].tolist() if posterior[code] >= 0.005]
             most = sorted(votes, key=lambda vote: -vote[1])[:MOST_VOTES]
             shares = [[code, round(float(posterior[code]), 3)] for code in likely]
-            details.append({"votes": most, "voters": voters, "posterior": shares})
-        return details
+            yield {"votes": most, "voters": voters, "posterior": shares}
 
     # === Words ===
 
@@ -213,38 +213,35 @@ class ClassPage(KindPage):
         rows = [row for row in parts.rows_confused(self.pairs) if f"{row[0]} / {row[1]}" in unclear]
         return [f"the classes {row[0]} and {row[1]}, with {percent(row[3])} of all disagreement" for row in rows[:1]]
 
-    def of_notes(self) -> list[PageWarning]:
+    def of_notes(self) -> Iterable[PageWarning]:
         """See `KindPage.of_notes`."""
-        return [parts.note_warning(note) for note in dict.fromkeys((*self.aggregation.notes, *self.report.notes))]
+        return map(parts.note_warning, dict.fromkeys((*self.aggregation.notes, *self.report.notes)))
 
-    def own_warnings(self) -> list[PageWarning]:
+    def own_warnings(self) -> Iterable[PageWarning]:
         """Pairs of classes whose definition is unclear, classes that the model never gives, and a crowd of a few."""
-        self.unclear = self.of_definitions()
-        camps = camp_warning(self.report, self.settings.hashed)
-        warnings, gini = [*camps, *self.unclear], self.report.redundancy.annotators.gini
+        self.unclear, gini = [*islice(self.of_definitions(), MOST_WARNED)], self.report.redundancy.annotators.gini
+        yield from (*camp_warning(self.report, self.settings.hashed), *self.unclear)
         if gini is not None and gini > UNEVEN:
-            warnings.append(warning("uneven", gini=gini))
+            yield warning("uneven", gini=gini)
         if (predictions := self.settings.predictions) is not None:
             predicted = predictions.labels[(self.table.redundancy > 0) & (predictions.labels >= 0)]
             lost = lost_classes(predicted, self.table.labels, self.table.num_classes)
-            warnings += [warning("lost-class", about=self.classes[code]) for code in lost]
-        return warnings
+            yield from (warning("lost-class", about=self.classes[code]) for code in lost)
 
-    def of_definitions(self) -> list[PageWarning]:
-        """Pairs of classes that the crowd confuses: not one annotator alone, nor those who are named."""
-        rows, warnings = parts.rows_confused(self.pairs), list[PageWarning]()
+    def of_definitions(self) -> Iterator[PageWarning]:
+        """The first pairs of classes that the crowd confuses: not one annotator alone, nor those who are named."""
+        rows = parts.rows_confused(self.pairs)
         if len(self.classes) < 3 or not rows:  # two classes are confused or not: that is what agreement says
-            return warnings
+            return
         shares = dict(zip(self.classes, self.report.classes["agreement"].to_pylist(), strict=True))
         named = np.array(parts.serious_notes(self.annotators), bool)
         rest = self.table.select_rows(~named[self.table.annotator_ids])
         for first, second, agreement, _ in rows:
             codes = self.classes.index(first), self.classes.index(second)
-            if len(warnings) < MOST_WARNED and _is_shared(rest, *codes):
+            if _is_shared(rest, *codes):
                 least = min((first, second), key=lambda name: shares[name])
                 about, on_least = f"{first} / {second}", f"{percent(shares[least])} on {least}"
-                warnings.append(warning("definition", about=about, agreement=percent(agreement), least=on_least))
-        return warnings
+                yield warning("definition", about=about, agreement=percent(agreement), least=on_least)
 
 
 def _is_shared(annotations: Annotations, first: int, second: int) -> bool:

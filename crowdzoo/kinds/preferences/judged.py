@@ -9,6 +9,7 @@ import numpy as np
 
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
+from crowdzoo.quality.compared_tasks import pairs_either_way
 from crowdzoo.quality.figures import NORMAL_975, ratio, wilson
 from crowdzoo.quality.krippendorff import Alpha, draw_tasks, with_interval
 from crowdzoo.reading.instances.gold import EQUAL, TURNED
@@ -43,15 +44,10 @@ class JudgedPairs:
     @classmethod
     def of(cls, annotations: Annotations) -> JudgedPairs:
         """The pairs of a table of preferences."""
-        left, right = annotations.task_ids, annotations.right_ids
-        assert right is not None
-        low, high = np.minimum(left, right), np.maximum(left, right)
-        keys, of_rows = np.unique(low * annotations.num_tasks + high, return_inverse=True)
-        labels = annotations.labels
-        answers = np.where((left > right) & (labels != EQUAL), 1 - labels, labels)
-        counts = np.bincount(of_rows * 3 + answers, minlength=3 * len(keys)).reshape(-1, 3)
-        pairs = keys // annotations.num_tasks, keys % annotations.num_tasks
-        return cls(*pairs, of_rows, answers, counts, annotations.annotator_ids, left > right)
+        pairs, of_rows, answers = pairs_either_way(annotations)
+        counts = np.bincount(of_rows * 3 + answers, minlength=3 * len(pairs[0])).reshape(-1, 3)
+        swapped = annotations.task_ids > np.asarray(annotations.right_ids)
+        return cls(*pairs, of_rows, answers, counts, annotations.annotator_ids, swapped)
 
     @property
     def agreement(self) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAg
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import PREFERENCE
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance, interval, scale_of
+from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, UNKNOWN, Details, PageTable, PageWarning, as_lists, percent, rows_of
 from crowdzoo.kinds.preferences.judged import JudgedPairs, JudgedSides, one_sided
 from crowdzoo.kinds.preferences.warnings import LEAST_COMPARED, of_graph, of_order, of_sides
@@ -18,7 +19,7 @@ from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality import circular_triads, order_of_others
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
-from crowdzoo.quality.figures import NORMAL_975, ratio, wilson
+from crowdzoo.quality.figures import NORMAL_975, interval, ratio, wilson
 
 MOST_UNEXPECTED = 10  # of an annotator
 SURELY = 3.0  # standard errors from which an annotator's leaning is noted: one of 370 has it by chance
@@ -185,30 +186,26 @@ class PreferencePage(KindPage):
         order = np.argsort(chance, kind="stable")
         unlikely = rows_of(annotators, order[chance[order] < 0.5], codes, MOST_UNEXPECTED)
         likely = np.round(chance, DIGITS).tolist()
-        details = Details()
         left = table.task_ids
         for code, rows in zip(codes, unlikely, strict=True):
             unexpected = [[names[left[row]], names[right[row]], int(labels[row]), likely[row]] for row in rows]
-            details.append({"answers": answers[code], "unexpected": unexpected})
-        return details
+            yield {"answers": answers[code], "unexpected": unexpected}
 
     def task_details(self) -> Details:
         """The tasks that they were compared with most often, and how that went."""
         pairs, names, scores = self.pairs, self.task_names, np.round(self.aggregation.scores, DIGITS).tolist()
         sides = np.stack([pairs.lower, pairs.higher], axis=1)  # each pair from either side
         order, counts = np.argsort(-pairs.counts.sum(axis=1).repeat(2), kind="stable"), pairs.counts.tolist()
-        details = Details()
         for rows in rows_of(sides.ravel(), order, self.rows, MOST_VOTES):
             opponents = []
             for pair, mine in (divmod(row, 2) for row in rows):
                 other, votes = int(sides[pair, 1 - mine]), counts[pair]
                 opponents.append([names[other], votes[mine], votes[EQUAL], votes[1 - mine], scores[other]])
-            details.append({"opponents": opponents})
-        return details
+            yield {"opponents": opponents}
 
     def pair_details(self, places: Codes) -> Details:
         """The two tasks, and who said what: 0 for the first, 1 for the second, 2 equal; whether the first was left."""
-        table, pairs, details = self.table, self.pairs, Details()
+        table, pairs = self.table, self.pairs
         judges = rows_of(pairs.of_rows, np.arange(len(table)), places.tolist(), MOST_VOTES)
         for left, right, front, rows in zip(*(side.tolist() for side in self.sides(places)), judges, strict=True):
             answers = pairs.answers[rows]
@@ -217,8 +214,7 @@ class PreferencePage(KindPage):
             sides = (table.task_ids[rows] == left).tolist()
             votes = zip(pairs.annotators[rows], answers.tolist(), sides, strict=True)
             judges = [[self.names[code], answer, first_left] for code, answer, first_left in votes]
-            details.append({"tasks": [self.task_names[left], self.task_names[right]], "judges": judges})
-        return details
+            yield {"tasks": [self.task_names[left], self.task_names[right]], "judges": judges}
 
     # === Figures and verdict ===
 
@@ -318,12 +314,12 @@ class PreferencePage(KindPage):
         """Tasks that were compared; one at least."""
         return max(int(self.overall["tasks_compared"]), 1)
 
-    def of_agreement(self) -> list[PageWarning]:
+    def of_agreement(self) -> Iterable[PageWarning]:
         """See `KindPage.of_agreement`; also of the order, the graph of pairs, and the sides."""
         overall, result = self.overall, self.aggregation
         return [*of_order(self.alpha, overall, result), *of_graph(overall), *of_sides(overall, result)]
 
-    def of_notes(self) -> list[PageWarning]:
+    def of_notes(self) -> Iterable[PageWarning]:
         """See `KindPage.of_notes`; for several groups a warning tells more than the note."""
         return super().of_notes() if self.overall["groups"] < 2 else []
 

@@ -9,6 +9,7 @@ from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAg
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.questions import Opened, Questions
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
+from crowdzoo.quality.compared_tasks import pairs_either_way
 from crowdzoo.quality.first_round import first_pairs
 from crowdzoo.quality.next_annotation import FEWEST, Gains
 
@@ -104,10 +105,8 @@ class PreferenceQuestions(Questions[PreferenceAggregation]):
 
     def answers(self, crowd: Annotations) -> tuple[Codes, Codes, Codes]:
         """See `Questions.answers`; the question is a pair, whichever side its tasks are on."""
-        left, right = crowd.task_ids, np.asarray(crowd.right_ids)
-        pairs = np.minimum(left, right) * crowd.num_tasks + np.maximum(left, right)
-        turned = np.where((left > right) & (crowd.labels < 2), 1 - crowd.labels, crowd.labels)
-        return np.unique(pairs, return_inverse=True)[1], crowd.annotator_ids, turned
+        _, pairs, answers = pairs_either_way(crowd)
+        return pairs, crowd.annotator_ids, answers
 
 
 def _covariance(result: PreferenceAggregation, skills: Floats, crowd: Annotations, tasks: Codes) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.kinds.page_parts import Figures, PageWarning, above_chance, percent, warning
 from crowdzoo.kinds.preferences.judged import ONE_SIDE
@@ -16,56 +18,55 @@ CONSISTENT = 0.8  # share of pairs with the same answer in both orders, below wh
 SEPARATE, HALF = 0.7, 0.5  # share of the variance of the scores that is not error, below which the page warns
 
 
-def of_order(alpha: Alpha | None, overall: Figures, aggregation: PreferenceAggregation) -> list[PageWarning]:
+def of_order(alpha: Alpha | None, overall: Figures, aggregation: PreferenceAggregation) -> Iterator[PageWarning]:
     """Agreement on pairs, with the order by the others, and what error is in the scores."""
-    warnings, low = [], overall["order_agreement_low"]
+    low = overall["order_agreement_low"]
     if alpha is None and overall["agreement"] is not None:
-        warnings.append(warning("pairs-equal", True))
+        yield warning("pairs-equal", True)
     elif alpha is None and low is None:
-        warnings.append(warning("pairs-once", True))
+        yield warning("pairs-once", True)
     elif alpha is not None and not above_chance(alpha):
-        warnings.append(warning("pairs-by-chance", True))
+        yield warning("pairs-by-chance", True)
     if low is not None and overall["order_agreement_high"] < 0.5:
         fix = "sort the annotators by the method's slope: ask those below 0, and those above it, what they go by"
         if aggregation.slopes is None:
             fix = "take --method annotator-bradley-terry, which says by its slopes who contradicts whom"
-        warnings.append(warning("order-contradicted", True, fix=fix))
+        yield warning("order-contradicted", True, fix=fix)
     elif low is not None and low <= 0.5:
-        warnings.append(warning("order-by-chance", True))
+        yield warning("order-by-chance", True)
     separation = overall["separation"]
     one_sided = overall["one_sided"] is not None and aggregation.position_biases() is not None
     if separation is not None and separation < SEPARATE and not one_sided:  # that warning says why
-        warnings.append(warning("scores", separation < HALF, share=percent(1 - separation)))
+        yield warning("scores", separation < HALF, share=percent(1 - separation))
     share, triads = overall["circular_share"], overall["triads"]
     if share is not None and triads >= LEAST_TRIADS and share >= CIRCLES:
-        warnings.append(warning("circles", share >= MANY_CIRCLES, share=percent(share), triads=triads))
-    return warnings
+        yield warning("circles", share >= MANY_CIRCLES, share=percent(share), triads=triads)
 
 
-def of_graph(overall: Figures) -> list[PageWarning]:
+def of_graph(overall: Figures) -> Iterator[PageWarning]:
     """Groups that nothing links, and tasks with few comparisons."""
-    warnings, compared = [], max(overall["tasks_compared"], 1)
+    compared = max(overall["tasks_compared"], 1)
     if overall["groups"] > 1:
-        warnings.append(warning("groups", True, groups=overall["groups"]))
+        yield warning("groups", True, groups=overall["groups"])
     if few := overall["tasks_with_few"]:
         share = few / compared
-        warnings.append(warning("few-compared", share > 0.5, few=few, share=percent(share), least=LEAST_COMPARED))
+        yield warning("few-compared", share > 0.5, few=few, share=percent(share), least=LEAST_COMPARED)
     if one_way := overall["tasks_all_one_way"]:
         fix = "compare them with the best and the worst of the others" if compared > one_way else "compare more tasks"
-        warnings.append(warning("one-way", number=one_way, fix=fix))
-    return warnings
+        yield warning("one-way", number=one_way, fix=fix)
 
 
-def of_sides(overall: Figures, aggregation: PreferenceAggregation) -> list[PageWarning]:
+def of_sides(overall: Figures, aggregation: PreferenceAggregation) -> Iterator[PageWarning]:
     """A crowd that prefers a side, and annotators who answer by it."""
-    warnings, ahead = [], overall["left_ahead"]
+    ahead = overall["left_ahead"]
     fix = "show each pair in both orders, or put the sides of half of the pairs the other way round at random"
     if (share := overall["one_sided"]) is not None:
         side, other, part = ("left", "right", share) if share > 0.5 else ("right", "left", 1 - share)
-        return [warning("one-side", True, side=side, other=other, share=percent(part))]
+        yield warning("one-side", True, side=side, other=other, share=percent(part))
+        return
     if ahead is not None and not ONE_SIDE <= ahead <= 1 - ONE_SIDE:
         side, share = ("left", ahead) if ahead > 0.5 else ("right", 1 - ahead)
-        warnings.append(warning("better-on-a-side", True, side=side, share=percent(share), fix=fix))
+        yield warning("better-on-a-side", True, side=side, share=percent(share), fix=fix)
     # Annotators who answer by the side have a warning of their own: where there are others, these decide
     deciding = "left_share" if overall["left_share_of_others"] is None else "left_share_of_others"
     if _leans(overall, "left_share") and _leans(overall, deciding):
@@ -80,11 +81,10 @@ def of_sides(overall: Figures, aggregation: PreferenceAggregation) -> list[PageW
             if aggregation.position_biases() is None:
                 fix = "ask annotators to read both before they answer, and take --method annotator-bradley-terry"
         serious = abs(rest - 0.5) >= LEANS
-        warnings.append(warning("leaning", serious, side=side, share=percent(part), others=remark, fix=fix))
+        yield warning("leaning", serious, side=side, share=percent(part), others=remark, fix=fix)
     same = overall["consistent_share"]
     if same is not None and overall["consistent_share_high"] < CONSISTENT:
-        warnings.append(warning("inconsistent", same < 0.5, number=overall["both_orders"], share=percent(1 - same)))
-    return warnings
+        yield warning("inconsistent", same < 0.5, number=overall["both_orders"], share=percent(1 - same))
 
 
 def _leans(overall: Figures, name: str) -> bool:

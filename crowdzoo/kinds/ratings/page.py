@@ -10,13 +10,13 @@ from crowdzoo.data.annotations import Annotations
 from crowdzoo.data.label_kinds import REGRESSION
 from crowdzoo.errors import DataError
 from crowdzoo.kinds.model_answers import ModelAnswers
-from crowdzoo.kinds.page import KindPage, below_and_at_chance, interval, scale_of
+from crowdzoo.kinds.page import KindPage, below_and_at_chance, scale_of
 from crowdzoo.kinds.page_parts import DIGITS, Details, as_lists, read_columns, rows_of
 from crowdzoo.kinds.ratings.scoring import SCORING
 from crowdzoo.kinds.scoring import Codes, Floats
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copy_families, family_names
-from crowdzoo.quality.figures import NORMAL_975
+from crowdzoo.quality.figures import NORMAL_975, interval
 from crowdzoo.quality.intraclass import intraclass_correlations
 
 MOST_FAR = 10  # of an annotator

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections import Counter
+from collections.abc import Iterable
 from itertools import cycle
 from typing import Any
 
@@ -15,9 +16,9 @@ from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.label_kinds import REGION
 from crowdzoo.data.regions import MarkedImage, mask_tools, radius_of
 from crowdzoo.errors import DataError
-from crowdzoo.kinds.answer_page import AnswerPage, Codes, Flags, Floats
+from crowdzoo.kinds.answer_page import AnswerPage
 from crowdzoo.kinds.model_answers import MOST_LISTED, ModelAnswers
-from crowdzoo.kinds.page import MOST_VOTES, interval
+from crowdzoo.kinds.page import MOST_VOTES
 from crowdzoo.kinds.page_parts import (
     NOT_YET,
     UNKNOWN,
@@ -33,7 +34,7 @@ from crowdzoo.kinds.quality_words import level_of
 from crowdzoo.kinds.regions.differing_objects import differing_objects
 from crowdzoo.kinds.regions.scoring import RegionScoring
 from crowdzoo.quality.annotators import FAR, FEW
-from crowdzoo.quality.figures import NORMAL_975, ratio, wilson
+from crowdzoo.quality.figures import NORMAL_975, interval, means, ratio, wilson
 
 # Overlap of regions of one object where annotators are compared; from where it is said how they differ
 OVERLAP, SOME = 0.2, 0.1
@@ -73,9 +74,9 @@ class RegionPage(AnswerPage):
         *pairs, dice = regions.pairs(self.distance)
         self.compare(regions.tasks, regions.who, pairs, dice, np.ones(len(dice)))
         near = {"dice": self.of_tasks(dice), "iou": self.of_tasks(dice / (2 - dice))}
-        means = {name: float(np.nanmean(values)) if len(dice) else None for name, values in near.items()}
+        overall = {name: float(np.nanmean(values)) if len(dice) else None for name, values in near.items()}
         self.measure_annotators()
-        self.count(sizes, objects=len(objects.tasks), aggregation=self.aggregation.method, **means)
+        self.count(sizes, objects=len(objects.tasks), aggregation=self.aggregation.method, **overall)
         self.tasks = as_lists(
             task=self.table.tasks,
             annotations=sizes,
@@ -98,20 +99,16 @@ class RegionPage(AnswerPage):
         weights = self.skill[annotators] ** 2
         votes = weights * np.where(marked, 1, -1)
         present = np.bincount(answers.task_ids, votes, answers.num_tasks)[answers.task_ids] >= votes
-
-        def mean(rows: Codes, values: Floats | Flags) -> Floats:
-            return ratio(np.bincount(rows, values, number), np.bincount(rows, minlength=number))
-
         one_of = (seen > 1) & present, (seen > 1) & marked
-        misses = mean(annotators[one_of[0]], ~marked[one_of[0]])
-        invents = mean(annotators[one_of[1]], ~present[one_of[1]])
+        misses = means(annotators[one_of[0]], ~marked[one_of[0]], number)
+        invents = means(annotators[one_of[1]], ~present[one_of[1]], number)
         size = answers.num_classes
         for_class = np.bincount(answers.task_ids * size + answers.labels, weights, answers.num_tasks * size)
         for_class = for_class.reshape(-1, size)[answers.task_ids].astype(np.float64)
         for_class[np.arange(len(annotators)), answers.labels] -= weights
         for_class[:, 0] = 0  # who did not mark it
         named = marked & (for_class.sum(axis=1) > 0)
-        renames = mean(annotators[named], for_class[named].argmax(axis=1) != answers.labels[named])
+        renames = means(annotators[named], for_class[named].argmax(axis=1) != answers.labels[named], number)
         owners, apart = np.empty(0, np.int64), np.empty((0, 3))
         fewest = 3 if 2 * len(answers) > 5 * len(objects.tasks) else 2  # of two it is not known whose extent is another
         for members in (members for members in objects.members if len(members) >= fewest):
@@ -122,11 +119,11 @@ class RegionPage(AnswerPage):
             shifts, sides = (boxes - medians)[:, :2] / medians[:, 2:], np.log(boxes / medians)[:, 2:]
             owners = np.r_[owners, regions.who[[row for row, _ in members]]]
             apart = np.r_[apart, np.c_[sides.sum(axis=1), shifts]]
-        means = np.array([mean(owners, column) for column in apart.T])
+        average = np.array([means(owners, column, number) for column in apart.T])
         count = np.bincount(owners, minlength=number)
-        squares = [np.bincount(owners, column**2, number) for column in (apart - means.T[owners]).T]
+        squares = [np.bincount(owners, column**2, number) for column in (apart - average.T[owners]).T]
         half = NORMAL_975 * np.sqrt([ratio(column, count * (count - 1)) for column in squares])
-        wider, shifted = means[0], np.hypot(*means[1:])
+        wider, shifted = average[0], np.hypot(*average[1:])
         extent = (count >= FEW) & (misses < 0.5) & (invents < 0.5)
         side, most = ("the distance of one object", POINTS_SHIFTED) if self.are_points else ("a side", SHIFTED)
         extent &= (np.abs(wider) - half[0] > WIDER) | (shifted - np.hypot(*half[1:]) > most)
@@ -156,7 +153,7 @@ class RegionPage(AnswerPage):
 
         The page lays the picture on the photograph if it has one.
         """
-        rows_of, details = dict(self.regions.images()), Details()
+        rows_of = dict(self.regions.images())
         for place, task in enumerate(self.rows):
             rows = rows_of.get(task, [])[:MOST_VOTES]
             marked = [self.regions.marked[row] for row in rows]
@@ -165,10 +162,9 @@ class RegionPage(AnswerPage):
             picture = None
             if rows and place < DRAWN:
                 picture = {"marks": _picture(self.marked[task], marked, self.distance, self.predicted[task])}
-            details.append({"voters": voters, "instance": picture})
-        return details
+            yield {"voters": voters, "instance": picture}
 
-    def own_warnings(self) -> list[PageWarning]:
+    def own_warnings(self) -> Iterable[PageWarning]:
         """See `KindPage.own_warnings`."""
         return super().own_warnings() if self.overall["objects"] else [warning("no-regions", True)]
 

@@ -9,7 +9,7 @@ from crowdzoo.aggregation.regions.region_table import RegionTable
 from crowdzoo.data.annotations import Annotations
 from crowdzoo.kinds.questions import AnswerQuestions
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
-from crowdzoo.quality.figures import ratio
+from crowdzoo.quality.figures import means
 from crowdzoo.quality.next_annotation import Gains, agreement_gains
 
 
@@ -32,8 +32,7 @@ class RegionQuestions(AnswerQuestions[RegionAggregation]):
     def find_sure(self, result: RegionAggregation, least: float, crowd: Annotations) -> Flags:
         """Images with two answers or more, of this mean Dice coefficient, and this confidence."""
         of, near = _pairs(crowd, result.distance)
-        means = ratio(np.bincount(of, near, crowd.num_tasks), np.bincount(of, minlength=crowd.num_tasks), 0.0)
-        return super().find_sure(result, least, crowd) & (means >= least)
+        return super().find_sure(result, least, crowd) & (means(of, near, crowd.num_tasks, 0.0) >= least)
 
 
 def _pairs(crowd: Annotations, radius: float | None) -> tuple[Codes, Floats]:

@@ -16,13 +16,13 @@ from crowdzoo.data.tags import spans_of
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
 from crowdzoo.kinds.model_answers import ModelAnswers
-from crowdzoo.kinds.page import MOST_VOTES, KindPage, interval
+from crowdzoo.kinds.page import MOST_VOTES, KindPage
 from crowdzoo.kinds.page_parts import Details, PageTable, PageWarning, as_lists, percent, warning
 from crowdzoo.kinds.scoring import Floats, Sums
 from crowdzoo.quality import MarkedSpans, marked_spans
 from crowdzoo.quality.annotators import FAR, FEW
 from crowdzoo.quality.copies import copies
-from crowdzoo.quality.figures import ratio, wilson
+from crowdzoo.quality.figures import interval, ratio, wilson
 from crowdzoo.quality.next_annotation import SURE
 
 NO_SPAN = "no span"  # as a class of the page; types of spans hold no space
@@ -186,12 +186,10 @@ class SpanPage(KindPage):
         for annotator, *cell in marked.confusion.tolist():
             if annotator in cells:
                 cells[annotator].append(cell)
-        details = Details()
         for row in codes:
             errors = [[code, *(int(line[row, code]) for line in counts)] for code in range(none)]
             confusion = sorted(cells[row], key=lambda cell: -cell[2])[:MOST_CELLS]
-            details.append({"types": [line for line in errors if line[1] or line[6]], "confusion": confusion})
-        return details
+            yield {"types": [line for line in errors if line[1] or line[6]], "confusion": confusion}
 
     def task_details(self) -> Details:
         """Words, and who marked which spans."""
@@ -201,7 +199,6 @@ class SpanPage(KindPage):
         people = parts.rows_of(tasks, np.lexsort((annotators, tasks)), self.rows, MOST_VOTES)
         number = len(marked.sentences)
         spans_of = parts.rows_of(marked.sentences, np.arange(number), self.rows, number)
-        details = Details()
         for task, heads_of, rows in zip(self.rows, people, spans_of, strict=True):
             answers: dict[int, list[tuple[int, ...]]] = {annotator: [] for annotator in annotators[heads_of].tolist()}
             for row in rows:
@@ -213,8 +210,7 @@ class SpanPage(KindPage):
             marks: list[dict[str, Any]] = [{"who": None, "spans": self.tasks["spans"][task]}]
             same = sorted(groups.items(), key=lambda group: -len(group[1]))
             marks += [{"who": names, "spans": [list(span) for span in spans]} for spans, names in same]
-            details.append({"pieces": self.pieces(task, marks), "marks": marks})
-        return details
+            yield {"pieces": self.pieces(task, marks), "marks": marks}
 
     def pieces(self, task: int, marks: list[dict[str, Any]]) -> list[list[Any]]:
         """What is shown of a sentence: [first token, tokens with what follows them]; for a long one a part."""
@@ -257,33 +253,31 @@ class SpanPage(KindPage):
             what = f"spans of type {first} that others do not mark"
         return [f"{what}, with {percent(share)} of all disagreement on types"]
 
-    def of_agreement(self) -> list[PageWarning]:
+    def of_agreement(self) -> Iterable[PageWarning]:
         """See `KindPage.of_agreement`; also that nobody marked anything."""
         if self.overall["spans"]:
             return super().of_agreement()
         return [warning("no-spans", True), *(item for item in super().of_agreement() if item.about != "agreement")]
 
-    def own_warnings(self) -> list[PageWarning]:
+    def own_warnings(self) -> Iterable[PageWarning]:
         """Tags that were corrected, types that are confused, what some mark and others do not, and unclear edges."""
-        warnings: list[PageWarning] = []
         if corrected := self.overall["tags_mended"]:
-            warnings.append(warning("tags", number=corrected))
+            yield warning("tags", number=corrected)
         if self.crowd.drawn is not None:
             lost = self.overall["drawn_spans"] - self.overall["spans"]
-            warnings.append(warning("drawn", number=lost, share=percent(lost / self.overall["drawn_spans"])))
+            yield warning("drawn", number=lost, share=percent(lost / self.overall["drawn_spans"]))
         rows = parts.rows_confused(self.unclear)
         if seen := [(first, agreement) for first, second, agreement, _ in rows if second == NO_SPAN]:
             shares = [agreement for _, agreement in seen]
             ends = percent(shares[0]) if len(seen) == 1 else f"{percent(min(shares))} to {percent(max(shares))}"
             about = ", ".join(first for first, _ in seen[:MOST_WARNED])
-            warnings.append(warning("what-to-mark", about=about, ends=ends))
+            yield warning("what-to-mark", about=about, ends=ends)
         for first, second, agreement, _ in [row for row in rows if row[1] != NO_SPAN][:MOST_WARNED]:
-            warnings.append(warning("types", about=f"{first} / {second}", agreement=percent(agreement)))
+            yield warning("types", about=f"{first} / {second}", agreement=percent(agreement))
         types = _types(self.others)
         for name, share, number in zip(types["class"], types["other_edges"], types["annotations"], strict=True):
             if share is not None and share >= EDGES and number >= FEW:
-                warnings.append(warning("edges", about=name, share=percent(share)))
-        return warnings
+                yield warning("edges", about=name, share=percent(share))
 
 
 def _types(marked: MarkedSpans) -> parts.Columns:

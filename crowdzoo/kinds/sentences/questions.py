@@ -6,7 +6,8 @@ import numpy as np
 
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.data.annotations import Annotations
-from crowdzoo.kinds.questions import Questions, annotations_of
+from crowdzoo.data.crowd_sequences import annotations_of
+from crowdzoo.kinds.questions import Questions
 from crowdzoo.kinds.scoring import Codes, Flags, Floats
 from crowdzoo.quality.next_annotation import FEWEST, Gains, information_gain
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from statistics import NormalDist
 
@@ -11,13 +12,13 @@ from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
 from crowdzoo.data.label_kinds import CLASSIFICATION
 from crowdzoo.errors import DataError
 from crowdzoo.kinds import page_parts as parts
-from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance, interval
+from crowdzoo.kinds.page import MOST_VOTES, KindPage, below_and_at_chance
 from crowdzoo.kinds.page_parts import DIGITS, Columns, Details, PageTable, PageWarning, as_lists, plain, read_columns
 from crowdzoo.kinds.scoring import Flags, Floats
 from crowdzoo.kinds.several_labels.answers import LabelAnswers
 from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.copies import copies
-from crowdzoo.quality.figures import NORMAL_975, ratio, wilson
+from crowdzoo.quality.figures import NORMAL_975, interval, means, ratio, wilson
 from crowdzoo.quality.next_annotation import SURE
 
 MOST_CHECKED = 3  # annotators in the row of a label
@@ -123,8 +124,7 @@ class LabelPage(KindPage):
         top[pairs[order] // size] = times[order] / counts[pairs[order] // size]
         kind[pairs[order] // size] = pairs[order] % size
         usual = np.bincount(pattern, minlength=1) / max(len(pattern), 1)
-        mean = ratio(np.bincount(annotators, sums, number), counts)
-        of_others = ratio(np.bincount(annotators[several], peers[several], number), shared)
+        mean, of_others = means(annotators, sums, number), means(annotators[several], peers[several], number)
         against, random = below_and_at_chance(agreement[0], agreement[1], agreement[2], shared >= FEW)
         questions = answers.tasks[:, None] * labels.shape[1] + np.arange(labels.shape[1])
         copied = copies(self.table.annotators, questions.ravel(), annotators.repeat(questions.shape[1]), labels.ravel())
@@ -157,16 +157,14 @@ class LabelPage(KindPage):
         counts = np.zeros((self.answers.num_annotators, len(self.label_names)), np.int64)
         np.add.at(counts, self.answers.annotators, self.answers.labels)
         agreement = np.stack([values[0] for values in self.by_label], axis=1)
-        details = Details()
         tables = agreement, self.aggregation.sensitivity, self.aggregation.specificity
         for annotator in codes:
             rows = zip(counts[annotator].tolist(), *(plain(table[annotator]) for table in tables), strict=True)
-            details.append({"labels": [[label, *row] for label, row in enumerate(rows)]})
-        return details
+            yield {"labels": [[label, *row] for label, row in enumerate(rows)]}
 
     def task_details(self) -> Details:
         """Votes and probability of the labels that somebody gave, and who gave which."""
-        answers, result, details = self.answers, self.aggregation, Details()
+        answers, result = self.answers, self.aggregation
         annotators = answers.annotators
         starts = np.searchsorted(answers.tasks, np.arange(len(answers.sizes) + 1))
         for task in self.rows:
@@ -176,8 +174,7 @@ class LabelPage(KindPage):
             likely = np.round(result.probabilities[task], DIGITS).tolist()
             votes = [[label, int(answers.yes[task, label]), likely[label]] for label in labels]
             sets = [[self.names[annotators[row]], np.flatnonzero(answers.labels[row]).tolist()] for row in rows]
-            details.append({"labels": votes, "sets": sets})
-        return details
+            yield {"labels": votes, "sets": sets}
 
     # === Words ===
 
@@ -199,23 +196,21 @@ class LabelPage(KindPage):
             text += f"; annotators agree most on {best} (alpha {highest:.2f}) and least on {worst} ({least:.2f})"
         return text
 
-    def of_notes(self) -> list[PageWarning]:
+    def of_notes(self) -> Iterable[PageWarning]:
         """Warnings of the notes of the result; a note on a label begins with its name."""
-        warnings = []
         for note in self.aggregation.notes:
             name = next((label for label in self.label_names if note.startswith(f"{label}: ")), None)
             item = parts.note_warning(note if name is None else note[len(name) + 2 :])
-            warnings.append(item if name is None else replace(item, serious=False, about=name, link="classes"))
-        return warnings
+            yield item if name is None else replace(item, serious=False, about=name, link="classes")
 
-    def own_warnings(self) -> list[PageWarning]:
+    def own_warnings(self) -> Iterable[PageWarning]:
         """Labels on which annotators agree as by chance, and rare ones."""
         rows = list(zip(self.label_names, self.alphas, self.of_labels["annotations"], strict=True))
         chance = [name for name, alpha, count in rows if alpha and count >= RARE and not parts.above_chance(alpha)]
-        by_chance = parts.warning("label-by-chance", about=parts.first_names(chance))
-        rare = [name for name, _, count in rows if count < RARE]
-        too_few = parts.warning("label-rare", about=parts.first_names(rare), least=RARE)
-        return [item for item in (by_chance, too_few) if item.about]
+        if chance:
+            yield parts.warning("label-by-chance", about=parts.first_names(chance))
+        if rare := [name for name, _, count in rows if count < RARE]:
+            yield parts.warning("label-rare", about=parts.first_names(rare), least=RARE)
 
     def all_warnings(self) -> list[PageWarning]:
         """See `KindPage.all_warnings`."""

@@ -13,12 +13,12 @@ import numpy as np
 
 from crowdzoo.data.numbers import parse_number
 from crowdzoo.data.regions import OUTSIDE, mask_tools
+from crowdzoo.data.vocabulary import NOT_LOGGED_IN
 from crowdzoo.reading.platforms import shapes
 from crowdzoo.reading.platforms.csv_records import csv_records
 from crowdzoo.reading.platforms.platform import Platform
 from crowdzoo.reading.platforms.record import BadValue, Marked, Record, as_list, id_text, json_cell, label_texts
 
-_ANONYMOUS = "not-logged-in"  # name of volunteers without an account, before "-" and their hashed address
 _NO_LABEL = (None, "", "unknown answer label")  # the last where the workflow has no such answer (any longer)
 _EXPORT = "Request a new classification export."
 _SUBJECT = {"subject_ids", "subject_data"}  # exports of 2015 have the second alone
@@ -108,8 +108,8 @@ def _record(entry: Mapping[str, Any]) -> Record:
 def _about(entry: Mapping[str, Any]) -> tuple[str | None, float | None, str | None, Sequence[Any]]:
     """Who classified (None: as gold), the seconds that it took, when, and the sizes of the images."""
     who, address, about = entry.get("user_name"), entry.get("user_ip"), _parsed(entry, "metadata")
-    if who in (None, "", _ANONYMOUS):
-        who = f"{_ANONYMOUS}-{address}" if address else None
+    if who in (None, "", NOT_LOGGED_IN):
+        who = f"{NOT_LOGGED_IN}-{address}" if address else None
     annotator = id_text("user_name", who, "is missing, and so is user_ip. Keep one of these columns.")
     about = about if isinstance(about, dict) else {}
     start, end = (parse_number("timestamp", str(about.get(key))) for key in ("started_at", "finished_at"))
