@@ -130,7 +130,7 @@ def _read_head(key: str, path: Path, config: PipelineConfig) -> None:
     """Has the reader of an input file look at its head: its columns, or which images there are."""
     data, kind = config.data, config.label_kind
     if key == "annotations" and data.platform is not None:
-        Export(path, data.platform, kind.name, data.field, None, data.layout.encoding, data.layout.separator)
+        Export(path, data.platform, kind.name, data.field, layout=data.layout)
     elif "instances" not in kind.options.inputs or (key == "gold" and kind.options.gold):
         if not path.is_dir():  # no table, or an export or a folder, too
             check_regular(path)
