@@ -75,8 +75,8 @@ class Export:
             group, and perhaps its version, precede the name: `10/T0`, `10.16/T0`.
         image: name a task after the file of its image, without its ending: the column of the image, or True to find
             it. None keeps the platform's own names.
-        layout: encoding of its text; separator between the values of CSV; of preferences the columns, which name the
-            tasks that are compared, see `Platform.pairs`.
+        layout: encoding of its text, separator between the values of CSV, and for preferences the columns, which name
+            the tasks that are compared, see `Platform.pairs`.
 
     Attributes:
         name: the path, for messages.
