@@ -37,8 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
     # --image names a column of the instances here; tasks keep the names of the platform
     reading = {name: value for name, value in options.reading_options(arguments, kind).items() if name != "image"}
     crowd = kind.reading.read(arguments.annotations, **reading)
-    text = {name: getattr(Layout.of(reading), name) for name in ("encoding", "separator")}
-    export = Export(arguments.annotations, arguments.platform, kind.name, arguments.field, **text)
+    export = Export(arguments.annotations, arguments.platform, kind.name, arguments.field, layout=Layout.of(reading))
     columns = options.given(arguments, ("text", "image"))
     keep = [name.strip() for name in (arguments.keep or "").split(",") if name.strip()]
     with atomic_folder(arguments.out, replace=arguments.force) as folder:

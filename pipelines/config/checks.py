@@ -130,7 +130,7 @@ def _read_head(key: str, path: Path, config: PipelineConfig) -> None:
     """Reads the head of an input file: its columns, or the names of its images."""
     data, kind = config.data, config.label_kind
     if key == "annotations" and data.platform is not None:
-        Export(path, data.platform, kind.name, data.field, None, data.layout.encoding, data.layout.separator)
+        Export(path, data.platform, kind.name, data.field, layout=data.layout)
     elif "instances" not in kind.options.inputs or (key == "gold" and kind.options.gold):
         if not path.is_dir():  # exports and folders are not tables
             check_regular(path)

@@ -37,6 +37,7 @@ from crowdzoo.reading.platforms.region_record import region_record
 from crowdzoo.reading.platforms.sagemaker import SAGEMAKER
 from crowdzoo.reading.platforms.toloka import TOLOKA
 from crowdzoo.reading.platforms.webanno import WEBANNO
+from crowdzoo.reading.tables.layout import Layout
 
 _OWN = (
     LABEL_STUDIO, MTURK, SAGEMAKER, TOLOKA, PRODIGY, DOCCANO, ARGILLA, LABELBOX, POTATO, CVAT, COCO, BRAT, WEBANNO,
@@ -74,9 +75,8 @@ class Export:
             group, and perhaps its version, precede the name: `10/T0`, `10.16/T0`.
         image: name a task after the file of its image, without its ending: the column of the image, or True to find
             it. None keeps the platform's own names.
-        encoding: of its text, see `FileOptions`.
-        separator: between the values of CSV, see `FileOptions`.
-        columns: of preferences, what names the tasks that are compared, see `Platform.pairs`.
+        layout: encoding of its text, separator between the values of CSV, and for preferences the columns, which name
+            the tasks that are compared, see `Platform.pairs`.
 
     Attributes:
         name: the path, for messages.
@@ -96,9 +96,7 @@ class Export:
         kind: str = "classification",
         field: str | None = None,
         image: str | bool | None = None,
-        encoding: str | None = None,
-        separator: str | None = None,
-        columns: Mapping[str, str] | None = None,
+        layout: Layout | None = None,
     ):
         if platform not in PLATFORMS:
             words = {word: one.name for one in PLATFORMS.values() for word in one.title.casefold().split()}
@@ -116,14 +114,15 @@ class Export:
         self._images: dict[str, set[str]] = {}  # name of an image -> ids of what the platform has under it
         self._items: dict[str, str] = {}  # of an entry with several: number -> question
         self._field, self._image = field, image
-        self._columns = columns or {}
+        layout = layout or Layout()
+        self._columns = layout.columns
         self._kept: set[str] = set()  # groups of entries that count
         is_csv, is_text = self.platform.records is csv_records, self.platform.suffixes[0] not in _ENDINGS
-        for name, value, fits in (("encoding", encoding, is_text), ("separator", separator, is_csv)):
-            if value is not None and not fits:
+        for name, fits in (("encoding", is_text), ("separator", is_csv)):
+            if getattr(layout, name) is not None and not fits:
                 raise ConfigError(f"{Setting(name)}: exports of {self.platform.title} have none. Leave it out.")
         files = export_files(path, self.platform.suffixes)
-        self.files = [replace(file, encoding=encoding, separator=separator) for file in files]
+        self.files = [replace(file, encoding=layout.encoding, separator=layout.separator) for file in files]
         if not self.files:
             endings = " or ".join(self.platform.suffixes)
             raise DataError(

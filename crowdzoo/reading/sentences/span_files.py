@@ -114,8 +114,8 @@ def read_spans(
     if platform is None:
         file = TextFile(path)
     else:
-        layout = Layout.of({"encoding": encoding})
-        file = ExportLines(Export(path, platform, "sequence", field, encoding=layout.encoding), text)
+        export = Export(path, platform, "sequence", field, layout=Layout.of({"encoding": encoding}))
+        file = ExportLines(export, text)
     file.skips = on_bad_rows == "reject"
     reader = _Spans(
         file,

@@ -156,7 +156,7 @@ class Cells:
             yield batch
         if unmet := [name for name in self.layout.rename if name not in self._renamed]:
             text = f"{self.name}: {Setting('rename')}: no label is {short_repr(unmet[0])}."
-            warnings.warn(text, DataWarning, stacklevel=6)
+            warnings.warn(text, DataWarning, stacklevel=5)
 
     def _present(self, values: pa.Array) -> np.ndarray:
         """Where a cell holds no mark of a missing label, bool [n]. The mark -1 is also written -1.0."""

@@ -465,8 +465,8 @@ class Collector:
     ) -> None:
         """Drops rows; see `Late` for the rest. All are shown unless some are chosen."""
         self.keep[rows] = False
-        shown = np.arange(len(rows)) if shown is None else shown
-        self.late.append(Late(rows, self._line_numbers(rows), column, reason, shown))
+        every = np.arange(len(rows))
+        self.late.append(Late(rows, self._line_numbers(rows), column, reason, every if shown is None else shown))
 
     def _check_given(self, column: str) -> None:
         """Drops rows whose task or annotator is not among the given ones."""

@@ -115,7 +115,7 @@ def read_annotations(
     if laid_out := [name for name in of_tables if getattr(layout, name) != getattr(usual, name)]:
         raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
     kind = kind or "classification"
-    export = Export(path, platform, kind, field, image, layout.encoding, layout.separator, layout.columns)
+    export = Export(path, platform, kind, field, image, layout)
     source = PlatformSource(export, kind, layout)
     annotations = _read(source, options)
     if all_tasks and annotations.right_ids is None and options.get("tasks") is None:
