@@ -46,7 +46,7 @@ def DriftValidator(  # noqa: N802, the function's name is the component's
     code_version: tfx.Parameter[str],
     baseline: tfx.Parameter[str] = "",
 ) -> None:
-    """Finds differences from the training data of the served model; there are none in a first run.
+    """Finds differences from the training data of the served model; a first run has none.
 
     The served version contains the schema and the statistics of its run. TensorFlow Data Validation checks the new
     statistics against that schema, so that a missing column or one of another type is an anomaly. It also compares

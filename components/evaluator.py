@@ -114,7 +114,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         blessed = options.get("new_signatures", False)
         reason = f"its classes or instances are not those {differs}, so that the two are not compared"
         if not blessed:
-            reason += ". evaluation.new_signatures: true pushes it all the same"
+            reason += ". To push it anyway, set evaluation.new_signatures: true"
     if drift is not None:
         report = read_json(Path(drift.uri, ANOMALIES_FILE))
         summary["drift"] = report["anomalies"]

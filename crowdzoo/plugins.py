@@ -31,7 +31,7 @@ class _Added(NamedTuple):
         value: `module:name`, as in entry points.
         load: function that imports it.
         package: `distribution==version`; empty for a script.
-        token: stands for the source of objects that are in no file.
+        token: represents the source of objects that are in no file.
     """
 
     value: str
@@ -119,8 +119,8 @@ class Table(Mapping[str, Any]):
         added = _added(self.sort, name)
         if name in self.own:
             for package in added:
-                what = f"{self.sort} {name!r} is crowdzoo's own, which is used, and {package} has the same name"
-                warnings.warn(f"{what}. Rename the other, or uninstall its package.", UserWarning, stacklevel=2)
+                problem = f"{self.sort} {name!r} is crowdzoo's own, which is used, and {package} has the same name"
+                warnings.warn(f"{problem}. Rename the other, or uninstall its package.", UserWarning, stacklevel=2)
             return self.own[name]
         if not added:
             raise KeyError(name)
@@ -221,5 +221,5 @@ def _entry_points(group: str) -> Iterator[EntryPoint]:
                 yield from distribution.entry_points.select(group=group)
             except Exception as error:
                 place = f"{getattr(distribution, '_path', 'a package')}: entry_points.txt cannot be read"
-                what = f"{place} ({type(error).__name__}: {error}). Install that package again, or uninstall it."
-                warnings.warn(what, UserWarning, stacklevel=2)
+                problem = f"{place} ({type(error).__name__}: {error}). Install that package again, or uninstall it."
+                warnings.warn(problem, UserWarning, stacklevel=2)

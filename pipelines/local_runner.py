@@ -60,7 +60,7 @@ class LocalRunner(tfx.LocalDagRunner):
                 super().run_with_ir(single, run_options, **kwargs)
                 execution = self._newest_execution()
                 if execution == before:
-                    raise RuntimeError(f"{name} was not run: what it reads is missing")
+                    raise RuntimeError(f"{name} was not run: its inputs are missing")
                 step.cached = self._keep_outputs(name, execution)
                 if name == "Trainer" and not step.cached:
                     self._record_parent(node, execution)
@@ -221,7 +221,7 @@ def _named(component: str) -> Iterator[None]:
 def _reason(evaluation: Mapping[str, Any], condition: str, veto: str, undo: str) -> str:
     """Why the model was pushed or not: the Evaluator's reason, a condition of the page, or a veto."""
     if veto:
-        return f"{veto}. A change of data or settings ends that, or {undo}"
+        return f"{veto}. To push it again, change data or settings, or use {undo}"
     reasons = [evaluation["reason"]] if not (condition and evaluation["blessed"]) else []
     return "; ".join([*reasons, *([condition.rstrip(".")] if condition else [])])
 

@@ -179,8 +179,8 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
     if converted.dtype.kind == "f":
         unfit = np.isinf(converted) if of_column else ~np.isfinite(converted)
         for place in np.argwhere(unfit)[:1].tolist():
-            what = "too large for " + spec["dtype"] if np.isfinite(array[tuple(place)]) else "not a finite number"
-            raise ServingError(f"input {name!r}: {array[tuple(place)]} at {place} is {what}")
+            reason = "too large for " + spec["dtype"] if np.isfinite(array[tuple(place)]) else "not a finite number"
+            raise ServingError(f"input {name!r}: {array[tuple(place)]} at {place} is {reason}")
     return converted
 
 

@@ -98,8 +98,8 @@ def parse_object(body: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise RequestError(f"the body is not UTF-8: byte 0x{body[error.start]:02x} at offset {error.start}") from error
     except json.JSONDecodeError as error:
-        what = "the body is empty" if not body.strip() else f"the body is not JSON: {error.msg} at offset {error.pos}"
-        raise RequestError(what) from error
+        reason = "the body is empty" if not body.strip() else f"the body is not JSON: {error.msg} at offset {error.pos}"
+        raise RequestError(reason) from error
     except RecursionError as error:
         raise RequestError("the body is not usable: lists are nested too deep") from error
     except ValueError as error:  # an integer with thousands of digits
@@ -242,8 +242,8 @@ def _wrong_type(name: str, cells: np.ndarray, place: tuple[int, ...], expected: 
     # numpy stops at the level at which list lengths differ
     for other, value in np.ndenumerate(cells):
         if not isinstance(value, list) or len(value) != len(cell):
-            what = f"has {len(value)} values" if isinstance(value, list) else f"is {kind_of(value)}"
-            return RequestError(f"input {name!r}: {list(other)} {what}, but {list(place)} has {len(cell)} values")
+            reason = f"has {len(value)} values" if isinstance(value, list) else f"is {kind_of(value)}"
+            return RequestError(f"input {name!r}: {list(other)} {reason}, but {list(place)} has {len(cell)} values")
     return RequestError(f"input {name!r}: lists of different lengths below {list(place)} do not make a tensor")
 
 

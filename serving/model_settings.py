@@ -59,9 +59,9 @@ class ModelSettings:
     policy: VersionPolicy = field(default_factory=VersionPolicy)
 
     def __post_init__(self) -> None:
-        for what, text in (("name", self.name), *(("version label", label) for label in self.labels)):
+        for subject, text in (("name", self.name), *(("version label", label) for label in self.labels)):
             if not _NAME.fullmatch(text):
-                raise ConfigError(f"{what}: {short_repr(text)} cannot be in a URL; use letters, digits, '-' and '_'")
+                raise ConfigError(f"{subject}: {short_repr(text)} cannot be in a URL; use letters, digits, '-' and '_'")
         for version in (*self.labels.values(), *(self.policy.only or ())):
             if not 0 <= version <= MAX_VERSION:
                 raise ConfigError(f"model {self.name!r}: version {version} is not a number from 0 to 2^63 - 1")

@@ -66,8 +66,8 @@ def arrays_from_protos(
     """
     values = texts = 0
     for name, proto in protos.items():
-        what = f"input {short_repr(name)}"
-        sizes = _shape(what, proto)
+        subject = f"input {short_repr(name)}"
+        sizes = _shape(subject, proto)
         count = math.prod(max(size, 1) for size in sizes)  # also for an array without values, such as [0, 2**62]
         if proto.dtype == _STRING:
             missing = max(0, count - len(proto.string_val))
@@ -76,7 +76,7 @@ def arrays_from_protos(
         else:
             values += count * tf.dtypes.as_dtype(proto.dtype).size
         place = "" if len(protos) == 1 else " with the inputs before it"
-        _check_size(f"{what}: shape {short_repr(sizes)}{place}", values, texts, limits or Limits())
+        _check_size(f"{subject}: shape {short_repr(sizes)}{place}", values, texts, limits or Limits())
     wait(values + texts * _WRITTEN)
     return {name: _array(f"input {short_repr(name)}", proto) for name, proto in protos.items()}
 

@@ -167,9 +167,9 @@ class Signature:
         lengths = np.max([_lengths(array, self._texts == "tokens") for array in strings], axis=0)
         order = np.argsort(lengths, kind="stable")
         if lengths[order[-1]] > limits.cells:
-            what = "words and signs" if self._texts == "tokens" else "bytes"
+            unit = "words and signs" if self._texts == "tokens" else "bytes"
             raise RequestError(
-                f"row {order[-1]}: its text has about {lengths[order[-1]]:,} {what}, more than the {limits.cells:,} of "
+                f"row {order[-1]}: its text has about {lengths[order[-1]]:,} {unit}, more than the {limits.cells:,} of "
                 "one text here; send it in parts",
                 "TOO_LARGE",
             )

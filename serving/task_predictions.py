@@ -112,9 +112,9 @@ class TaskPredictions:
             has_classes = not control.classes or {*classes} <= {*control.classes}
             if is_kind and has_classes and control.data_keys and (is_text or self._answer != "tags"):
                 return control
-        what = f"{' or '.join(tags)}{' of a Text' if self._answer == 'tags' else ''}"
+        tags_text = f"{' or '.join(tags)}{' of a Text' if self._answer == 'tags' else ''}"
         named = f" with the classes {', '.join(map(short_repr, classes))}" if classes else ""
-        raise RequestError(f"labelling configuration: has no {what}{named}, which the model answers")
+        raise RequestError(f"labelling configuration: has no {tags_text}{named}, which the model answers")
 
     def _task(self, place: int, number: str, data: Any) -> _Task:
         """Reads inputs by their names in the data; a single missing one from the data of the control's object."""

@@ -133,7 +133,7 @@ def push_predictions(
             client.post(f"/api/projects/{project}/import/predictions", body)
     lines = [
         f"predictions: {len({*missing} - {*current}):,} new, {len({*missing} & {*current}):,} changed, "
-        f"{len({*outdated} - {*missing}):,} removed, {len(unchanged):,} as they were"
+        f"{len({*outdated} - {*missing}):,} removed, {len(unchanged):,} unchanged"
     ]
     settings = client.get(f"/api/projects/{project}")
     shown = settings.get("model_version") or ""
@@ -227,7 +227,7 @@ def push_views(
             client.post("/api/dm/views/", {"project": project, "data": {"title": title, **columns, **new}})
     parts = ((word, names) for word, names in (("new", added), ("changed", changed), ("removed", removed)) if names)
     summary = "; ".join(f"{word}: {', '.join(name.removesuffix(MARK) for name in names)}" for word, names in parts)
-    return [f"views: {summary or 'as they were'}"]
+    return [f"views: {summary or 'unchanged'}"]
 
 
 def _views(client: Client, project: int) -> list[dict[str, Any]]:

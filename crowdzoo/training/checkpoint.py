@@ -80,7 +80,7 @@ class Checkpoint:
         Args:
             model: a compiled and built model, before its first epoch.
             callbacks: Keras callbacks.
-            validation: validation data: arrays and `Annotations`; None if there are none, or custom batches.
+            validation: validation data: arrays and `Annotations`; None for none, or for custom batches.
             **arguments: arguments of the training, such as `epochs`.
 
         Raises:

@@ -137,10 +137,10 @@ def warn_if_classes_are_lost(
         NotLearnedWarning: there are such classes (`crowdzoo.metrics.lost_classes`), or `warn_if_one_class` warns.
     """
     of_tokens = layer.label_kind.has_tokens
-    what = "tokens" if of_tokens else "tasks"
+    unit = "tokens" if of_tokens else "tasks"
     votes_first, advice = "" if layer.num_majority_epochs else _votes_first(layer), _advice()
     if (predicted == predicted[:1]).all():
-        answers = _one_class(predicted, votes, classes, what)
+        answers = _one_class(predicted, votes, classes, unit)
         fault = f"{answers}: it has learned nothing else" if answers else ""
         if of_tokens:  # most are O, and often nothing else is learned without the votes
             votes_first = _votes_first(layer)
@@ -149,7 +149,7 @@ def warn_if_classes_are_lost(
         lost = lost_classes(predicted, votes, layer.num_classes or 0)
         names = ", ".join(repr(str(code if classes is None else classes[code])) for code in lost)
         share = float(np.isin(votes[votes >= 0], lost).mean())
-        seen = f"none of the {len(predicted):,} training {what} checked"
+        seen = f"none of the {len(predicted):,} training {unit} checked"
         votes_for = f"{share:.1%} of their votes are for {'it' if len(lost) == 1 else 'them'}"
         fault = f"{names} for {seen}, while {votes_for}" if len(lost) else ""
         fix = votes_first or advice

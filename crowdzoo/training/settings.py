@@ -110,7 +110,7 @@ class Settings(Checked, ABC):
             )
         if self.patience is not None and self.method == AGGREGATED:
             raise ConfigError(
-                "training: patience holds out annotations, and method aggregated learns from none. Set epochs, or "
+                "training: patience holds out annotations, and method aggregated does not use them. Set epochs, or "
                 "choose another method."
             )
         if self.devices > 1 and self.gradient_accumulation_steps > 1:

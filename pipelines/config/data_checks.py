@@ -108,9 +108,9 @@ def check_own_base(config: PipelineConfig) -> None:
 def _check_split(instances: Instances, path: Path | str) -> None:
     if instances.split is None:
         return
-    for name, what in (("train", "trained on"), ("eval", "evaluated with")):
+    for name, use in (("train", "training"), ("eval", "evaluation")):
         if not (instances.split == name).any():
-            raise DataError(f"{path}: column 'split' has no {name}, so no task can be {what}. Write it for some rows.")
+            raise DataError(f"{path}: column 'split' has no {name}, so no task is for {use}. Write it for some rows.")
 
 
 def _is_small(path: Path | str | None) -> bool:

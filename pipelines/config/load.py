@@ -44,8 +44,8 @@ def load_config(
     path = Path(path)
     values = read_yaml(path)
     if not isinstance(values, dict):
-        what = "is empty" if values is None else f"holds a {type(values).__name__}"
-        raise ConfigError(f"{path}: {what}; a configuration is a mapping that begins like 'name: labelme'.")
+        problem = "is empty" if values is None else f"holds a {type(values).__name__}"
+        raise ConfigError(f"{path}: {problem}; a configuration is a mapping that begins like 'name: labelme'.")
     _resolve_paths(values, path.parent)
     _resolve_model(values, path.parent)
     for key, value in (overrides or {}).items():

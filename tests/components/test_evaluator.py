@@ -84,7 +84,7 @@ def test_a_model_of_other_classes_or_columns_is_pushed_only_where_that_is_asked_
     assert summary["baseline"] is None
     assert files == ["NOT_BLESSED"]
     assert f"not those of version 7, the last one pushed: {said}" in summary["reason"]
-    assert summary["reason"].endswith(". evaluation.new_signatures: true pushes it all the same")
+    assert summary["reason"].endswith(". To push it anyway, set evaluation.new_signatures: true")
     summary, _, files = evaluate(BAD, card=card, new_signatures=True)
     assert files == ["BLESSED"]
     assert said in summary["reason"]

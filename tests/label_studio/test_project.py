@@ -245,12 +245,12 @@ def test_results_and_views_are_pushed_from_python(studio, team):
     votes = project.annotations()
     assert votes.num_annotators == 3
     result = MajorityVote().fit(votes)
-    assert project.push_predictions(result)[0] == "predictions: 3 new, 0 changed, 0 removed, 0 as they were"
+    assert project.push_predictions(result)[0] == "predictions: 3 new, 0 changed, 0 removed, 0 unchanged"
     stored = studio.owner.json("GET", "/api/predictions/", project=project.number)
     assert {one["task"]: one["result"][0]["value"]["choices"] for one in stored} == {
         number: [("cat", "dog", "owl")[number % 3]] for number in ids
     }
-    assert project.push_predictions(result) == ["predictions: 0 new, 0 changed, 0 removed, 3 as they were"]
+    assert project.push_predictions(result) == ["predictions: 0 new, 0 changed, 0 removed, 3 unchanged"]
     project.push_views({"Look at these": ids[:2]})
     view = next(one for one in studio.owner.json("GET", "/api/dm/views/", project=project.number))
     shown = studio.owner.json("GET", "/api/tasks", view=view["id"], page_size=10)["tasks"]

@@ -147,11 +147,11 @@ def test_predictions_are_updated_and_those_of_models_stay(studio, client):
     planned = push_predictions(client, project, first, dry_run=True)
     assert predictions(client, project, "crowdzoo") == {}
     assert push_predictions(client, project, first) == planned
-    assert planned[0] == "predictions: 3 new, 0 changed, 0 removed, 0 as they were"
+    assert planned[0] == "predictions: 3 new, 0 changed, 0 removed, 0 unchanged"
     assert planned[1].startswith("project: Prediction score shows the consensus")
     second = [(tasks[0], chosen("dog"), 0.75), (tasks[2], chosen("cat"), 0.8), (tasks[3], [], 0.5)]
-    assert push_predictions(client, project, second) == ["predictions: 1 new, 2 changed, 1 removed, 0 as they were"]
-    assert push_predictions(client, project, second) == ["predictions: 0 new, 0 changed, 0 removed, 3 as they were"]
+    assert push_predictions(client, project, second) == ["predictions: 1 new, 2 changed, 1 removed, 0 unchanged"]
+    assert push_predictions(client, project, second) == ["predictions: 0 new, 0 changed, 0 removed, 3 unchanged"]
     assert predictions(client, project, "crowdzoo") == {task: [(items, score)] for task, items, score in second}
     assert predictions(client, project, "model") == {task: [(chosen("dog"), 0.3)] for task in tasks[:2]}
     assert client.get(f"/api/tasks/{tasks[0]}/")["total_predictions"] == 2
@@ -196,7 +196,7 @@ def test_views_list_their_tasks_and_are_not_made_twice(studio, team, client):
     }
     of = ["Sure", "Disputed", "Flagged: "]
     assert push_views(client, project, views, of=of) == ["views: new: Sure, Disputed, Flagged: bob"]
-    assert push_views(client, project, views, of=of) == ["views: as they were"]
+    assert push_views(client, project, views, of=of) == ["views: unchanged"]
     shown = {title: listed(client, view_of(client, project, title)) for title in views}
     assert shown == {"Sure": tasks[:2], "Disputed": [], "Flagged: bob": [tasks[1]]}
     before = view_of(client, project, "Sure")["id"]

@@ -182,7 +182,7 @@ def test_the_server_takes_the_consensus(name, studio, tmp_path):
     with Client(studio.url, studio.owner.token) as client:
         for _ in range(2):
             said = push_predictions(client, project, [(task["id"], items, score)])
-        assert said == ["predictions: 0 new, 0 changed, 0 removed, 1 as they were"]
+        assert said == ["predictions: 0 new, 0 changed, 0 removed, 1 unchanged"]
         shown = studio.owner.json(
             "POST", f"/api/tasks/{task['id']}/annotations/", {"result": items}
         )  # "Copy annotation"

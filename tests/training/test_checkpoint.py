@@ -152,7 +152,7 @@ def test_callbacks_that_look_on_come_and_go_and_others_are_refused(tmp_path, mon
 
 def test_what_is_no_checkpoint_or_a_damaged_one_is_refused(tmp_path, eager):
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(ConfigError, match="holds files that are not a checkpoint"):
+    with pytest.raises(ConfigError, match="has files that are not a checkpoint"):
         annotated(checkpoint=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
     folder = tmp_path / "new"

@@ -214,7 +214,7 @@ def test_held_out_annotations_are_not_learned_from():
 
 
 def test_what_cannot_stop_early_says_what_to_write():
-    with pytest.raises(ConfigError, match=r"method aggregated learns from none\. Set epochs"):
+    with pytest.raises(ConfigError, match=r"method aggregated does not use them\. Set epochs"):
         TrainingSettings(method="aggregated", patience=3)
     with pytest.raises(ConfigError, match="labels of another kind"):
         TaggerSettings(patience=3)
