@@ -132,7 +132,7 @@ def loss_of(posteriors: np.ndarray, codes: np.ndarray) -> float:
     return float(-np.log(np.maximum(posteriors[np.arange(len(codes)), codes], 1e-6)).mean())
 
 
-def figures(name: str, annotations: Annotations, gold: np.ndarray, raw: Aggregation, number: int) -> dict[str, float]:
+def figures(annotations: Annotations, gold: np.ndarray, raw: Aggregation, number: int) -> dict[str, float]:
     """One crowd, with so many gold tasks; means over draws."""
     known = np.flatnonzero(gold >= 0)
     changes, counts = np.zeros(len(gold)), np.zeros(len(gold))
@@ -180,7 +180,7 @@ def real(priors: Mapping[str, Any], numbers: list[int], results: dict[str, Any])
             rows = results.setdefault(f"real, {number} gold tasks", {})
             if name not in rows and (gold >= 0).sum() >= number + LEAST_OTHERS:
                 with patch.multiple(calibration, _candidates=lambda *_, candidates=candidates: candidates, PRIOR=prior):
-                    rows[name] = figures(name, annotations, gold, raw, number)
+                    rows[name] = figures(annotations, gold, raw, number)
                 save(results)
 
 
