@@ -35,7 +35,7 @@ too: there p is the probability that `robust` gives to their labels.
 annotators, the filled share of the matrix, the reliability of the mean of a task's answers (Spearman-Brown), the labels
 and probabilities of other methods, and a scale that grows with the labels per task. Only agreement with the labels of
 `dawid-skene` helped. A second round had five candidates, again with a nested choice. What ships is the one that 34 of
-35 families chose (`SHIPPED`); since it was found on these figures, they flatter it a little. (The other candidates are
+35 families chose; since it was found on these figures, they flatter it a little. (The other candidates are
 no longer here.) UNSEEN families played no part. Most crowds outside the interval are those of language models.
 
 **Settled.** The interval of the share of settled labels is of the same form: quantiles of its error in settled.json,
@@ -46,7 +46,7 @@ import argparse
 import json
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,10 @@ NOT_LEARNED_FROM = ("faithbench",)
 SIMULATED = ("independent", "difficulty", "copies")
 LEVEL = 0.9
 SAMPLING = 1.645**2  # over the number of tasks: its square of half an interval, in units of the spread
+# features, penalty of their standardised coefficients in families, power of the labels per task in the scale
+FEATURES, PENALTY, POWER = ("agrees", "probability"), 10.0, 0.1
 Row = dict[str, Any]
-Choice = tuple[tuple[str, ...], float, int, float]
-# features, penalty of their standardised coefficients in families, quantiles, power of the labels per task in the scale
-SHIPPED: Choice = (("agrees", "probability"), 10.0, 1, 0.1)
+Fitted = tuple[np.ndarray, float]  # constant and coefficients of features; half of an interval in units of the scale
 
 
 def measure(name: str) -> Row:
@@ -104,55 +104,44 @@ class Crowds:
     share: np.ndarray
     gold: np.ndarray
     labels: np.ndarray
-    spread: np.ndarray
-    columns: dict[str, np.ndarray]
+    x: np.ndarray  # [crowds, features]
 
     @classmethod
     def of(cls, rows: list[Row], method: str = "robust") -> "Crowds":
         """Those of the saved rows."""
         rows = [{**row, **row["methods"][method]} for row in rows]
         values = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-        families, p = values["family"], values["probability"]
-        columns = {"agrees": values["agrees"], "probability": logit(p)}
+        families, p, share = values["family"], values["probability"], values["right"] / values["gold"]
         weights = np.array([1 / (families == family).sum() for family in families])
-        return cls(
-            values["crowd"],
-            families,
-            weights,
-            p,
-            values["right"] / values["gold"],
-            values["gold"],
-            values["redundancy"],
-            np.sqrt(p * (1 - p)),
-            columns,
-        )
+        x = np.stack([values["agrees"], logit(p)], axis=1)
+        return cls(values["crowd"], families, weights, p, share, values["gold"], values["redundancy"], x)
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Of a share, were the tasks independent."""
+        return np.sqrt(self.p * (1 - self.p))
 
     def take(self, chosen: np.ndarray) -> "Crowds":
         """Some of them."""
-        arrays = (self.names, self.families, self.weights, self.p, self.share, self.gold, self.labels, self.spread)
-        return Crowds(*(each[chosen] for each in arrays), {name: each[chosen] for name, each in self.columns.items()})
-
-    def features(self, names: tuple[str, ...]) -> np.ndarray:
-        """[crowds, features]."""
-        return np.stack([self.columns[name] for name in names], axis=1)
+        return Crowds(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
 
-def ridge(crowds: Crowds, names: tuple[str, ...], penalty: float) -> np.ndarray:
+def ridge(crowds: Crowds) -> np.ndarray:
     """Constant and coefficients of features as they are; the penalty is on standardised ones."""
-    x, weights = crowds.features(names), crowds.weights / crowds.weights.sum()
+    x, weights = crowds.x, crowds.weights / crowds.weights.sum()
     means = weights @ x
     deviations = np.sqrt(weights @ (x - means) ** 2)
     z = np.concatenate([np.ones((len(x), 1)), (x - means) / deviations], axis=1) * crowds.spread[:, None]
     target = (crowds.share - crowds.p) / crowds.spread
-    penalties = penalty / crowds.weights.sum() * (weights @ crowds.spread**2) * np.diag([0, *np.ones(len(names))])
+    penalties = PENALTY / crowds.weights.sum() * (weights @ crowds.spread**2) * np.diag([0, *np.ones(len(FEATURES))])
     found = np.linalg.solve((z * weights[:, None]).T @ z + penalties, (z * weights[:, None]).T @ target)
     slopes = found[1:] / deviations
     return np.array([found[0] - means @ slopes, *slopes])
 
 
-def centres(crowds: Crowds, names: tuple[str, ...], coefficients: np.ndarray) -> np.ndarray:
+def centres(crowds: Crowds, coefficients: np.ndarray) -> np.ndarray:
     """Expected shares."""
-    return crowds.p + crowds.spread**2 * (coefficients[0] + crowds.features(names) @ coefficients[1:])
+    return crowds.p + crowds.spread**2 * (coefficients[0] + crowds.x @ coefficients[1:])
 
 
 def quantile(values: np.ndarray, weights: np.ndarray, level: float) -> float:
@@ -167,53 +156,42 @@ def without_sampling(residuals: np.ndarray, tasks: np.ndarray) -> np.ndarray:
     return np.sign(residuals) * np.sqrt(np.maximum(residuals**2 - SAMPLING / tasks, 0))
 
 
-def with_sampling(end: np.ndarray, tasks: np.ndarray) -> np.ndarray:
-    """The other way round."""
-    return np.sign(end) * np.sqrt(end**2 + SAMPLING / tasks)
-
-
-def ends(residuals: np.ndarray, weights: np.ndarray, sides: int) -> np.ndarray:
-    """Lower and upper end, in units of the spread."""
-    if sides == 1:
-        return quantile(np.abs(residuals), weights, LEVEL) * np.array([-1, 1])
-    return np.array([-quantile(-residuals, weights, (1 + LEVEL) / 2), quantile(residuals, weights, (1 + LEVEL) / 2)])
-
-
-def fit(crowds: Crowds, choice: Choice) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients and ends."""
-    names, penalty, sides, power = choice
+def fit(crowds: Crowds) -> Fitted:
+    """Coefficients and half of an interval."""
     crowds = crowds.take(~np.isin(crowds.families, NOT_LEARNED_FROM))
     residuals = np.zeros(len(crowds.p))
     for family in set(crowds.families.tolist()):
         own = crowds.families == family
         part = crowds.take(own)
-        found = centres(part, names, ridge(crowds.take(~own), names, penalty))
-        residuals[own] = without_sampling((part.share - found) / part.spread, part.gold) / part.labels**power
-    return ridge(crowds, names, penalty), ends(residuals, crowds.weights, sides)
+        found = centres(part, ridge(crowds.take(~own)))
+        residuals[own] = without_sampling((part.share - found) / part.spread, part.gold) / part.labels**POWER
+    return ridge(crowds), quantile(np.abs(residuals), crowds.weights, LEVEL)
 
 
-def intervals(crowds: Crowds, choice: Choice, fitted: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def intervals(crowds: Crowds, fitted: Fitted) -> np.ndarray:
     """Value, low and high, [crowds, 3]."""
-    found = centres(crowds, choice[0], fitted[0])
-    scale = crowds.labels ** choice[3]
-    low, high = (found + with_sampling(end * scale, crowds.gold) * crowds.spread for end in fitted[1])
-    return np.clip(np.stack([found, low, high], axis=1), 0, 1)
+    found = centres(crowds, fitted[0])
+    half = np.sqrt((fitted[1] * crowds.labels**POWER) ** 2 + SAMPLING / crowds.gold) * crowds.spread
+    return np.clip(np.stack([found, found - half, found + half], axis=1), 0, 1)
 
 
-def by_others(crowds: Crowds, choice: Choice, learned_from: Crowds | None = None) -> np.ndarray:
+def by_others(crowds: Crowds, learned_from: Crowds | None = None) -> np.ndarray:
     """Intervals of each family's crowds by the others.
 
     Args:
         crowds: as they are shown.
-        choice: a candidate.
         learned_from: the same crowds with another method's labels; None: as they are shown.
     """
     found = np.zeros((len(crowds.p), 3))
     for family in sorted(set(crowds.families.tolist())):
         own = crowds.families == family
-        others = (learned_from or crowds).take(~own)
-        found[own] = intervals(crowds.take(own), choice, fit(others, choice))
+        found[own] = intervals(crowds.take(own), fit((learned_from or crowds).take(~own)))
     return found
+
+
+def ends(residuals: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Lower and upper end by a quantile for each side, in units of the spread."""
+    return np.array([-quantile(-residuals, weights, (1 + LEVEL) / 2), quantile(residuals, weights, (1 + LEVEL) / 2)])
 
 
 def settled_ends() -> tuple[np.ndarray, float]:
@@ -229,9 +207,9 @@ def settled_ends() -> tuple[np.ndarray, float]:
     residuals, covered = (stays - settled) / np.sqrt(settled * (1 - settled)), np.zeros(len(rows))
     for family in set(families.tolist()):
         own = families == family
-        low, high = ends(residuals[~own], weights[~own], 2)
+        low, high = ends(residuals[~own], weights[~own])
         covered[own] = (residuals[own] >= low) & (residuals[own] <= high)
-    return ends(residuals, weights, 2), float(np.average(covered, weights=weights))
+    return ends(residuals, weights), float(np.average(covered, weights=weights))
 
 
 def main() -> None:
@@ -254,17 +232,17 @@ def main() -> None:
     seen, unseen = ([row for row in saved["measures"] if (row["family"] in unseen_families) == each]
                     for each in (False, True))  # fmt: skip
     if arguments.fit:
-        shift, (_, half) = fit(Crowds.of(seen), SHIPPED)
+        shift, half = fit(Crowds.of(seen))
         print("SHIFT =", tuple(shift.round(3).tolist()), f"\nHALF = {half:.3f}")
         low_high, coverage = settled_ends()
         print("SHARE_ENDS =", tuple(low_high.round(3).tolist()), f"# coverage, families left out: {coverage:.3f}")
         return
     if not arguments.only_print:
         crowds = Crowds.of(seen)
-        fitted, found = fit(crowds, SHIPPED), {}
+        fitted, found = fit(crowds), {}
         for method in METHODS:
-            found[method] = by_others(Crowds.of(seen, method), SHIPPED, crowds)
-            found[f"{method}, unseen families"] = intervals(Crowds.of(unseen, method), SHIPPED, fitted)
+            found[method] = by_others(Crowds.of(seen, method), crowds)
+            found[f"{method}, unseen families"] = intervals(Crowds.of(unseen, method), fitted)
         saved["intervals"] = {title: values.round(4).tolist() for title, values in found.items()}
         RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
     table = []

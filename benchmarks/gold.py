@@ -36,6 +36,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from real_crowds import CROWDS, FOLDS, family_mean, fold_of, read, weights_without
@@ -131,11 +132,9 @@ def loss_of(posteriors: np.ndarray, codes: np.ndarray) -> float:
     return float(-np.log(np.maximum(posteriors[np.arange(len(codes)), codes], 1e-6)).mean())
 
 
-def figures(name: str, annotations: Annotations, gold: np.ndarray, raw: Aggregation, number: int) -> dict[str, float]:
+def figures(annotations: Annotations, gold: np.ndarray, raw: Aggregation, number: int) -> dict[str, float]:
     """One crowd, with so many gold tasks; means over draws."""
     known = np.flatnonzero(gold >= 0)
-    candidates = calibration._candidates(raw, annotations, 0)  # the same in every draw
-    calibration._candidates = lambda *_: candidates
     changes, counts = np.zeros(len(gold)), np.zeros(len(gold))
     rows = defaultdict(list)
     sure = right_and_sure = 0
@@ -174,16 +173,15 @@ def figures(name: str, annotations: Annotations, gold: np.ndarray, raw: Aggregat
 
 def real(priors: Mapping[str, Any], numbers: list[int], results: dict[str, Any]) -> None:
     """Adds the figures of each real crowd that are missing."""
-    make, shipped = calibration._candidates, calibration.PRIOR
     for name, annotations, gold, raw in fitted():
-        calibration.PRIOR = priors[str(fold_of(CROWDS[name].family))]
+        prior = priors[str(fold_of(CROWDS[name].family))]
+        candidates = calibration._candidates(raw, annotations, 0)  # the same in every draw
         for number in numbers:
             rows = results.setdefault(f"real, {number} gold tasks", {})
             if name not in rows and (gold >= 0).sum() >= number + LEAST_OTHERS:
-                calibration._candidates = make
-                rows[name] = figures(name, annotations, gold, raw, number)
+                with patch.multiple(calibration, _candidates=lambda *_, candidates=candidates: candidates, PRIOR=prior):
+                    rows[name] = figures(annotations, gold, raw, number)
                 save(results)
-    calibration._candidates, calibration.PRIOR = make, shipped
 
 
 # === Independent crowds ===

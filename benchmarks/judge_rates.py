@@ -1,14 +1,14 @@
 """Rates from few labels of people and many of judges: how often the interval holds the truth, and how wide it is.
 
-    python benchmarks/judge_rates.py --llmbar LLMBar     # an hour; a checkout of princeton-nlp/LLMBar (MIT)
-    python benchmarks/judge_rates.py --print             # the tables of the saved results
+    python benchmarks/judge_rates.py             # the rows that the results do not have; an hour in all
+    python benchmarks/judge_rates.py --print     # the tables of the saved results
 
 **What is tested.** `crowdzoo.quality.rate` with all judges, against people's labels alone, against the best single
 judge (the one whose labels correlate most with gold over all tasks: known in hindsight only), and, for coverage,
 against PPI++ with that judge and the usual normal interval.
 
-**Sets** (below `CROWDZOO_DATA`, but LLMBar). People's labels of a random part of the tasks are kept; the truth is the
-mean of all, so `these_tasks=True`.
+**Sets** (below `CROWDZOO_DATA`; LLMBar is a checkout of princeton-nlp/LLMBar, MIT). People's labels of a random part of
+the tasks are kept; the truth is the mean of all, so `these_tasks=True`.
 
 - `llm-judges`: 33 language models grade passages from 0 to 3; gold by assessors. The mean grade, and the share of
   grade 2 or better. Families: 17 queries.
@@ -40,11 +40,12 @@ simulated cell; and a mean width below that of the best single judge on each who
 A share of 1,000 draws has a standard error of .007 at .95.
 """
 
-import argparse
 import csv
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +54,16 @@ from scipy.stats import norm
 
 sys.path.append(str(Path(__file__).parent / "reproduce"))
 from needed import need
+from rows import Parts, run
 
 from crowdzoo import Annotations
 from crowdzoo.datasets import data_folder
 from crowdzoo.quality import rate
-from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).parent / "results" / "judge_rates.json"
 SEED, WHOLE, FAMILY, SIMULATED = 30_000, 1000, 300, 500
 SIZES = (30, 50, 100, 200)
+FIGURES = ("covers", "width")
 PARTS = ("Natural", "Adversarial/Neighbor", "Adversarial/GPTInst", "Adversarial/GPTOut", "Adversarial/Manual")
 Set = tuple[np.ndarray, np.ndarray, np.ndarray]  # people's labels [N], judges' [N, J], and the family of each task
 Passes = tuple[int, ...] | None  # classes that pass; None: the mean of ratings
@@ -73,6 +75,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@cache
 def llm_judges() -> Set:
     """Grades of passages; the family is the query."""
     folder = data_folder() / "llm-judges"
@@ -87,7 +90,8 @@ def llm_judges() -> Set:
     return np.array([gold[task] for task in tasks]), labels, np.array([task.partition("-")[0] for task in tasks])
 
 
-def llmbar(folder: Path) -> Set:
+@cache
+def llmbar() -> Set:
     """Pairs of answers; the family is the part of the set."""
 
     def winner(results: Any) -> float:
@@ -97,7 +101,7 @@ def llmbar(folder: Path) -> Set:
 
     truth, labels, parts = [], [], []
     for part in PARTS:
-        where = folder / "Dataset" / "LLMBar" / part
+        where = data_folder() / "LLMBar" / "Dataset" / "LLMBar" / part
         pairs = json.loads((where / "dataset.json").read_text(encoding="utf-8"))
         files = {"/".join(path.parts[-3:-1]): path for path in where.glob("evaluators/*/*/result.json")}
         each = [json.loads(files[name].read_text(encoding="utf-8")) for name in sorted(files)]
@@ -107,6 +111,7 @@ def llmbar(folder: Path) -> Set:
     return np.array(truth), np.concatenate([np.array(each).T for each in labels]), np.array(parts)
 
 
+@cache
 def arguments() -> Set:
     """Pairs of arguments with five answers; the family is the topic."""
     folder, answers = data_folder() / "convincing-arguments", defaultdict(list)
@@ -117,6 +122,14 @@ def arguments() -> Set:
     labels = np.array([answers[row["task"]][:5] for row in pairs])
     longer = [0.5 + np.sign(length[row["left"]] - length[row["right"]]) / 2 for row in pairs]
     return labels[:, 0], np.column_stack([labels[:, 1:], longer]), np.array([row["topic"] for row in pairs])
+
+
+SETS: dict[str, tuple[Callable[[], Set], Passes]] = {
+    "llm-judges, mean": (llm_judges, None),
+    "llm-judges, pass": (llm_judges, (2, 3)),
+    "LLMBar": (llmbar, (1,)),
+    "arguments": (arguments, None),
+}
 
 
 def annotations_of(people: np.ndarray, judges: np.ndarray, passes: Passes) -> Annotations:
@@ -136,7 +149,7 @@ def ppi(people: np.ndarray, judge: np.ndarray, rows: np.ndarray) -> tuple[float,
     return value - half, value + half
 
 
-def cell(people: np.ndarray, judges: np.ndarray, passes: Passes, size: int, draws: int, seed: int) -> dict[str, Any]:
+def cell(people: np.ndarray, judges: np.ndarray, passes: Passes, size: int, draws: int, seed: int) -> dict[str, float]:
     """Coverage and mean width over draws of the tasks that people label."""
     everything, total = annotations_of(people, judges, passes), len(people)
     people = people if passes is None else np.isin(people, passes).astype(float)
@@ -158,11 +171,35 @@ def cell(people: np.ndarray, judges: np.ndarray, passes: Passes, size: int, draw
         }
         for name, (low, high) in ends.items():
             numbers[name].append((low <= truth <= high, high - low))
+    return means_of(numbers)
+
+
+def means_of(numbers: dict[str, list[tuple[bool, float]]]) -> dict[str, float]:
+    """Coverage and mean width of each interval."""
     means = {name: np.mean(values, axis=0).tolist() for name, values in numbers.items()}
-    return {"tasks": total, "truth": float(truth), "size": size, "best": max(alike), **means}
+    return {f"{name}: {key}": pair[place] for name, pair in means.items() for place, key in enumerate(FIGURES)}
 
 
-def simulated(true: float, sort: str, size: int, seed: int) -> dict[str, Any]:
+def whole(name: str, size: int) -> Iterator[dict[str, float]]:
+    """Coverage and width on a whole set."""
+    load, passes = SETS[name]
+    people, judges, _ = load()
+    yield cell(people, judges, passes, size, WHOLE, SEED + [*SETS].index(name))
+
+
+def by_family(name: str, is_unseen: bool, size: int) -> Iterator[dict[str, Any]]:
+    """The same on each family of a set; of those that the first pilots had, or of the others."""
+    load, passes = SETS[name]
+    people, judges, families = load()
+    for number, family in enumerate(np.unique(families)):
+        chosen = families == family
+        unseen = name.endswith("mean") or (name == "arguments" and number % 2 == 0)
+        if unseen == is_unseen and size <= 0.6 * chosen.sum():
+            seed = SEED + 100 * ([*SETS].index(name) + 1) + number
+            yield {"family": str(family), **cell(people[chosen], judges[chosen], passes, size, FAMILY, seed)}
+
+
+def simulated(true: float, sort: str, size: int, seed: int) -> Iterator[dict[str, float]]:
     """Coverage and width on crowds of 1,000 tasks that are a sample."""
     numbers = defaultdict(list)
     for crowd in range(SIMULATED):
@@ -176,86 +213,25 @@ def simulated(true: float, sort: str, size: int, seed: int) -> dict[str, Any]:
         found = rate(annotations_of(people, judges, (1,)), [0], passes=[1])
         for name, (low, high) in {"people": found.people[1:], "judges": (found.low, found.high)}.items():
             numbers[name].append((low <= true <= high, high - low))
-    means = {name: np.mean(values, axis=0).tolist() for name, values in numbers.items()}
-    return {"set": f"simulated, {sort}", "truth": true, "size": size, **means}
+    yield means_of(numbers)
 
 
-def run(folder: Path) -> list[dict[str, Any]]:
-    """All cells."""
-    graded = llm_judges()
-    sets: dict[str, tuple[Set, Passes]] = {
-        "llm-judges, mean": (graded, None),
-        "llm-judges, pass": (graded, (2, 3)),
-        "LLMBar": (llmbar(folder), (1,)),
-        "arguments": (arguments(), None),
-    }
-    rows: list[dict[str, Any]] = []
-
-    def add(row: dict[str, Any]) -> None:
-        rows.append(row)
-        print(row, flush=True)
-
-    for place, (name, ((people, judges, families), passes)) in enumerate(sets.items()):
-        for size in SIZES:
-            add({"set": name, "family": "", **cell(people, judges, passes, size, WHOLE, SEED + place)})
-        for other, family in enumerate(np.unique(families)):
-            chosen = families == family
-            seed, part = SEED + 100 * (place + 1) + other, (people[chosen], judges[chosen], passes)
-            for size in (size for size in SIZES if size <= 0.6 * chosen.sum()):
-                add({"set": name, "family": str(family), **cell(*part, size, FAMILY, seed)})
-    for place, sort in enumerate(("one", "independent", "alike", "random")):
-        for other, true in enumerate((0.05, 0.2, 0.5)):
-            for size in (30, 100):
-                add(simulated(true, sort, size, SEED + 1000 + 10 * place + other))
-    return rows
-
-
-def show(rows: list[dict[str, Any]]) -> None:
-    """Prints the tables."""
-    names = ("people", "best judge", "judges", "PPI++")
-
-    def cells(some: list[dict[str, Any]], which: tuple[str, ...] = names) -> list[str]:
-        covered = [np.mean([row[name][0] for row in some]) for name in which]
-        widths = [np.mean([row[name][1] for row in some]) for name in which]
-        return [f"{share:.3f}, {width:.3f}" for share, width in zip(covered, widths, strict=True)]
-
-    header = ("set", "labels", *(f"{name}: coverage, width" for name in names))
-    whole = [row for row in rows if row.get("family") == ""]
-    print_table("whole sets", header, [(row["set"], row["size"], *cells([row])) for row in whole])
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        if row.get("family"):
-            unseen = row["set"].endswith("mean") or (row["set"] == "arguments" and row["unseen"])
-            groups[row["set"], "not in the first pilots" if unseen else "in the pilots", row["size"]].append(row)
-    table = []
-    for (name, seen, size), some in groups.items():
-        worst = min(row["judges"][0] for row in some)
-        narrower = sum(row["judges"][1] < row["best judge"][1] for row in some)
-        table.append((f"{name}, {seen}", size, len(some), *cells(some), f"{worst:.3f}", f"{narrower} of {len(some)}"))
-    print_table("families", ("set", "labels", "families", *header[2:], "worst coverage", "narrower than best"), table)
-    parts = [(row["set"], row["truth"], row["size"], *cells([row], ("people", "judges"))) for row in rows
-             if "family" not in row]  # fmt: skip
-    print_table("simulated", ("set", "rate", "labels", header[2], header[4]), parts)
-
-
-def main() -> None:
-    """Runs it, or prints the saved tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--llmbar", type=Path, help="a checkout of princeton-nlp/LLMBar")
-    parser.add_argument("--print", action="store_true", help="print the saved results")
-    options = parser.parse_args()
-    need("llm-judges", "convincing-arguments")
-    if not options.print:
-        if options.llmbar is None:
-            parser.error("--llmbar FOLDER: give a checkout of princeton-nlp/LLMBar, or --print")
-        rows = run(options.llmbar)
-        topics = sorted({row["family"] for row in rows if row["set"] == "arguments" and row["family"]})
-        for row in rows:
-            if row["set"] == "arguments" and row["family"]:
-                row["unseen"] = topics.index(row["family"]) % 2 == 0
-        RESULTS.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
-    show(json.loads(RESULTS.read_text(encoding="utf-8"))["rows"])
-
+PARTS: Parts = {
+    "whole sets": {f"{name}, {size} labels": partial(whole, name, size) for name in SETS for size in SIZES},
+    "families": {
+        f"{name}, {'not ' * unseen}in the pilots, {size} labels": partial(by_family, name, unseen, size)
+        for name in SETS
+        for unseen in (False, True)
+        for size in SIZES
+    },
+    "simulated": {
+        f"{sort}, rate {true:g}, {size} labels": partial(simulated, true, sort, size, SEED + 1000 + 10 * place + number)
+        for place, sort in enumerate(("one", "independent", "alike", "random"))
+        for number, true in enumerate((0.05, 0.2, 0.5))
+        for size in (30, 100)
+    },
+}
 
 if __name__ == "__main__":
-    main()
+    need("llm-judges", "convincing-arguments", "LLMBar", flag="--parts", values=("whole sets", "families"))
+    run(RESULTS, PARTS, __doc__, keras=False)

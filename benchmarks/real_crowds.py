@@ -123,11 +123,6 @@ def medical(folder: Path, relation: str, tag: str) -> Read:
     return annotations, np.array([expert.get(str(task), -1) for task in annotations.tasks])
 
 
-def judges(folder: Path) -> Read:
-    """Grades of relevance by language models; the gold of NIST's assessors."""
-    return plain(folder, "annotations.csv")
-
-
 TI, SNOW, CUBAM = "truth-inference", "snow2008/all_collected_data", "bluebirds-ducks-cubam/demo/ducks"
 MEDICAL = "medical-relation-extraction"
 OLDER = (
@@ -145,7 +140,7 @@ OLDER = (
     ("fact_eval", "fact_eval", "people", f"{TI}/fact_eval", truth_inference),
     ("temporal", "snow", "people", f"{SNOW}/temp.standardized.tsv", snow),
     ("wsd", "snow", "people", f"{SNOW}/wsd.standardized.tsv", snow),
-    ("llm-judges", "llm-judges", "models", "llm-judges", judges),
+    ("llm-judges", "llm-judges", "models", "llm-judges", partial(plain, answers="annotations.csv")),  # gold is NIST's
     ("ducks", "cubam", "people", CUBAM, ducks),
     ("causes", "medical", "people", MEDICAL, partial(medical, relation="cause", tag="CAUSES")),
     ("treats", "medical", "people", MEDICAL, partial(medical, relation="treat", tag="TREATS")),

@@ -41,12 +41,10 @@ class Row:
     Attributes:
         layer: name of the crowd layer's class; "" for none.
         arguments: of the layer.
-        labels: without a layer "gold", "released" (the majority's tags that were released with the set, ties unknown to
-            us), or a name in `crowdzoo.aggregation.SEQUENCE_METHODS`.
+        labels: without a layer "gold", or a name in `crowdzoo.aggregation.SEQUENCE_METHODS`.
         soft: whether the aggregation's posteriors are learnt from, as `crowdzoo train` and the pipeline do, instead of
             its best tags.
         epochs: passes over the data, a first phase of the layer's own not counted.
-        base: arguments of `SequenceTagger`.
     """
 
     layer: str = ""
@@ -54,7 +52,6 @@ class Row:
     labels: str = ""
     soft: bool = False
     epochs: int = 10
-    base: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def crowd_layer(epochs: int = 30, **arguments: Any) -> Row:
@@ -80,7 +77,6 @@ ROWS: dict[str, Row] = {
     "gold": Row(labels="gold", epochs=20),
     "CRF-MA": Row("CRFMA", {"first_epochs": 5}, epochs=35),  # examples/baselines
     "DL-MV": Row(labels="majority-vote"),
-    "DL-MV, released": Row(labels="released"),
     "DL-DS": Row(labels="dawid-skene"),
     "DL-HMM": Row(labels="hmm-crowd"),
     "DL-BSC": Row(labels="bsc-seq"),
@@ -92,11 +88,6 @@ ROWS: dict[str, Row] = {
     "CL VW+B": crowd_layer(connection="VW+B"),
     "CL MW": crowd_layer(connection="MW"),
     "CL MW, no majority first": crowd_layer(35, connection="MW", majority_epochs=0),
-    "CL MW, CRF": dataclasses.replace(crowd_layer(connection="MW"), base={"crf": True}),
-    "DL-MV, CRF": Row(labels="majority-vote", base={"crf": True}),
-    "DL-BSC, CRF": Row(labels="bsc-seq", base={"crf": True}),
-    "gold, CRF": Row(labels="gold", epochs=20, base={"crf": True}),
-    "gold, both directions, characters": Row(labels="gold", epochs=20, base={"bidirectional": True, "characters": 1}),
     "CL MW, 2 epochs of majority first": crowd_layer(connection="MW", majority_epochs=2),
     "CL MW, 10 epochs of majority first": crowd_layer(connection="MW", majority_epochs=10),
 }  # fmt: skip
@@ -117,9 +108,7 @@ def measured(row_name: str) -> Iterator[dict[str, Any]]:
 
     row, data = ROWS[row_name], sentences()
     crowd, test = data.crowd, data.test
-    base_arguments = {**TAGGER, **row.base}
-    characters = bool(base_arguments.pop("characters", 0))
-    encoder = TokenEncoder.fit(crowd.tokens, tokenizer="whitespace", characters=characters)
+    encoder = TokenEncoder.fit(crowd.tokens, tokenizer="whitespace", characters=False)
     x, x_test = encoder(crowd.tokens), encoder(test.tokens)
     ids = crowd.annotations.tasks
     for seed in range(SEEDS):
@@ -129,7 +118,7 @@ def measured(row_name: str) -> Iterator[dict[str, Any]]:
             arguments["num_classes"] = len(crowd.classes)
         layer = getattr(crf_ma if row.layer == "CRFMA" else layers, row.layer)(**arguments) if row.layer else None
         head = None if layer is not None and layer.traits.needs_hidden_layer else len(crowd.classes)
-        base = SequenceTagger(**encoder.sizes, num_classes=head, **base_arguments)
+        base = SequenceTagger(**encoder.sizes, num_classes=head, **TAGGER)
         model = CrowdModel(crf_ma.masked(base) if row.layer == "CRFMA" else base, layer)
         model.compile(keras.optimizers.Adam(1e-3))
         if layer is None:
@@ -160,9 +149,6 @@ def distributions(row: Row, data: Any, seed: int) -> np.ndarray:
     targets = np.zeros((len(crowd), int(crowd.lengths.max()), len(crowd.classes)), "float32")
     if labels == "gold":
         codes = crowd.gold
-    elif labels == "released":
-        by_text = dict(zip(map(tuple, data.published.tokens), data.majority, strict=True))
-        codes = [crowd.tag_set.codes(by_text[tuple(tokens)]) for tokens in crowd.tokens]
     else:
         seeded = {"seed": seed} if labels == "majority-vote" else {}
         result = aggregation.create(labels, kind="sequence", **{**SENTENCES[labels], **seeded}).fit(crowd)

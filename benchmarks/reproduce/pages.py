@@ -322,7 +322,7 @@ def starts_without() -> str:
 @table
 def starts_confirmation() -> str:
     """The default against the one before and the papers' start, paired; trained by `fit` where that was run."""
-    rows, by_fit = [], saved("starts").get("by fit", {})
+    rows, by_fit = [], saved("starts")["by fit"]
     for method, after in starts.AFTER.items():
         before = starts.BEFORE[method]
         against = [_less(method, after, start) if after != start else "" for start in (before, None)]
@@ -330,11 +330,11 @@ def starts_confirmation() -> str:
             sum(run["lost"] > 0 for row_result in _confirmed(method, start) for run in row_result["runs"])
             for start in (None, after)
         ]
-        fits = [by_fit.get(f"{method}: {starts.called(start)}") for start in (before, after)] if by_fit else []
-        cells = [f"{_accuracy(row_result)} ({_lost(row_result)})" if row_result else "" for row_result in fits]
+        fits = [by_fit.get(f"{method}: {starts.called(start)}") for start in (before, after)]
+        cells = [f"{_accuracy(row)} ({_lost(row)})" if row else "" for row in fits]
         rows.append([_method(method), starts.called(before), f"{after:g}", *against, *lost, *cells])
     header = ["method", "before", "now", "now less before", "now less papers", "papers lose", "now lose"]
-    return grid([*header, *(["`fit`, before", "`fit`, now"] if by_fit else [])], rows)
+    return grid([*header, "`fit`, before", "`fit`, now"], rows)
 
 
 def _confirmed(method: str, start: float | None) -> list[dict[str, Any]]:
