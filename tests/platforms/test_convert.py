@@ -75,7 +75,9 @@ def test_a_column_is_named_where_there_are_several(write, tmp_path, capsys, refu
     assert run(*words, "--text", "body", "--keep", "task, shown") == 0
     assert rows(out / "instances.csv") == [["task", "text", "data_task", "shown"], ["1", "b b", "7", "true"]]
     for option, value in (("--text", "boddy"), ("--keep", "boddy")):
-        assert f"{option} boddy is not a column of the export;" in refusal_of(*words, option, value)
+        message = refusal_of(*words, option, value)
+        assert f"{option} boddy is not a column of the export" in message
+        assert "there are: 'title', 'body'" in message
     assert rows(out / "instances.csv")[0][2] == "data_task", "the earlier result is still there"
 
 
