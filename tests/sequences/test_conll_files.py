@@ -205,17 +205,19 @@ def test_tokens_that_no_line_can_hold_are_refused_and_no_file_appears(here, toke
     assert [path.name for path in here.iterdir()] == ["a.txt"]
 
 
-def test_a_file_appears_whole_or_not_at_all(here, monkeypatch):
-    crowd = read_conll(write("a.txt", TWO))
-    write("b.txt", "as it was")
+class Interrupted(CrowdSequences):
+    """Somebody presses Ctrl-C after the first sentence."""
 
-    def stop(self, task):
+    def answers(self, task):
         if task:
             raise KeyboardInterrupt
         return {}
 
-    monkeypatch.setattr(CrowdSequences, "answers", stop)
+
+def test_a_file_appears_whole_or_not_at_all(here):
+    crowd = read_conll(write("a.txt", TWO))
+    write("b.txt", "as it was")
     with pytest.raises(KeyboardInterrupt):
-        write_conll(crowd, "b.txt")
+        write_conll(Interrupted(crowd.tokens, crowd.annotations), "b.txt")
     assert (here / "b.txt").read_text() == "as it was"
     assert sorted(path.name for path in here.iterdir()) == ["a.txt", "b.txt"]
