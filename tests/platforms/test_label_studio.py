@@ -1,21 +1,10 @@
 """Exports of Label Studio."""
 
 import pytest
+from studio_exports import annotation, choice, task
 
 from crowdzoo import Annotations
 from crowdzoo.errors import ConfigError, DataError
-
-
-def choice(name, *choices):
-    return {"from_name": name, "to_name": "text", "type": "choices", "value": {"choices": list(choices)}, "id": "x1"}
-
-
-def annotation(who, *results, **more):
-    return {"id": 1, "completed_by": who, "result": list(results), "was_cancelled": False, "ground_truth": False} | more
-
-
-def task(name, *annotations, **more):
-    return {"id": name, "data": {"text": f"text {name}"}, "annotations": list(annotations), "predictions": []} | more
 
 
 def test_each_annotation_of_a_task_is_a_row(write, said):

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+import studio_exports
+from studio_exports import annotation
 
 from crowdzoo.commands.main import main
 from crowdzoo.errors import DataError
@@ -40,9 +42,8 @@ def result(kind, name="tag", **value):
 
 def task(*annotations):
     """An entry of an export; annotations are (annotator, results)."""
-    return [{"id": 5, "data": {"image": "/data/upload/1/a.jpg"}, "annotations": [
-        {"completed_by": {"id": 4, "email": who}, "result": results} for who, results in annotations
-    ]}]  # fmt: skip
+    answers = (annotation({"id": 4, "email": who}, *results) for who, results in annotations)
+    return [studio_exports.task(5, *answers, data={"image": "/data/upload/1/a.jpg"})]
 
 
 def test_label_studio_has_points_in_per_cent(write):

@@ -5,6 +5,8 @@ import json
 
 import numpy as np
 import pytest
+import studio_exports
+from studio_exports import annotation
 
 from crowdzoo.commands.main import main
 from crowdzoo.data.regions import MarkedImage
@@ -47,9 +49,8 @@ def marked(kind, name="tag", more=None, **value):
 
 def task(*annotations, number=1):
     """An entry of an export; annotations are (annotator, results)."""
-    return {"id": number, "data": {"image": f"/data/upload/1/{number}-a.jpg"}, "annotations": [
-        {"completed_by": {"id": 4, "email": who}, "result": results, "lead_time": 2.5} for who, results in annotations
-    ]}  # fmt: skip
+    answers = (annotation({"id": 4, "email": who}, *results, lead_time=2.5) for who, results in annotations)
+    return studio_exports.task(number, *answers, data={"image": f"/data/upload/1/{number}-a.jpg"})
 
 
 BOX = {"x": 25, "y": 50, "width": 50, "height": 25, "rotation": 0}  # per cent of 8 x 6: 2, 3, 4, 1.5
