@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import studio_exports
+from coco_files import coco_file
 from studio_exports import annotation
 
 from crowdzoo.commands.main import main
@@ -239,11 +240,7 @@ def coco(images, categories):
     """Images: id -> file; categories: id -> name; each image has a region of each category."""
     shapes = [{"image_id": image, "category_id": number, "bbox": [1, 1, 2 + number % 5, 2]}
               for image in images for number in categories]  # fmt: skip
-    return {
-        "images": [{"id": number, "file_name": name, "height": 6, "width": 8} for number, name in images.items()],
-        "categories": [{"id": number, "name": name} for number, name in categories.items()],
-        "annotations": [{"id": number, **shape} for number, shape in enumerate(shapes)],
-    }
+    return coco_file(images, categories, shapes, SIZE)
 
 
 def written(path, out):
