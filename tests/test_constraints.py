@@ -46,7 +46,7 @@ def test_a_rule_accepts_its_range_and_names_it_otherwise(rule, accepted, refused
 @pytest.mark.parametrize("words", [("soft", "hard"), {"soft": 1, "hard": 2}])
 def test_a_choice_lists_its_words_and_the_nearest(words):
     assert Choice(words).checked("", "voting", "hard") == "hard"
-    with pytest.raises(ConfigError, match=r"^Votes: unknown .*: choose one of soft, hard\. Did you mean 'soft'\?$"):
+    with pytest.raises(ConfigError, match=r"^Votes: unknown .*: choose one of soft, hard\. .*'soft'\?$"):
         Choice(words).checked("Votes", "voting", "sofd")
     assert Choice(words, optional=True).checked("", "voting", None) is None
     for value in (None, 1, ["soft"]):

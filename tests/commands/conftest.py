@@ -11,3 +11,13 @@ def training_call(monkeypatch):
     train = Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr("crowdzoo.training.instance_training.train", train)
     return train
+
+
+@pytest.fixture
+def stop_before(monkeypatch):
+    """Has a command raise an error in the place of its work; without one of its own it ends with exit code 1."""
+
+    def stop(command, error=NotImplementedError):
+        monkeypatch.setattr(f"crowdzoo.commands.{command}.run", Mock(side_effect=error))
+
+    return stop

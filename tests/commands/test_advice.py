@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from studio_exports import annotation, choice, task
 
 import crowdzoo
 from crowdzoo import Annotations
@@ -56,11 +57,8 @@ class Advice:
 
 def studio(*answers, data=None, names=("mood",)):
     """An export of Label Studio in which annotators 1, 2, ... answer."""
-    results = [
-        [{"type": "choices", "from_name": name, "value": {"choices": [said]}} for name in names] for said in answers
-    ]
-    return [{"id": 1, "data": data or {"text": "t"}, "annotations": [
-        {"completed_by": who, "result": result} for who, result in enumerate(results, start=1)]}]  # fmt: skip
+    results = ([choice(name, said) for name in names] for said in answers)
+    return [task(1, *(annotation(who, *each) for who, each in enumerate(results, start=1)), data=data or {"text": "t"})]
 
 
 def two_sheets():

@@ -78,11 +78,8 @@ def test_an_error_is_one_message_without_a_traceback(tmp_path):
         (ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn"), 1, r"pip install 'crowdzoo\[serving\]'"),
     ],
 )
-def test_what_ends_a_command_is_said_without_a_traceback(error, code, said, monkeypatch, capsys):
-    def fail(arguments):
-        raise error
-
-    monkeypatch.setattr("crowdzoo.commands.datasets.run", fail)
+def test_what_ends_a_command_is_said_without_a_traceback(error, code, said, stop_before, capsys):
+    stop_before("datasets", error)
     assert run("datasets") == code
     message = capsys.readouterr().err
     assert re.search(said, message)

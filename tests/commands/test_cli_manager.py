@@ -231,7 +231,7 @@ def test_a_report_takes_other_names_of_gold_and_says_how_far_its_share_may_be_of
     words = ("--gold", "gold.csv", "--gold-columns", "task=id,gold=truth", "--curve", 0, "--bootstrap", 0)
     assert run("report", "a.csv", *words, "--out", "r.html") == 0
     # three of four: Wilson's interval
-    assert "(30 to 95 %), as measured on 4 tasks with gold." in capsys.readouterr().out
+    assert "75 % of the labels are correct (30 to 95 %), as measured on" in capsys.readouterr().out
 
 
 def test_who_has_a_serious_note_comes_first_on_the_page():

@@ -31,16 +31,6 @@ def crowdzoo(*words, **options):
     )
 
 
-@pytest.fixture
-def stop_before(monkeypatch):
-    """Ends a command with exit code 1 when its work would begin."""
-
-    def reached(*_, **__):
-        raise NotImplementedError
-
-    return lambda command: monkeypatch.setattr(f"crowdzoo.commands.{command}.run", reached)
-
-
 def tree():
     return {str(path): path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
 

@@ -399,7 +399,7 @@ def test_too_few_tasks_and_settings_of_another_kind_are_said(clouds):
     few = np.arange(150) >= 140
     with pytest.raises(
         DataError,
-        match=r"10 tasks of the split eval .* 140 labelled ones .* 20 of each",
+        match=r"10 tasks of the split eval .* 140 labelled .* 20 of each",
     ):
         compare(annotations, x, gold, settings=quick(), held_out=few)
     with pytest.raises(DataError, match=r"held_out must be True or False for each of the 150 rows"):

@@ -12,6 +12,7 @@ import tempfile
 import unittest.mock
 from pathlib import Path
 
+from command_line import actions_of
 from hypothesis import strategies as st
 from target import Target
 
@@ -84,14 +85,10 @@ _settings = st.one_of(
 )
 
 
-_COMMANDS = cli._parser().commands()
-
-
 def _options(command):
     """Each option of a command with a value that its type may take, or with any."""
-    options = _COMMANDS[command]._actions
     found = []
-    for action in options:
+    for action in actions_of(command):
         if not action.option_strings or action.option_strings[0] == "-h":
             continue
         flag = st.just(action.option_strings[-1])

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fuzz_annotations import file_of
 from hypothesis import strategies as st
-from served_model import PREDICT, once_it_runs, server, still_answers
+from served_model import PREDICT, once_it_runs, served_folder, server, still_answers
 from target import Target
 
 from crowdzoo import Annotations
@@ -179,7 +179,7 @@ _bodies = st.builds(
 @functools.cache
 def _version():
     """The files of the served version."""
-    folder = server()._stores["pets"].folder / "1"
+    folder = served_folder() / "1"
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file()), folder
 
 
@@ -195,8 +195,7 @@ def check_version(left_out):
                 Path(root, "1", name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(folder / name, Path(root, "1", name))
         Path(root, "1").mkdir(exist_ok=True)
-        store = ModelStore(ModelSettings("pets", Path(root)), poll_seconds=3600)
-        store._settle_seconds = 0.0
+        store = ModelStore(ModelSettings("pets", Path(root)), poll_seconds=0.001)  # files are soon at rest
         store.refresh()
         time.sleep(0.01)
         store.refresh()

@@ -17,7 +17,7 @@ BATCH = 500
 
 def load_targets():
     """Targets of every `fuzz_*.py` of this folder, by name."""
-    sys.path.insert(0, str(FOLDER))
+    sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "shared")]
     found = {}
     for path in sorted(FOLDER.glob("fuzz_*.py")):
         found |= importlib.import_module(path.stem).TARGETS

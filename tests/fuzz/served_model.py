@@ -21,14 +21,13 @@ _MOST_BYTES = 40 << 20
 
 
 @functools.cache
-def server():
-    """The running server; the first call exports the model."""
+def served_folder():
+    """The folder of the model, which the first call exports."""
     import keras
 
     from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
     from crowdzoo.networks.feature_network import FeatureClassifier
-    from crowdzoo.serving import Limits, Server
     from crowdzoo.training.crowd_model import CrowdModel
 
     keras.utils.set_random_seed(0)
@@ -38,9 +37,17 @@ def server():
     crowd.build((None, 3))
     model = CrowdModel(FeatureClassifier(4, 3, hidden=(6,)), crowd)
     export_model(model, f"{folder.name}/1", classes=["a", "b", "c"], annotators=["ann", "bob"], name="pets")
+    return Path(folder.name)
+
+
+@functools.cache
+def server():
+    """The running server."""
+    from crowdzoo.serving import Limits, Server
+
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it warns of every request that is not HTTP
     running = Server(
-        folder.name, name="pets", rest_port=0, grpc_port=0, labels={"stable": 1},
+        served_folder(), name="pets", rest_port=0, grpc_port=0, labels={"stable": 1},
         limits=Limits(request_bytes=REQUEST_BYTES, request_memory=64 << 20), label_studio=True,
     )  # fmt: skip
     running.start()

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import actions_of
-from PIL import Image
 
 from crowdzoo import datasets, kinds
 from crowdzoo.aggregation import create
@@ -240,10 +239,11 @@ def test_notes_say_what_was_found_and_serious_ones_what_to_do():
 
 
 def test_an_annotated_image_that_is_not_in_the_folder_is_said(tmp_path):
+    image = pytest.importorskip("PIL.Image")
     folder = tmp_path / "photos"
     folder.mkdir()
     for name in "ab":
-        Image.new("RGB", (8, 8), "red").save(folder / f"{name}.png")
+        image.new("RGB", (8, 8), "red").save(folder / f"{name}.png")
     answers = tmp_path / "answers.csv"
     answers.write_text("task,annotator,label\na.png,ann,x\nb.png,ann,y\nc.png,ann,x\nc.png,bob,x\n")
     with pytest.raises(DataError, match=r"'c.png' is not one of (.*\n)*.*photos: The tasks are its"):

@@ -169,7 +169,7 @@ def test_gold_is_renamed_as_the_answers_and_a_class_that_nobody_marked_is_said(f
     found = kind_of("region").training.read(files / "jobs", files / "photos", **given)
     assert {region.label for image in found.gold for region in image.regions} == {"cell"}
     save(tmp_path / "gold" / "03.png", np.full((H, W), 25))
-    with pytest.warns(DataWarning, match=r"annotators have \['cell'\] alone.*rename={'25': 'cell'}"):
+    with pytest.warns(DataWarning, match=r"\['25'\], and annotators have \['cell'\] .*{'25': 'cell'}"):
         kind_of("region").training.read(files / "jobs", files / "photos", **given)
 
 
@@ -280,7 +280,7 @@ def test_examples_hold_regions_and_each_split_is_aggregated(files, tasks, tmp_pa
     small = tmp_path / "small"
     for n in range(N):
         save(small / f"{n:02}.png", np.zeros((6, 8, 3)))
-    with pytest.raises(DataError, match=r"small: image '00' is of size \[6, 8\] there"):
+    with pytest.raises(DataError, match=r"small: image '00' is of size \[6, 8\] there, and \[12, 16\]"):
         tasks(instances=str(small)).example(0)
 
 

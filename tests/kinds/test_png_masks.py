@@ -106,7 +106,7 @@ def test_who_misses_real_objects_makes_no_note_of_nothing(tmp_path):
     texts = np.repeat([MarkedImage.of((9, 9), [{"category": c, "bbox": [1, 1, 4, 4]}]).text for c in "xyy"], 20)
     columns = [*range(20)] * 3, [who for who in "abc" for _ in range(20)], texts.tolist()
     outvoted = create("objects", kind="region", exists="majority-vote")
-    with pytest.warns(VotesWarning, match="Class 'x' is that of no object, although 33.3%"):
+    with pytest.warns(VotesWarning, match="'x' is that of no object, although 33.3% of the regions"):
         outvoted.fit(Annotations.from_arrays(*columns, kind="region"))
 
 
@@ -117,7 +117,8 @@ def test_a_report_does_not_doubt_regions_of_which_all_mark_the_same_objects(tmp_
     assert main(["report", str(place), *PNG, "--out", f"{tmp_path}/page.html"]) == 0
     report = json.loads((tmp_path / "page.json").read_text())
     assert report["verdict"][0].startswith("Not known whether usable: the regions of two answers")
-    assert "have a Dice coefficient of 0.93" in report["verdict"][0]
+    for part in ("have a Dice coefficient of 0.93", "but too few images have two answers"):
+        assert part in report["verdict"][0]
     assert report["verdict"][-1] == "100 % of those who saw an object's image marked it."
     assert report["warnings"] == []
     place = masks(tmp_path / "empty", ann=ann * 0, bob=ann * 0)

@@ -68,7 +68,8 @@ def test_the_report_names_who_misses_invents_and_shifts_points_and_shows_them(fo
     assert re.match("invents [345]", differs["invents"])
     assert re.fullmatch("shifted by [56]. % of the distance of one object", differs["shifted"])  # 17 of 30 pixels
     page = (folder / "r.html").read_text()
-    assert report["verdict"][0].startswith("Not usable yet: the points of two answers to an image have")
+    assert report["verdict"][0].startswith("Not usable yet: the points of two answers")
+    assert "an F1 of 0.7" in report["verdict"][0]
     assert report["verdict"][0] in page.replace("&#x27;", "'")
     picture = Image.open(io.BytesIO(base64.b64decode(re.search(r"data:image/png;base64,([^\"]+)", page)[1])))
     assert {colour for _, colour in picture.getcolors()} > {(0, 0, 0, 0), (80, 170, 80, 90), (40, 90, 200, 255)}

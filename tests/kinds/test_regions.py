@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from coco_files import coco_file
 from PIL import Image
 
 from crowdzoo import compare
@@ -20,20 +21,14 @@ from crowdzoo.tables import Annotations
 
 pytest.importorskip("pycocotools")
 SIZE = (60, 80)
-CATEGORIES = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
 TRUE = {number: [(1, (5 + number, 10, 20, 30)), (2, (45, 20 + number, 25, 20))] for number in range(12)}
 
 
 def coco(marked):
     """A file of COCO: {image: [(category, box), ...]}."""
-    height, width = SIZE
-    rows = [(number, category, box) for number, regions in marked.items() for category, box in regions]
-    return {
-        "images": [{"id": number, "file_name": f"{number}.jpg", "height": height, "width": width} for number in marked],
-        "categories": CATEGORIES,
-        "annotations": [{"id": place, "image_id": number, "category_id": category, "bbox": list(box)}
-                        for place, (number, category, box) in enumerate(rows)],
-    }  # fmt: skip
+    regions = [{"image_id": number, "category_id": category, "bbox": list(box)}
+               for number, of_image in marked.items() for category, box in of_image]  # fmt: skip
+    return coco_file({number: f"{number}.jpg" for number in marked}, {1: "cat", 2: "dog"}, regions, SIZE)
 
 
 def by(who, number, regions):

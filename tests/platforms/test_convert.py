@@ -5,7 +5,9 @@ import json
 
 import numpy as np
 import pytest
+import studio_exports
 from command_line import run
+from studio_exports import annotation, choice
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
@@ -26,13 +28,8 @@ def rows(path):
 
 def task(number, data, *said):
     """A task of Label Studio with answers: who, label, whether it is the truth."""
-    annotations = [
-        {"completed_by": who, "ground_truth": truth, "was_cancelled": False, "result": [
-            {"from_name": "mood", "to_name": "t", "type": "choices", "value": {"choices": [label]}}
-        ]}
-        for who, label, truth in said
-    ]  # fmt: skip
-    return {"id": number, "data": data, "annotations": annotations}
+    answers = (annotation(who, choice("mood", label), ground_truth=truth) for who, label, truth in said)
+    return studio_exports.task(number, *answers, data=data)
 
 
 EXPORT = [
@@ -75,7 +72,9 @@ def test_a_column_is_named_where_there_are_several(write, tmp_path, capsys, refu
     assert run(*words, "--text", "body", "--keep", "task, shown") == 0
     assert rows(out / "instances.csv") == [["task", "text", "data_task", "shown"], ["1", "b b", "7", "true"]]
     for option, value in (("--text", "boddy"), ("--keep", "boddy")):
-        assert f"{option} boddy is not a column of the export;" in refusal_of(*words, option, value)
+        message = refusal_of(*words, option, value)
+        assert f"{option} boddy is not a column of the export" in message
+        assert "there are: 'title', 'body'" in message
     assert rows(out / "instances.csv")[0][2] == "data_task", "the earlier result is still there"
 
 
@@ -91,9 +90,9 @@ def test_gold_that_cannot_be_used_is_said(write, tmp_path, capsys):
 
 def test_spans_become_a_file_of_spans(write, tmp_path):
     text = "😀 met Bob"
-    said = [{"completed_by": who, "result": [name(*place)]} for who, place in (("ann", (6, 9)), ("old", (7, 10)))]
-    said.append({"completed_by": "spacious", "result": [name(5, 9), name(6, 9)]})
-    path = write("export.json", [{"id": 1, "data": {"text": text}, "annotations": said}])
+    said = [annotation(who, name(*place)) for who, place in (("ann", (6, 9)), ("old", (7, 10)))]
+    said.append(annotation("spacious", name(5, 9), name(6, 9)))
+    path = write("export.json", [studio_exports.task(1, *said, data={"text": text})])
     out = tmp_path / "data"
     assert run("convert", path, "--platform", "label-studio", "--kind", "sequence", "--out", out) == 0
     crowd = read_spans(out / "spans.jsonl")
@@ -167,10 +166,8 @@ def test_the_time_that_an_answer_took_is_kept_where_the_platform_says_so(write, 
     def export(*seconds):
         if platform == "mturk":
             return write("a.csv", MTURK.format(*("" if each is None else each for each in seconds)))
-        found = [{"type": "choices", "from_name": "mood", "value": {"choices": ["glad"]}}]
-        return write("a.json", [{"id": "h1", "data": {"text": "t"}, "annotations": [
-            {"completed_by": f"w{place}", "result": found, "lead_time": each} for place, each in enumerate(seconds)
-        ]}])  # fmt: skip
+        said = [annotation(f"w{n}", choice("mood", "glad"), lead_time=each) for n, each in enumerate(seconds)]
+        return write("a.json", [studio_exports.task("h1", *said)])
 
     found = Annotations.read(export(31, None), platform=platform)
     np.testing.assert_equal(found.seconds, [31.0, np.nan])

@@ -4,6 +4,7 @@ import io
 import zipfile
 
 import pytest
+from coco_files import coco_file
 
 from crowdzoo import Annotations
 from crowdzoo.errors import DataError
@@ -38,7 +39,7 @@ def archive(name, content):
 def test_each_file_of_a_folder_is_an_annotator(write, said, tmp_path):
     write("jobs/ann.xml", ANN)
     write("jobs/bob.xml", BOB)
-    with pytest.warns(UserWarning, match="and other shapes: 1; images without a tag: 1"):
+    with pytest.warns(UserWarning, match="boxes, polygons and other shapes: 1; .* a tag: 1"):
         assert said(tmp_path / "jobs", "cvat") == [
             ("a.jpg", "ann", "cat"), ("b.jpg", "ann", "dog"), ("a.jpg", "bob", "dog"), ("b.jpg", "bob", "dog"),
         ]  # fmt: skip
@@ -149,14 +150,8 @@ def test_a_broken_document_is_refused(write, said, content, says):
 
 
 def coco(*annotations):
-    return {
-        "images": [{"id": 1, "file_name": "a.jpg"}, {"id": 2, "file_name": "b.jpg"}],
-        "categories": [{"id": 7, "name": "cat"}, {"id": 8, "name": "dog"}],
-        "annotations": [
-            {"id": n, "image_id": of, "category_id": what, "attributes": {"stars": 4}}
-            for n, (of, what) in enumerate(annotations)
-        ],
-    }  # fmt: skip
+    tags = [{"image_id": of, "category_id": what, "attributes": {"stars": 4}} for of, what in annotations]
+    return coco_file({1: "a.jpg", 2: "b.jpg"}, {7: "cat", 8: "dog"}, tags)
 
 
 def test_coco_names_images_and_categories_and_counts_a_category_once(write, said, tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from csv_files import read_csv
+from studio_exports import annotation, choice, task
 
 from crowdzoo.commands.main import main
 from crowdzoo.reading.platforms.export import PLATFORMS
@@ -29,19 +30,16 @@ def test_the_commands_of_a_project_that_goes_on_run_on_a_growing_folder(tmp_path
     commands = [shlex.split(line) for line in block.splitlines()]
     assert [words[1] for words in commands] == ["aggregate", "quality", "report.json", "report", "next"]
     Path("answers").mkdir()
-    draw, answers = random.Random(0), {task: {} for task in range(30)}
+    draw, answers = random.Random(0), {number: {} for number in range(30)}
     for day in range(1, 4):
-        for task, said in answers.items():
-            who = f"ann{(task + day) % 4}@x.org"
-            said[who] = ("cat", "dog")[(task + (draw.random() < 0.1)) % 2]
+        for number, said in answers.items():
+            who = f"ann{(number + day) % 4}@x.org"
+            said[who] = ("cat", "dog")[(number + (draw.random() < 0.1)) % 2]
         answers[0] = dict.fromkeys(answers[0], "dog" if day == 3 else "cat")  # a correction, of what was said before
         export = [
-            {"id": task, "data": {"text": f"t{task}"}, "annotations": [
-                {"completed_by": {"email": who}, "result": [
-                    {"type": "choices", "from_name": "animal", "value": {"choices": [label]}}
-                ]} for who, label in said.items()
-            ]} for task, said in answers.items()
-        ]  # fmt: skip
+            task(number, *(annotation({"email": who}, choice("animal", label)) for who, label in said.items()))
+            for number, said in answers.items()
+        ]
         Path("answers", f"2026-03-0{day}.json").write_text(json.dumps(export))
         for program, *words in commands:
             if program == "mv":

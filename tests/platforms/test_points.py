@@ -3,6 +3,9 @@
 import json
 
 import pytest
+import studio_exports
+from coco_files import coco_file
+from studio_exports import annotation
 
 from crowdzoo.commands.main import main
 from crowdzoo.errors import DataError
@@ -40,9 +43,8 @@ def result(kind, name="tag", **value):
 
 def task(*annotations):
     """An entry of an export; annotations are (annotator, results)."""
-    return [{"id": 5, "data": {"image": "/data/upload/1/a.jpg"}, "annotations": [
-        {"completed_by": {"id": 4, "email": who}, "result": results} for who, results in annotations
-    ]}]  # fmt: skip
+    answers = (annotation({"id": 4, "email": who}, *results) for who, results in annotations)
+    return [studio_exports.task(5, *answers, data={"image": "/data/upload/1/a.jpg"})]
 
 
 def test_label_studio_has_points_in_per_cent(write):
@@ -116,15 +118,11 @@ SQUARE = [[10, 10, 20, 10, 20, 20, 10, 20]]
 
 
 def coco(*annotations, keypoints=("nose", "tail")):
-    skeleton = {"keypoints": [*keypoints], "skeleton": [[1, 2]]} if keypoints else {}
-    return {
-        "images": [{"id": 7, "file_name": "a.jpg", "height": 100, "width": 200}],
-        "categories": [{"id": 1, "name": "dog", **skeleton}],
-        "annotations": [
-            {"id": place, "image_id": 7, "category_id": 1, "iscrowd": 0, **each}
-            for place, each in enumerate(annotations)
-        ],
-    }
+    marked = [{"image_id": 7, "category_id": 1, "iscrowd": 0, **each} for each in annotations]
+    file = coco_file({7: "a.jpg"}, {1: "dog"}, marked, size=(100, 200))
+    if keypoints:
+        file["categories"][0] |= {"keypoints": [*keypoints], "skeleton": [[1, 2]]}
+    return file
 
 
 def test_coco_has_keypoints_which_were_marked(write):

@@ -5,6 +5,9 @@ import json
 
 import numpy as np
 import pytest
+import studio_exports
+from coco_files import coco_file
+from studio_exports import annotation
 
 from crowdzoo.commands.main import main
 from crowdzoo.data.regions import MarkedImage
@@ -47,9 +50,8 @@ def marked(kind, name="tag", more=None, **value):
 
 def task(*annotations, number=1):
     """An entry of an export; annotations are (annotator, results)."""
-    return {"id": number, "data": {"image": f"/data/upload/1/{number}-a.jpg"}, "annotations": [
-        {"completed_by": {"id": 4, "email": who}, "result": results, "lead_time": 2.5} for who, results in annotations
-    ]}  # fmt: skip
+    answers = (annotation({"id": 4, "email": who}, *results, lead_time=2.5) for who, results in annotations)
+    return studio_exports.task(number, *answers, data={"image": f"/data/upload/1/{number}-a.jpg"})
 
 
 BOX = {"x": 25, "y": 50, "width": 50, "height": 25, "rotation": 0}  # per cent of 8 x 6: 2, 3, 4, 1.5
@@ -102,7 +104,7 @@ def test_label_studio_says_who_saw_an_image_and_what_is_left_out(write):
     path = write("a.json", [first, task(("ann", []), number=2)])
     with pytest.warns(
         UserWarning,
-        match="label: 1; regions of type 'vectorlabels', .*: 1; images without",
+        match="label: 1; .* of type 'vectorlabels', .*: 1; images without",
     ):
         found, _ = rows_of(path, "label-studio", image="image")
     assert {key: len(image.regions) for key, image in found.items()} == {("1-a", "ann"): 1, ("1-a", "bob"): 0}
@@ -238,11 +240,7 @@ def coco(images, categories):
     """Images: id -> file; categories: id -> name; each image has a region of each category."""
     shapes = [{"image_id": image, "category_id": number, "bbox": [1, 1, 2 + number % 5, 2]}
               for image in images for number in categories]  # fmt: skip
-    return {
-        "images": [{"id": number, "file_name": name, "height": 6, "width": 8} for number, name in images.items()],
-        "categories": [{"id": number, "name": name} for number, name in categories.items()],
-        "annotations": [{"id": number, **shape} for number, shape in enumerate(shapes)],
-    }
+    return coco_file(images, categories, shapes, SIZE)
 
 
 def written(path, out):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from csv_files import read_csv
 from refusals import bad_row
+from studio_exports import annotation, choice, task
 
 from crowdzoo import Annotations
 from crowdzoo.commands.main import main
@@ -91,27 +92,18 @@ def test_a_date_of_a_table_and_of_an_export_is_one_time(write, date):
 
 
 def test_each_platform_says_when_an_answer_was_given(write):
-    said = {"completed_by": 4, "created_at": "2024-03-02T18:11:12.000000Z", "lead_time": 2.5,
-            "result": [{"type": "choices", "from_name": "a", "value": {"choices": ["cat"]}}]}  # fmt: skip
+    said = annotation(4, choice("a", "cat"), created_at="2024-03-02T18:11:12.000000Z", lead_time=2.5)
     brief = {**said, "completed_by": 5, "created_at": None, "lead_time": 0}
-    kept = write("b.json", [{"id": 1, "data": {"text": "x"}, "annotations": [said, brief]}])
+    kept = write("b.json", [task(1, said, brief)])
     np.testing.assert_array_equal(Annotations.read(kept, platform="label-studio").timestamp, [SECONDS, np.nan])
     assert Annotations.read(kept, platform="label-studio").seconds.tolist() == [2.5, 0]
-    short = {
-        "id": 1,
-        "a": "cat",
-        "annotator": 4,
-        "annotation_id": 1,
-        "created_at": said["created_at"],
-        "lead_time": 2.5,
-    }
+    times = {"created_at": said["created_at"], "lead_time": 2.5}
+    short = {"id": 1, "a": "cat", "annotator": 4, "annotation_id": 1, **times}
     shown = {"text": "x", "_input_hash": 1, "_annotator_id": "ann", "answer": "accept", "accept": ["cat"]}
+    head = "INPUT:t\tOUTPUT:a\tASSIGNMENT"
     exports = {
-        "label-studio": write("a.json", [{"id": 1, "data": {"text": "x"}, "annotations": [said]}]),
-        "toloka": write(
-            "p.tsv",
-            "INPUT:t\tOUTPUT:a\tASSIGNMENT:worker_id\tASSIGNMENT:submitted\nx\tcat\tw\t2024-03-02T18:11:12.000\n",
-        ),
+        "label-studio": write("a.json", [task(1, said)]),
+        "toloka": write("p.tsv", f"{head}:worker_id\tASSIGNMENT:submitted\nx\tcat\tw\t2024-03-02T18:11:12.000\n"),
         "prodigy": write("p.jsonl", [{**shown, "_timestamp": SECONDS}]),
     }
     for platform, path in [*exports.items(), ("label-studio", write("min.json", [short]))]:

@@ -171,11 +171,10 @@ def test_few_answers_say_nothing(rows):
     assert camps_of(crowd()[1].select_rows(np.arange(rows))) is None
 
 
-def test_of_many_answers_tasks_are_drawn_and_everybody_gets_a_side(monkeypatch):
-    monkeypatch.setattr("crowdzoo.quality.camps.MOST_ANSWERS", 1000)
-    monkeypatch.setattr("crowdzoo.quality.camps.MOST_ANNOTATORS", 10)
-    _, annotations = crowd(tasks=600, change=FIVE)
-    assert camps_of(annotations).camp.tolist() == [2] * 5 + [1] * 7
+def test_of_many_answers_tasks_are_drawn_and_everybody_gets_a_side():
+    """At most 50,000 answers and 1,000 annotators are compared."""
+    _, annotations = crowd(tasks=9000, people=1010, change=swapping(*range(400)))
+    assert camps_of(annotations).camp.tolist() == [2] * 400 + [1] * 610
 
 
 def test_camps_are_of_classes_with_one_label_each():

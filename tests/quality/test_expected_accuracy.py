@@ -126,7 +126,7 @@ def test_the_first_sentences_say_what_is_usual_what_is_settled_and_how_to_measur
 
 
 def test_a_sentence_stands_where_its_numbers_are_known():
-    assert opening(OVERALL, "a.csv")[1].endswith("`crowdzoo next a.csv --out batch.csv` chooses the first of them.")
+    assert opening(OVERALL, "a.csv")[1].endswith("next a.csv --out batch.csv` chooses the first of them.")
     assert "settled" not in " ".join(opening(OVERALL | {"camps_statistic": 9.0}, "a.csv"))
     assert opening(OVERALL | {"expected_accuracy": None})[1:] == [SETTLED, ADVICE]
     assert opening(OVERALL | MEASURED)[1:] == [SETTLED]

@@ -5,6 +5,7 @@ import re
 import warnings
 
 import pytest
+from studio_exports import annotation, choice, task
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
@@ -13,13 +14,9 @@ from crowdzoo.quality import quality_report
 
 def export(days):
     """A task of Label Studio a day, and three answers to each."""
-    entries = []
-    for task in range(days):
-        answers = [("x", "y")[task % 2], ("x", "y")[task % 2], "x"]
-        results = [[{"type": "choices", "from_name": "mood", "value": {"choices": [said]}}] for said in answers]
-        annotations = [{"completed_by": who, "result": each} for who, each in enumerate(results, start=1)]
-        entries.append({"id": task, "data": {"text": "t"}, "annotations": annotations})
-    return json.dumps(entries)
+    answers = ([("x", "y")[day % 2], ("x", "y")[day % 2], "x"] for day in range(days))
+    said = ([annotation(who, choice("mood", label)) for who, label in enumerate(each, start=1)] for each in answers)
+    return json.dumps([task(day, *each) for day, each in enumerate(said)])
 
 
 def report(*words):

@@ -101,6 +101,7 @@ def test_unknown_tags_are_named_with_the_nearest():
     message = message_of("a O\nb per\nc b-PER\nd B-\n")
     assert "row 2, column '1': 'per' is not a tag of BIO:" in message
     assert "row 3, column '1': 'b-PER' is not a tag of BIO:" in message
+    assert "Did you mean 'B-PER'?" in message
     assert "row 4, column '1': 'B-' has no type after the dash." in message
     assert "Did you mean 'B-PER'" in message_of("a b-PER\n", classes=["O", "B-PER", "I-PER"])
 
@@ -109,6 +110,7 @@ def test_a_sentence_labelled_in_part_is_named():
     message = message_of("x O ?\n\na O O\nb O ?\nc O ?\n", annotators=["ann", "bob"])
     assert "a.txt has 2 bad values." in message
     assert "row 4, column 'bob': '?' is missing" in message
+    assert "labelled 1 of the sentence's 3 tokens" in message
 
 
 def test_bytes_that_are_no_text_are_named_with_their_place():
@@ -203,17 +205,19 @@ def test_tokens_that_no_line_can_hold_are_refused_and_no_file_appears(here, toke
     assert [path.name for path in here.iterdir()] == ["a.txt"]
 
 
-def test_a_file_appears_whole_or_not_at_all(here, monkeypatch):
-    crowd = read_conll(write("a.txt", TWO))
-    write("b.txt", "as it was")
+class Interrupted(CrowdSequences):
+    """Somebody presses Ctrl-C after the first sentence."""
 
-    def stop(self, task):
+    def answers(self, task):
         if task:
             raise KeyboardInterrupt
         return {}
 
-    monkeypatch.setattr(CrowdSequences, "answers", stop)
+
+def test_a_file_appears_whole_or_not_at_all(here):
+    crowd = read_conll(write("a.txt", TWO))
+    write("b.txt", "as it was")
     with pytest.raises(KeyboardInterrupt):
-        write_conll(crowd, "b.txt")
+        write_conll(Interrupted(crowd.tokens, crowd.annotations), "b.txt")
     assert (here / "b.txt").read_text() == "as it was"
     assert sorted(path.name for path in here.iterdir()) == ["a.txt", "b.txt"]

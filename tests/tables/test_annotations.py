@@ -126,7 +126,7 @@ def test_ten_bad_rows_are_shown_and_the_rest_counted():
     with pytest.raises(DataError) as error:
         Annotations.from_arrays(range(1001), [*[""] * 1000, "ann"], [0] * 1001)
     first, *rows, last = str(error.value).splitlines()
-    assert first.startswith("arrays: 1,000 bad rows. Fix the file, or skip bad rows with on")
+    assert first.startswith("arrays: 1,000 bad rows. Fix the file, or skip bad rows")
     assert rows[0].startswith("  arrays, row 0, column 'annotator': '' is empty.")
     assert (len(rows), last) == (10, "  ... and 990 more")
 

@@ -118,7 +118,7 @@ def test_an_answer_of_no_label_and_a_label_is_a_bad_row(report, here, capsys, re
     words = ["aggregate", str(file), "--multi-label", "--label-separator", "|", "--no-label", "None", "--out", "o.csv"]
     said = refusal_of(*words, code=3)
     assert "1 bad row" in said
-    assert f"{file}, row 2, column 'label': 'None' is of an" in said
+    assert "row 2, column 'label': 'None' is of an answer of 'a'" in said
     assert cli.main([*words, "--on-bad-rows", "reject", "--rejects", "r.csv", "--method", "majority-vote"]) == 0
     assert "answers        5\n" in capsys.readouterr().out
     assert pd.read_csv("o.csv")["probability_artist"].tolist() == [0.5, pytest.approx(1 / 3)]
@@ -145,8 +145,8 @@ def test_gold_that_repeats_is_read_once_and_different_gold_is_an_error(report, h
     assert cli.main([*words, "--gold-columns", "task=2,gold=4"]) == 0
     assert "1.0000 (on 2 tasks with gold" in capsys.readouterr().out
     said = refusal_of(*words, "--gold-columns", "task=2,gold=3", code=3)
-    assert f"{file}, row 2, column '3': 'b' is another value of task '1'" in said
-    assert f"{file}, row 6, column '3': 'a' is another value of task '2'" in said
+    assert "row 2, column '3': 'b' is another value of task '1' than" in said
+    assert "row 6, column '3': 'a' is another value of task '2' than" in said
 
 
 def test_gold_of_every_kind_may_repeat(tmp_path):
@@ -213,7 +213,7 @@ def test_tags_of_bilou_are_read_as_those_of_iobes(report, tmp_path):
 def test_messages_about_bilou_have_the_letters_of_the_file(tmp_path):
     file = tmp_path / "tags.txt"
     file.write_text("Ana U-PER E-PER\nmet L-PER O\n")
-    with pytest.raises(DataError, match=r"BILOU: O, B-TYPE, I-TYPE, L-TYPE, U-TYPE. E- belongs") as caught:
+    with pytest.raises(DataError, match=r"of BILOU: .* E- belongs", check=bad_row(1, "2", "E-PER")) as caught:
         read_conll(file, scheme="BILOU")
     assert "'L-PER' follows 'U-PER'; a span of type PER begins w" in str(caught.value)
     with pytest.raises(DataError, match=r"'U-PER' is not a tag .* U- belongs to the scheme BILOU"):
