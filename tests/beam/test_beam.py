@@ -12,6 +12,7 @@ from crowdzoo.testing.aggregators import simulated_crowd
 
 beam = pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
 
+import stores  # noqa: E402, F401, `store:/` is a scheme then
 from apache_beam import coders  # noqa: E402
 from apache_beam.options.pipeline_options import PipelineOptions  # noqa: E402
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner  # noqa: E402
@@ -304,17 +305,9 @@ def test_a_kill_in_the_midst_of_cleaning_leaves_a_whole_checkpoint_or_none(tmp_p
     assert sorted(map(str, (tmp_path / str(limit)).iterdir())) == sorted(left)
 
 
-def test_a_file_is_written_again_where_renaming_does_not_replace(tmp_path, monkeypatch):
+def test_a_file_is_written_again_where_renaming_does_not_replace(tmp_path):
     """As on HDFS; a runner may do again what a worker has done."""
-    rename = files.FileSystems.rename
-
-    def rename_to_free_names(sources, targets):
-        if any(files.FileSystems.exists(target) for target in targets):
-            raise files.BeamIOError("taken")
-        rename(sources, targets)
-
-    monkeypatch.setattr(files.FileSystems, "rename", rename_to_free_names)
-    path = str(tmp_path / "value.bin")
+    path = f"store:/{tmp_path}/value.bin"
     for number in range(3):
         files.write_value(path, number)
         assert files.read_value(path) == number
@@ -356,16 +349,15 @@ def test_fit_takes_blocks_from_anywhere_and_gives_the_run_which_gives_posteriors
         assert_that(blocks | on_beam.Posteriors(aggregator, run, 9, 4), check)
 
 
-@pytest.mark.parametrize("place", ["a disk", "elsewhere"])
-def test_a_block_that_is_cut_short_is_an_error(tmp_path, monkeypatch, place):
-    if place == "elsewhere":  # where files are not mapped
-        monkeypatch.setattr(files.os.path, "isfile", lambda path: False)
+@pytest.mark.parametrize("scheme", ["", "store:/"], ids=["a disk", "elsewhere"])
+def test_a_block_that_is_cut_short_is_an_error(tmp_path, scheme):
+    """Elsewhere files are not mapped."""
     path, block = tmp_path / "block.bin", blocks_of(crowd()[0])[0]
-    files.write_value(str(path), block)
-    np.testing.assert_array_equal(files.read_block(str(path)).labels, block.labels)
+    files.write_value(f"{scheme}{path}", block)
+    np.testing.assert_array_equal(files.read_block(f"{scheme}{path}").labels, block.labels)
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(DataError, match="damaged"):
-        files.read_block(str(path))
+        files.read_block(f"{scheme}{path}")
 
 
 # === Engines ===

@@ -1,6 +1,5 @@
 import json
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +13,8 @@ if find_spec("tfx") is None:
     collect_ignore_glob = ["test_*.py"]
 else:
     import apache_beam as beam
+    import stores  # noqa: F401, `store:/` is a scheme then
     import tensorflow as tf
-    from apache_beam.io.filesystem import FileMetadata
-    from apache_beam.io.localfilesystem import LocalFileSystem
 
     from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
     from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
@@ -25,34 +23,6 @@ else:
     from crowdzoo.components.input_files import content_hashes
     from crowdzoo.components.tfx_internals import standard_artifacts
     from crowdzoo.kinds import KINDS
-
-    class Store(LocalFileSystem):
-        """An object store: `store:/folder/file`, without a client, is a file of this machine."""
-
-        @classmethod
-        def scheme(cls):
-            return "store"
-
-        def exists(self, path):
-            return inside(path).is_file()
-
-        def _list(self, folder):
-            return [FileMetadata(f"store:/{file}", 0) for file in inside(folder).rglob("*") if file.is_file()]
-
-        def open(self, path, *how, **options):
-            return super().open(str(inside(path)), *how, **options)
-
-        def create(self, path, *how, **options):
-            return super().create(str(inside(path)), *how, **options)
-
-        def delete(self, paths):
-            for path in paths:
-                inside(path).unlink()
-
-
-def inside(uri):
-    """The file of this machine that holds what a Store has at a URI."""
-    return Path(uri.removeprefix("store:/"))
 
 
 class Folder:

@@ -100,7 +100,6 @@ def without_locks(descriptor, operation):
 def test_without_locks_a_version_is_never_replaced(tmp_path, monkeypatch):
     model, serving = write_model(tmp_path / "a", "a"), tmp_path / "serving"
     monkeypatch.setattr(module.fcntl, "flock", without_locks)
-    monkeypatch.setattr(module.time, "time", lambda: 1000.0)
     rename, raced = Path.rename, []
 
     def another_was_first(source, target):
@@ -110,11 +109,10 @@ def test_without_locks_a_version_is_never_replaced(tmp_path, monkeypatch):
         return rename(source, target)
 
     monkeypatch.setattr(Path, "rename", another_was_first)
-    assert push_version(model, serving).name == "1001"
-    assert [(path.name, path.joinpath("saved_model.pb").read_text()[0]) for path in complete_versions(serving)] == [
-        ("1000", "b"),
-        ("1001", "a"),
-    ]
+    version = push_version(model, serving)
+    assert complete_versions(serving) == [*raced, version]
+    assert int(version.name) == int(raced[0].name) + 1
+    assert [path.joinpath("saved_model.pb").read_text()[0] for path in (*raced, version)] == ["b", "a"]
 
 
 def test_a_model_that_another_process_pushed_in_the_meantime_is_not_pushed_twice(tmp_path, monkeypatch):

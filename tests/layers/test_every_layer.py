@@ -6,23 +6,7 @@ import pytest
 from keras import ops
 from small_layers import IDS, LABELS, NOBODY, B, K, R, bottleneck
 
-from crowdzoo.layers import (
-    LIA,
-    WAUM,
-    CoNAL,
-    ConfusionMatrices,
-    CrossFittedEM,
-    CrowdsourcedLayer,
-    DeepEM,
-    DoctorNet,
-    GeoCrowdNet,
-    MaxMIG,
-    PairAnnotators,
-    PooledConfusions,
-    RatingEM,
-    TraceRegularization,
-    UnionNet,
-)
+from crowdzoo import layers
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
 
 T, D = 2, 6
@@ -50,12 +34,16 @@ PAIRS = {"num_annotations": 10, "slope_variance": 0.5, "bias_variance": 0.4, "ti
 
 # by name: the layer, what goes in, arguments beside the number of annotators
 LAYERS = {
-    "conal, logits": (CoNAL, P, {**CONAL, "mixing": "logits"}),
-    "conal, maps": (CoNAL, P, {**CONAL, **MAPS, "mixing": "probabilities"}),
-    "confusion matrices": (ConfusionMatrices, P, {"diagonal": 0.7}),
-    "cross-fitted em": (CrossFittedEM, P, {**EM, "folds": 3}),
+    "conal, logits": (layers.CoNAL, P, {**CONAL, "mixing": "logits"}),
+    "conal, maps": (layers.CoNAL, P, {**CONAL, **MAPS, "mixing": "probabilities"}),
+    "confusion matrices": (layers.ConfusionMatrices, P, {"diagonal": 0.7}),
+    "cross-fitted em": (layers.CrossFittedEM, P, {**EM, "folds": 3}),
     **{
-        f"crowdsourced, {kind} {connection}": (CrowdsourcedLayer, inputs, {"connection": connection, "kind": kind})
+        f"crowdsourced, {kind} {connection}": (
+            layers.CrowdsourcedLayer,
+            inputs,
+            {"connection": connection, "kind": kind},
+        )
         for kind, inputs, connections in (
             ("classification", P, ("MW", "VW", "VB", "VW+B", "S")),
             ("sequence", P_TOKENS, ("MW", "VW", "VB", "VW+B", "S")),
@@ -63,25 +51,25 @@ LAYERS = {
         )
         for connection in connections
     },
-    "deep em": (DeepEM, P, EM),
-    "doctor net": (DoctorNet, X, {**HEADS, "weighted": False}),
-    "doctor net, weighted": (DoctorNet, X, {**HEADS, "weighted": True}),
-    **{f"geo {form}": (GeoCrowdNet, P, {**GEO, "regularization": form}) for form in ("F", "W", None)},
-    "lia": (LIA, P, {**LIA_ARGUMENTS, "latent": 2}),
-    "lia, product": (LIA, P, {**LIA_ARGUMENTS, "form": "product", "latent": 2}),
-    "lia, annotators' features": (LIA, P, {**LIA_ARGUMENTS, "annotator_features": TABLE}),
-    "max-mig": (MaxMIG, P, {"smoothing": 0.1, "diagonal": 0.7}),
-    "pairs": (PairAnnotators, P, PAIRS),
+    "deep em": (layers.DeepEM, P, EM),
+    "doctor net": (layers.DoctorNet, X, {**HEADS, "weighted": False}),
+    "doctor net, weighted": (layers.DoctorNet, X, {**HEADS, "weighted": True}),
+    **{f"geo {form}": (layers.GeoCrowdNet, P, {**GEO, "regularization": form}) for form in ("F", "W", None)},
+    "lia": (layers.LIA, P, {**LIA_ARGUMENTS, "latent": 2}),
+    "lia, product": (layers.LIA, P, {**LIA_ARGUMENTS, "form": "product", "latent": 2}),
+    "lia, annotators' features": (layers.LIA, P, {**LIA_ARGUMENTS, "annotator_features": TABLE}),
+    "max-mig": (layers.MaxMIG, P, {"smoothing": 0.1, "diagonal": 0.7}),
+    "pairs": (layers.PairAnnotators, P, PAIRS),
     **{
-        f"pooled, {form} {per_class}": (PooledConfusions, P, {**POOLED, "form": form, "per_class": per_class})
+        f"pooled, {form} {per_class}": (layers.PooledConfusions, P, {**POOLED, "form": form, "per_class": per_class})
         for form in ("full", "diagonal", "low-rank")
         for per_class in ((True,) if form == "full" else (True, False))
     },
-    "ratings em": (RatingEM, ESTIMATES, {**RATINGS, "unrelated": 0.2}),
-    "trace, mean": (TraceRegularization, P, {"strength": 0.02, "traces": "mean"}),
-    "trace, sum": (TraceRegularization, P, {"strength": 0.02, "traces": "sum"}),
-    "union net": (UnionNet, P, {"diagonal": 0.7}),
-    "waum": (WAUM, P, WAUM_ARGUMENTS),
+    "ratings em": (layers.RatingEM, ESTIMATES, {**RATINGS, "unrelated": 0.2}),
+    "trace, mean": (layers.TraceRegularization, P, {"strength": 0.02, "traces": "mean"}),
+    "trace, sum": (layers.TraceRegularization, P, {"strength": 0.02, "traces": "sum"}),
+    "union net": (layers.UnionNet, P, {"diagonal": 0.7}),
+    "waum": (layers.WAUM, P, WAUM_ARGUMENTS),
 }
 # of a layer with several forms the battery tries one or two in `make test`
 QUICK = {
@@ -91,7 +79,7 @@ QUICK = {
     "trace, sum", "union net", "waum",
 }  # fmt: skip
 # what the union competes for, and what is learnt in phases by other losses
-NO_MATRICES = (DoctorNet, PairAnnotators)
+NO_MATRICES = (layers.DoctorNet, layers.PairAnnotators)
 COMPETE, OTHER_LOSSES = {"union net"}, {"max-mig", "waum", "pairs", "ratings em"}
 
 
@@ -169,7 +157,7 @@ def test_a_layer_without_weights_says_so(name):
         layer(R, **arguments).annotator_confusions()
 
 
-@pytest.mark.parametrize("layer", [LIA, CoNAL])
+@pytest.mark.parametrize("layer", [layers.LIA, layers.CoNAL])
 def test_missing_features_are_named(layer):
     message = rf"{layer.__name__}: the features must have shape .*annotators=ids, features=h"
     with pytest.raises(ValueError, match=message):

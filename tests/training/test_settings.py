@@ -7,16 +7,8 @@ import keras
 import numpy as np
 import pytest
 
-from crowdzoo import layers
+from crowdzoo import layers, models
 from crowdzoo.errors import ConfigError
-from crowdzoo.models import (
-    METHODS,
-    RATING_METHODS,
-    FeatureClassifier,
-    FeatureRegressor,
-    TextRegressor,
-    TrainingSettings,
-)
 from crowdzoo.networks.sequence_tagger import SequenceTagger
 from crowdzoo.optimizers import LazyAdam
 from crowdzoo.training.methods import _FROM_DATA, _KERAS, AGGREGATED, create_crowd_layer, crowd_layer_class
@@ -29,21 +21,21 @@ NOWHERE = ["XX", 10**400, object(), np.array([1, 2]), float("nan")]
 LAYERS = {
     layer.__name__: (layer, sizes)
     for methods, task, sizes in (
-        (METHODS, "classification", {"num_annotators": 2, "num_classes": 3}),
-        (RATING_METHODS, "regression", {"num_annotators": 2, "kind": "regression", "connection": "B"}),
+        (models.METHODS, "classification", {"num_annotators": 2, "num_classes": 3}),
+        (models.RATING_METHODS, "regression", {"num_annotators": 2, "kind": "regression", "connection": "B"}),
     )
     for method in methods
     if method != AGGREGATED
     for layer in [crowd_layer_class(method, task)]
 }
 BASES = {
-    "FeatureClassifier": (FeatureClassifier, {"num_features": 2, "num_classes": 2}),
-    "FeatureRegressor": (FeatureRegressor, {"num_features": 2}),
-    "TextRegressor": (TextRegressor, {"num_words": 9}),
+    "FeatureClassifier": (models.FeatureClassifier, {"num_features": 2, "num_classes": 2}),
+    "FeatureRegressor": (models.FeatureRegressor, {"num_features": 2}),
+    "TextRegressor": (models.TextRegressor, {"num_words": 9}),
     "SequenceTagger": (SequenceTagger, {"num_words": 9, "num_classes": 2}),
     "LazyAdam": (LazyAdam, {}),
 }
-RECIPES = {"training": (TrainingSettings, TextSettings, TaggerSettings)}
+RECIPES = {"training": (models.TrainingSettings, TextSettings, TaggerSettings)}
 TABLES = ("annotator_features", "mean", "variance", "allowed", "method", "arguments", "low", "high", "form", "name")
 
 
@@ -107,13 +99,13 @@ def test_nonsense_in_any_setting_of_a_training_is_refused(make):
         (lambda: layers.RatingEM(2, start_rounds=10**9), "RatingEM: start_rounds must be an integer from 1 to 10,000"),
         (lambda: layers.WAUM(2, margin_epochs=10**9), "WAUM: margin_epochs must be an integer from 1 to 10,000"),
         (
-            lambda: TrainingSettings(learning_rate=float("inf")),
+            lambda: models.TrainingSettings(learning_rate=float("inf")),
             "training: learning_rate must be a number above 0 and at most 1000",
         ),
-        (lambda: TrainingSettings(dropout=1.5), "training: dropout must be a number from 0 to below 1, got 1.5"),
-        (lambda: TrainingSettings(batch_size=0), "training: batch_size must be an integer .*, got 0"),
-        (lambda: TrainingSettings(hidden=[0]), "training: hidden must be an integer from 1 to 65,536, got 0"),
-        (lambda: TrainingSettings(seed=2**32), "training: seed must be an integer from 0 to 4,294,967,295"),
+        (lambda: models.TrainingSettings(dropout=1.5), "training: dropout must be a number from 0 to below 1, got 1.5"),
+        (lambda: models.TrainingSettings(batch_size=0), "training: batch_size must be an integer .*, got 0"),
+        (lambda: models.TrainingSettings(hidden=[0]), "training: hidden must be an integer from 1 to 65,536, got 0"),
+        (lambda: models.TrainingSettings(seed=2**32), "training: seed must be an integer from 0 to 4,294,967,295"),
         (lambda: LazyAdam(learning_rate=-1), "LazyAdam: learning_rate must be a number above 0 and at most 1000"),
     ],
 )
@@ -132,4 +124,4 @@ def test_a_majority_is_a_setting_for_classes_and_not_for_ratings():
 def test_a_schedule_is_a_learning_rate_and_many_epochs_are_legal():
     schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)
     assert LazyAdam(schedule).get_config()["learning_rate"]["class_name"] == "ExponentialDecay"
-    assert TrainingSettings(epochs=10**9).epochs == 10**9
+    assert models.TrainingSettings(epochs=10**9).epochs == 10**9
