@@ -10,8 +10,6 @@ from crowdzoo.datasets.crowd_dataset import data_folder
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import open_regular
 
-SCALE = (-0.1, 1.1)  # what the workers used: five of 7,440 answers lie outside of 0 to 1
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MovieReviews:

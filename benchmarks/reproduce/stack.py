@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from typing import Any
 
-__all__ = ["PAGES", "elsewhere", "recorded", "same_stack", "stack", "told"]
+__all__ = ["PAGES", "elsewhere", "recorded", "stack", "told"]
 
 # what the rows of pages are computed on; a page names it by `told()`, and rows of other stacks one by one
 PAGES = {"python": "3.10.13", "numpy": "1.26.4", "backend": "tensorflow", "keras": "3.12.4", "tensorflow": "2.16.2"}
@@ -33,11 +33,6 @@ def told(versions: dict[str, Any] = PAGES) -> str:
         number = versions.get(versions["backend"], "(version not stored)")
         words += f", Keras {versions['keras']} on {NAMES[versions['backend']]} {number}"
     return words
-
-
-def same_stack(first: dict[str, Any] | None, second: dict[str, Any]) -> bool:
-    """Whether two stacks give the same figures: the number of cores is not compared."""
-    return first is not None and {**first, "cores": 0} == {**second, "cores": 0}
 
 
 def elsewhere(rows: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, str]:
