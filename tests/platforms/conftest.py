@@ -1,26 +1,8 @@
-"""Files of exports, written by hand."""
-
-import json
+"""What exports are read as."""
 
 import pytest
 
 from crowdzoo import Annotations
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes a file: text or bytes as they are, lists and dictionaries as JSON (.jsonl: a line an entry)."""
-
-    def write(name, content):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, (list, dict)):
-            lines = name.endswith(".jsonl")
-            content = "\n".join(map(json.dumps, content)) if lines else json.dumps(content)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
 
 
 @pytest.fixture
