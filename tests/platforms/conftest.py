@@ -6,12 +6,12 @@ from crowdzoo import Annotations
 
 
 @pytest.fixture
-def said():
+def rows_of():
     """Reads an export; gives (task, annotator, label) of each annotation, in order."""
 
-    def said(path, platform, **options):
+    def rows_of(path, platform, **options):
         annotations = Annotations.read(path, platform=platform, **options)
         frame = annotations.to_frame()
         return list(frame[["task", "annotator", "label"]].itertuples(index=False, name=None))
 
-    return said
+    return rows_of
