@@ -1,6 +1,7 @@
 """Fixtures that more than one folder of tests needs."""
 
 import gc
+import json
 import os
 import sys
 import warnings
@@ -85,6 +86,22 @@ def here(tmp_path, monkeypatch):
     """The test's own, empty folder, which is the working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file: text or bytes as they are, lists and dictionaries as JSON (.jsonl: a line an entry)."""
+
+    def write(name, content):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, (list, dict)):
+            lines = name.endswith(".jsonl")
+            content = "\n".join(map(json.dumps, content)) if lines else json.dumps(content)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
 
 
 @pytest.fixture

@@ -84,13 +84,12 @@ def trained(tmp_path):
     return model
 
 
-def test_the_files_are_named_and_a_file_is_recognised_by_its_content(trained, tmp_path, capsys):
+def test_the_files_are_named_and_a_file_is_recognised_by_its_content(trained, tmp_path, write, capsys):
     assert cli.main(["lineage", str(trained)]) == 0
     (printed,) = facts(capsys.readouterr().out)
     assert printed["files.annotations"] == str(tmp_path / "answers.csv")
     assert printed["files.instances"] == "s3://crowd/instances.csv"
-    copy = tmp_path / "copy"
-    copy.write_bytes((tmp_path / "instances.csv").read_bytes())
+    copy = write("copy", (tmp_path / "instances.csv").read_bytes())
     assert cli.main(["lineage", str(trained), "--verify", str(copy)]) == 0
     assert capsys.readouterr().out == f"{copy}: is the input instances of {trained}\n"
 
@@ -114,10 +113,9 @@ def test_no_file_is_recognised_where_the_lineage_has_no_inputs(tmp_path, capsys)
     assert message in capsys.readouterr().err
 
 
-def test_the_commit_says_whether_files_differ_from_it(tmp_path, monkeypatch):
+def test_the_commit_says_whether_files_differ_from_it(tmp_path, write, monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-    config = tmp_path / "pets.yaml"
-    config.write_text("name: pets\n")
+    config = write("pets.yaml", "name: pets\n")
 
     def git(*words):
         names = ("-c", "user.name=x", "-c", "user.email=x@example.com")

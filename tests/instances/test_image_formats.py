@@ -75,9 +75,8 @@ def test_postscript_by_the_name_of_an_image_starts_no_program(tmp_path, ghostscr
     assert not ghostscript.exists()
 
 
-def test_pillow_alone_would_start_the_program(tmp_path, ghostscript):
+def test_pillow_alone_would_start_the_program(write, ghostscript):
     """Otherwise the test above could not fail."""
-    (tmp_path / "a.png").write_bytes(POSTSCRIPT)
-    with contextlib.suppress(OSError), Image.open(tmp_path / "a.png") as image:
+    with contextlib.suppress(OSError), Image.open(write("a.png", POSTSCRIPT)) as image:
         image.load()
     assert ghostscript.exists()

@@ -170,11 +170,10 @@ def test_a_folder_without_images_and_one_with_others_are_refused(tmp_path):
         read_image_table(tmp_path)
 
 
-def test_a_table_has_paths_relative_to_its_own_folder(tmp_path):
+def test_a_table_has_paths_relative_to_its_own_folder(tmp_path, write):
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "1.png").write_bytes(PNG)
-    (tmp_path / "images.csv").write_text("filename,gold,split,width\nphotos/1.png,cat,train,10\n")
-    instances = read_instances(tmp_path / "images.csv", IMAGES)
+    instances = read_instances(write("images.csv", "filename,gold,split,width\nphotos/1.png,cat,train,10\n"), IMAGES)
     assert (instances.tasks.tolist(), instances.gold.tolist()) == (["photos/1"], ["cat"])
     assert instances.values.tolist() == [tmp_path / "photos" / "1.png"]
 
@@ -199,10 +198,9 @@ def test_every_bad_image_of_a_table_is_listed_with_its_row(tmp_path):
         ("image\nhttps://example.org/a.png\n", "row 2, column 'image': .* is a URL. Download"),
     ],
 )
-def test_a_broken_table_is_refused_with_the_place(tmp_path, text, message):
-    (tmp_path / "images.csv").write_text(text)
+def test_a_broken_table_is_refused_with_the_place(write, text, message):
     with pytest.raises(DataError, match=message):
-        read_image_table(tmp_path / "images.csv")
+        read_image_table(write("images.csv", text))
 
 
 def test_only_the_decoders_of_known_formats_see_a_file(monkeypatch):

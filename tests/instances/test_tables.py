@@ -171,18 +171,16 @@ def test_columns_in_memory_are_read_as_those_of_a_file():
         given_columns({"a": ["x", 1]})
 
 
-def test_a_gap_beyond_the_rows_by_which_a_file_is_recognised_is_refused_with_the_way_to_a_table(tmp_path):
-    path = tmp_path / "i.csv"
-    path.write_text("task,f0,f1\n" + "".join(f"{row},1,2\n" for row in range(1000)) + "last,1,\n")
+def test_a_gap_beyond_the_rows_by_which_a_file_is_recognised_is_refused_with_the_way_to_a_table(write):
+    path = write("i.csv", "task,f0,f1\n" + "".join(f"{row},1,2\n" for row in range(1000)) + "last,1,\n")
     with pytest.raises(DataError, match=r"row 1002, column 'f1'.* inputs={'f1': 'number'}"):
         read_instances(path)
     found = read_instances(path, tables({"f1": "number"}))
     assert np.isnan(found.values["f1"][-1])
 
 
-def test_a_column_that_may_be_the_truth_is_said_before_a_model_learns_from_it(tmp_path):
-    path = tmp_path / "i.csv"
-    path.write_text("task,f0,label\n1,2,cat\n2,3,dog\n")
+def test_a_column_that_may_be_the_truth_is_said_before_a_model_learns_from_it(write):
+    path = write("i.csv", "task,f0,label\n1,2,cat\n2,3,dog\n")
     with pytest.warns(DataWarning, match="instance_columns={'gold': 'label'}"):
         read_instances(path)
     found = read_instances(path, layout=Layout.of_second({"gold": "label"}, {}))

@@ -94,10 +94,9 @@ def rows_of(table):
 
 @pytest.mark.filterwarnings("ignore:.*columns were found by usual names")
 @pytest.mark.parametrize("name", ["text", "output", "transcription", "transcript", "translation", "label"])
-def test_the_column_of_texts_has_usual_names(tmp_path, name):
-    (tmp_path / "a.csv").write_text(f"task,annotator,{name}\n1,ann,a cat\n1,bob,\n")
+def test_the_column_of_texts_has_usual_names(write, name):
     with pytest.raises(DataError, match=r"row 3, column .* is empty"):
-        kind_of("free-text").reading.read(tmp_path / "a.csv")
+        kind_of("free-text").reading.read(write("a.csv", f"task,annotator,{name}\n1,ann,a cat\n1,bob,\n"))
 
 
 def test_texts_that_are_read_as_classes_are_warned_of():

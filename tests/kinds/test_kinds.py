@@ -238,14 +238,13 @@ def test_notes_say_what_was_found_and_serious_ones_what_to_do():
         assert flag.serious or not (flag.out or flag.keep)
 
 
-def test_an_annotated_image_that_is_not_in_the_folder_is_said(tmp_path):
+def test_an_annotated_image_that_is_not_in_the_folder_is_said(tmp_path, write):
     image = pytest.importorskip("PIL.Image")
     folder = tmp_path / "photos"
     folder.mkdir()
     for name in "ab":
         image.new("RGB", (8, 8), "red").save(folder / f"{name}.png")
-    answers = tmp_path / "answers.csv"
-    answers.write_text("task,annotator,label\na.png,ann,x\nb.png,ann,y\nc.png,ann,x\nc.png,bob,x\n")
+    answers = write("answers.csv", "task,annotator,label\na.png,ann,x\nb.png,ann,y\nc.png,ann,x\nc.png,bob,x\n")
     with pytest.raises(DataError, match=r"'c.png' is not one of (.*\n)*.*photos: The tasks are its"):
         KINDS["classification"].training.read(answers, folder)
     with pytest.warns(UserWarning, match="2 rows were left out"):

@@ -57,10 +57,9 @@ def test_parts_of_a_mask_are_regions_unless_they_are_specks_or_hundreds(tmp_path
     assert sorted(sorted(mask_tools().area(image.masks).tolist()) for image in found) == [[19, 800], [bob.sum()]]
 
 
-def test_masks_that_cannot_be_read_are_named(tmp_path):
-    (tmp_path / "alone.png").write_bytes(b"no image")
+def test_masks_that_cannot_be_read_are_named(tmp_path, write):
     with pytest.raises(DataError, match="is in no folder of its annotator"):
-        kind_of("region").reading.read(tmp_path / "alone.png", platform="png-masks")
+        kind_of("region").reading.read(write("alone.png", b"no image"), platform="png-masks")
     place = masks(tmp_path / "masks", ann=np.zeros((4, 4)), bob=np.zeros((4, 4, 3)))
     with pytest.raises(DataError, match="by bob has colours"):
         kind_of("region").reading.read(place, platform="png-masks")

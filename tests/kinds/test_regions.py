@@ -116,7 +116,7 @@ def test_who_saw_an_image_and_marked_nothing_is_told_from_who_never_saw_it(tmp_p
     assert sorted(rows) == [("1.jpg", "ann", 1), ("1.jpg", "cem", 0), ("2.jpg", "bob", 1)]
 
 
-def test_shapes_of_coco_are_read(tmp_path):
+def test_shapes_of_coco_are_read(write):
     square = np.zeros(SIZE, bool)
     square[10:20, 5:25] = True
     shapes = [
@@ -128,8 +128,7 @@ def test_shapes_of_coco_are_read(tmp_path):
     file = coco({number: [(1, (0, 0, 1, 1))] for number in range(4)})
     for annotation, shape in zip(file["annotations"], shapes, strict=True):
         annotation |= shape
-    (tmp_path / "ann.json").write_text(json.dumps(file))
-    found = Annotations.read(tmp_path / "ann.json", kind="region", platform="coco", image=True)
+    found = Annotations.read(write("ann.json", file), kind="region", platform="coco", image=True)
     assert found.tasks.tolist() == [0, 1, 2, 3]  # named after the files of the images
     images = [found.values[code] for code in found.labels]
     assert [dice(images[1], image) for image in images] == [1] * 4

@@ -33,12 +33,12 @@ def feedback(number, *responses):
     ]}  # fmt: skip
 
 
-def test_nested_records_are_read(write, said):
+def test_nested_records_are_read(write, rows_of):
     path = write("records.json", [nested(1, mood=[(ANN, "glad"), (BOB, "sad")]), nested(2, mood=[(BOB, "sad")])])
-    assert said(path, "argilla") == [("r1", ANN, "glad"), ("r1", BOB, "sad"), ("r2", BOB, "sad")]
+    assert rows_of(path, "argilla") == [("r1", ANN, "glad"), ("r1", BOB, "sad"), ("r2", BOB, "sad")]
 
 
-def test_flat_records_are_read_as_a_list_and_as_lines_and_discarded_responses_are_left_out(write, said):
+def test_flat_records_are_read_as_a_list_and_as_lines_and_discarded_responses_are_left_out(write, rows_of):
     records = [
         flat(1, ["glad", "sad"], [ANN, BOB], ["submitted", "discarded"]),
         flat(2, ["sad"], [BOB], ["submitted"]),
@@ -46,25 +46,25 @@ def test_flat_records_are_read_as_a_list_and_as_lines_and_discarded_responses_ar
     ]
     for name in ("records.json", "records.jsonl"):
         with pytest.warns(UserWarning, match="discarded responses: 1; .* without a response to 'mood': 1"):
-            assert said(write(name, records), "argilla") == [("r1", ANN, "glad"), ("r2", BOB, "sad")]
+            assert rows_of(write(name, records), "argilla") == [("r1", ANN, "glad"), ("r2", BOB, "sad")]
 
 
-def test_feedback_datasets_are_read(write, said):
+def test_feedback_datasets_are_read(write, rows_of):
     path = write("records.json", [
         feedback(1, (ANN, "submitted", {"mood": "glad", "stars": 4}), (BOB, "draft", {"mood": "sad"})),
         feedback(2, (BOB, "submitted", {"mood": ["sad"], "stars": 2})),
     ])  # fmt: skip
     with pytest.warns(UserWarning, match="draft responses: 1"):
-        assert said(path, "argilla") == [("r1", ANN, "glad"), ("r2", BOB, "sad")]
+        assert rows_of(path, "argilla") == [("r1", ANN, "glad"), ("r2", BOB, "sad")]
     assert Annotations.read(path, platform="argilla", kind="regression").labels.tolist() == [4.0, 2.0]
 
 
-def test_older_datasets_name_one_annotator_a_record(write, said):
+def test_older_datasets_name_one_annotator_a_record(write, rows_of):
     old = {"text": "a", "inputs": {"text": "a"}, "prediction": [["sad", 0.9]], "prediction_agent": "m", "id": 1,
            "annotation": "glad", "annotation_agent": "ann", "multi_label": False, "status": "Validated"}  # fmt: skip
     path = write("records.json", [old, old | {"id": 2, "status": "Discarded"}])
     with pytest.warns(UserWarning, match="discarded responses: 1"):
-        assert said(path, "argilla") == [(1, "ann", "glad")]
+        assert rows_of(path, "argilla") == [(1, "ann", "glad")]
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_spans_become_tags(write, record):
         (feedback(2, (None, "submitted", {"mood": "sad"})), "mood .user.'.*Export the responses with their users"),
     ],
 )
-def test_a_broken_record_is_named_with_its_number(write, said, record, says):
+def test_a_broken_record_is_named_with_its_number(write, rows_of, record, says):
     path = write("records.json", [feedback(1, (ANN, "submitted", {"mood": "glad"})), record])
     with pytest.raises(DataError, match=f"records.json, row 2, column .*{says}"):
-        said(path, "argilla")
+        rows_of(path, "argilla")
 
 
 def columns(text, users, values, statuses, **more):
@@ -105,19 +105,19 @@ def columns(text, users, values, statuses, **more):
     return {"text": text, "mood": {"user_id": users, "value": values, "status": statuses}, **more}
 
 
-def test_a_table_of_argilla_1_is_read(write, said):
+def test_a_table_of_argilla_1_is_read(write, rows_of):
     path = write("old.jsonl", [
         columns("b", [], [], [], external_id="e1"),
         columns("a", ["u1", "u2"], ["glad", "sad"], ["submitted", "discarded"], external_id="e0"),
     ])  # fmt: skip
     with pytest.warns(UserWarning, match="discarded responses: 1"):
-        assert said(path, "argilla") == [("e0", "u1", "glad")]
+        assert rows_of(path, "argilla") == [("e0", "u1", "glad")]
     path = write("uneven.jsonl", [columns("a", ["u1", "u2"], ["glad"], ["submitted"], external_id="e0")])
     with pytest.raises(DataError, match=r"column 'mood'.*is not a list of responses"):
-        said(path, "argilla")
+        rows_of(path, "argilla")
     path = write("none.jsonl", [columns("a", ["u1"], ["glad"], ["submitted"], external_id=None)])
     with pytest.raises(DataError, match=r"column 'id': None is missing\. Give records an external_id."):
-        said(path, "argilla")
+        rows_of(path, "argilla")
 
 
 def ranked(*rankings, name="order"):
@@ -125,7 +125,7 @@ def ranked(*rankings, name="order"):
     return {"id": "r", f"{name}.responses": [*rankings], f"{name}.responses.users": users}
 
 
-def test_rankings_are_refused_and_sets_of_labels_are_not(write, said):
+def test_rankings_are_refused_and_sets_of_labels_are_not(write, rows_of):
     """What was said of them was that each annotator had answered three times."""
     rank = {"user_id": "u", "value": [{"value": "b", "rank": 1}, {"value": "a", "rank": 2}]}
     for records in (
@@ -135,12 +135,12 @@ def test_rankings_are_refused_and_sets_of_labels_are_not(write, said):
     ):
         for field in (None, "order"):
             with pytest.raises(DataError, match=r"the answers are rankings\. Read them with kind='preference'"):
-                said(write("a.json", records), "argilla", field=field)
+                rows_of(write("a.json", records), "argilla", field=field)
     sets = [ranked(["a", "b"], ["b", "a"]), {**ranked(["a"], ["c", "b"]), "id": "s"}]
-    labels = [label for *_, label in said(write("b.json", sets), "argilla", on_duplicate="all")]
+    labels = [label for *_, label in rows_of(write("b.json", sets), "argilla", on_duplicate="all")]
     assert labels == ["a", "b", "b", "a", "a", "c", "b"]
     both = ranked(["b", "a"], ["a", "b"]) | ranked("x", "y", name="mood")
-    assert [label for *_, label in said(write("b.json", [both]), "argilla")] == ["x", "y"]
+    assert [label for *_, label in rows_of(write("b.json", [both]), "argilla")] == ["x", "y"]
 
 
 def pairs_of(path, **options):
@@ -177,11 +177,11 @@ def test_rankings_of_the_library_datasets_have_a_list_for_each_key(write):
         Annotations.read(write("a.jsonl", [{"external_id": "r", "t": "x", "order": users}]), platform="argilla")
 
 
-def test_a_response_that_was_discarded_at_once_has_no_values(write, said):
+def test_a_response_that_was_discarded_at_once_has_no_values(write, rows_of):
     record = feedback(1, ("u0", "submitted", {"mood": "glad"}), ("u1", "discarded", {}), ("u2", "draft", {}))
     for response in record["responses"][1:]:
         response["values"] = None
-    assert [row[1:] for row in said(write("a.json", [record]), "argilla")] == [("u0", "glad")]
+    assert [row[1:] for row in rows_of(write("a.json", [record]), "argilla")] == [("u0", "glad")]
 
 
 def test_options_of_all_records_are_compared_where_they_name_the_tasks(write, tmp_path):
@@ -199,9 +199,9 @@ def test_a_response_that_is_no_ranking_is_named(write):
         pairs_of(write("a.json", [bad]), field="order")
 
 
-def test_responses_with_fewer_status_are_refused(write, said):
+def test_responses_with_fewer_status_are_refused(write, rows_of):
     record = {"id": "r", "text": "a", "q.responses": ["x", "y"], "q.responses.users": ["u", "v"]}
     path = write("export.jsonl", [{**record, "q.responses.status": ["submitted"]}])
     with pytest.raises(DataError, match=r"'q.responses.status'.*has not one status for each of 2"):
-        said(path, "argilla")
-    assert len(said(write("export.jsonl", [record]), "argilla")) == 2  # none is said
+        rows_of(path, "argilla")
+    assert len(rows_of(write("export.jsonl", [record]), "argilla")) == 2  # none is said

@@ -36,40 +36,40 @@ def archive(name, content):
     return made.getvalue()
 
 
-def test_each_file_of_a_folder_is_an_annotator(write, said, tmp_path):
+def test_each_file_of_a_folder_is_an_annotator(write, rows_of, tmp_path):
     write("jobs/ann.xml", ANN)
     write("jobs/bob.xml", BOB)
     with pytest.warns(UserWarning, match="boxes, polygons and other shapes: 1; .* a tag: 1"):
-        assert said(tmp_path / "jobs", "cvat") == [
+        assert rows_of(tmp_path / "jobs", "cvat") == [
             ("a.jpg", "ann", "cat"), ("b.jpg", "ann", "dog"), ("a.jpg", "bob", "dog"), ("b.jpg", "bob", "dog"),
         ]  # fmt: skip
 
 
-def test_archives_and_folders_name_the_annotator_where_all_files_have_one_name(write, said, tmp_path):
+def test_archives_and_folders_name_the_annotator_where_all_files_have_one_name(write, rows_of, tmp_path):
     write("jobs/ann.zip", archive("annotations.xml", ANN))
     write("jobs/bob/annotations.xml", BOB)
     with pytest.warns(UserWarning, match="left out"):
-        assert {who for _, who, _ in said(tmp_path / "jobs", "cvat")} == {"ann", "bob"}
+        assert {who for _, who, _ in rows_of(tmp_path / "jobs", "cvat")} == {"ann", "bob"}
 
 
-def test_an_attribute_of_a_tag_is_chosen_by_name(write, said):
+def test_an_attribute_of_a_tag_is_chosen_by_name(write, rows_of):
     path = write("ann.xml", ANN)
     with pytest.warns(UserWarning, match="images without 'sure': 1"):
-        assert said(path, "cvat", field="sure") == [("a.jpg", "ann", "yes"), ("b.jpg", "ann", "no")]
+        assert rows_of(path, "cvat", field="sure") == [("a.jpg", "ann", "yes"), ("b.jpg", "ann", "no")]
 
 
 def fruit(state, name="a.jpg"):
     return image(name, ("fruit", state)).replace('name="sure"', 'name="state"')
 
 
-def test_an_attribute_of_a_label_is_chosen_and_named_where_it_is_left_out(write, said, tmp_path):
+def test_an_attribute_of_a_label_is_chosen_and_named_where_it_is_left_out(write, rows_of, tmp_path):
     for who, state in (("ann", "ripe"), ("bob", "raw")):
         write(f"jobs/{who}.xml", job(fruit(state)))
     with pytest.warns(UserWarning, match=r"attributes of tags, .* with field='fruit\.state': 2"):
-        assert said(tmp_path / "jobs", "cvat") == [("a.jpg", "ann", "fruit"), ("a.jpg", "bob", "fruit")]
+        assert rows_of(tmp_path / "jobs", "cvat") == [("a.jpg", "ann", "fruit"), ("a.jpg", "bob", "fruit")]
     expected = [("a.jpg", "ann", "ripe"), ("a.jpg", "bob", "raw")]
-    assert said(tmp_path / "jobs", "cvat", field="fruit.state") == expected
-    assert said(tmp_path / "jobs", "cvat", field="state") == expected
+    assert rows_of(tmp_path / "jobs", "cvat", field="fruit.state") == expected
+    assert rows_of(tmp_path / "jobs", "cvat", field="state") == expected
 
 
 def test_attributes_of_shapes_are_named_where_they_are_left_out(write):
@@ -88,14 +88,14 @@ def assigned(*images, **parts):
     return HEAD.replace("<job></job>", meta) + "".join(images) + "</annotations>\n"
 
 
-def test_the_assignee_of_a_job_or_a_task_is_the_annotator(write, said, tmp_path):
+def test_the_assignee_of_a_job_or_a_task_is_the_annotator(write, rows_of, tmp_path):
     a, b = image("a.jpg", ("cat", "yes")), image("b.jpg", ("dog", "no"))
     write("jobs/job_7.xml", assigned(a, job=(7, "dora")))
     write("jobs/job_8.xml", assigned(a, b, task=(3, "emil"), job=(8, "")))
     write("jobs/job_9.xml", assigned(b, job=(9, "dora")))
     write("jobs/fay.xml", assigned(a, job=(10, "")))
     with pytest.warns(UserWarning, match="attributes of tags"):
-        assert set(said(tmp_path / "jobs", "cvat")) == {
+        assert set(rows_of(tmp_path / "jobs", "cvat")) == {
             ("a.jpg", "dora", "cat"), ("a.jpg", "emil", "cat"), ("b.jpg", "emil", "dog"), ("b.jpg", "dora", "dog"),
             ("a.jpg", "fay", "cat"),
         }  # fmt: skip
@@ -105,7 +105,7 @@ def test_the_assignee_of_a_job_or_a_task_is_the_annotator(write, said, tmp_path)
                     for number, who in ((4, "dora"), (5, "emil")))  # fmt: skip
     path = write("project.xml", project.replace("<tasks>", f"<tasks>{tasks}"))
     with pytest.warns(UserWarning, match="attributes of tags"), pytest.warns(UserWarning, match="have one name"):
-        assert said(path, "cvat") == [("4/a.jpg", "dora", "cat"), ("5/a.jpg", "emil", "cat")]
+        assert rows_of(path, "cvat") == [("4/a.jpg", "dora", "cat"), ("5/a.jpg", "emil", "cat")]
 
 
 def test_images_of_one_name_in_two_tasks_are_two_unless_tasks_are_named_after_them(write, tmp_path):
@@ -123,13 +123,14 @@ def test_images_of_one_name_in_two_tasks_are_two_unless_tasks_are_named_after_th
     assert dict(zip(joined.tasks.tolist(), joined.redundancy.tolist(), strict=True)) == {"ann": 1, "bob": 1, "f": 2}
 
 
-def test_images_of_coco_of_one_name_are_told_apart_by_their_ids(write, said, tmp_path):
+def test_images_of_coco_of_one_name_are_told_apart_by_their_ids(write, rows_of, tmp_path):
     write(
         "jobs/ann.json", coco((1, 7), (2, 8)) | {"images": [{"id": 1, "file_name": "f"}, {"id": 2, "file_name": "f"}]}
     )
     write("jobs/bob.json", coco((1, 8)) | {"images": [{"id": 1, "file_name": "f"}]})
     with pytest.warns(UserWarning, match="attributes"), pytest.warns(UserWarning, match="'f' with the ids 1 and 2"):
-        assert said(tmp_path / "jobs", "coco") == [("1/f", "ann", "cat"), ("2/f", "ann", "dog"), ("1/f", "bob", "dog")]
+        found = rows_of(tmp_path / "jobs", "coco")
+    assert found == [("1/f", "ann", "cat"), ("2/f", "ann", "dog"), ("1/f", "bob", "dog")]
 
 
 @pytest.mark.parametrize(
@@ -144,9 +145,9 @@ def test_images_of_coco_of_one_name_are_told_apart_by_their_ids(write, said, tmp
         ("hello", "row 1: is not XML"),
     ],
 )
-def test_a_broken_document_is_refused(write, said, content, says):
+def test_a_broken_document_is_refused(write, rows_of, content, says):
     with pytest.raises(DataError, match=f"ann.xml.*{says}"):
-        said(write("ann.xml", content), "cvat")
+        rows_of(write("ann.xml", content), "cvat")
 
 
 def coco(*annotations):
@@ -154,11 +155,11 @@ def coco(*annotations):
     return coco_file({1: "a.jpg", 2: "b.jpg"}, {7: "cat", 8: "dog"}, tags)
 
 
-def test_coco_names_images_and_categories_and_counts_a_category_once(write, said, tmp_path):
+def test_coco_names_images_and_categories_and_counts_a_category_once(write, rows_of, tmp_path):
     write("jobs/ann/instances_default.json", coco((1, 7), (1, 7), (2, 8)))
     write("jobs/bob/instances_default.json", coco((1, 8)))
     with pytest.warns(UserWarning, match="images without a tag: 1"):
-        assert said(tmp_path / "jobs", "coco") == [
+        assert rows_of(tmp_path / "jobs", "coco") == [
             ("a.jpg", "ann", "cat"), ("b.jpg", "ann", "dog"), ("a.jpg", "bob", "dog"),
         ]  # fmt: skip
     with pytest.warns(UserWarning, match="images without 'stars': 1"):
@@ -166,7 +167,7 @@ def test_coco_names_images_and_categories_and_counts_a_category_once(write, said
     assert ratings.labels.tolist() == [4.0] * 3
 
 
-def test_tags_of_one_file_belong_to_its_annotators(write, said):
+def test_tags_of_one_file_belong_to_its_annotators(write, rows_of):
     """They were all of one annotator, who was named after the file."""
     content = coco((1, 7), (1, 8), (2, 8))
     for annotation, who in zip(content["annotations"], ("ann", "bob", "bob"), strict=True):
@@ -174,7 +175,7 @@ def test_tags_of_one_file_belong_to_its_annotators(write, said):
     for image in content["images"]:
         image["annotators"] = ["ann", "bob"]
     with pytest.warns(UserWarning, match="left out: images without a tag: 1"):
-        found = said(write("all.json", content), "coco")
+        found = rows_of(write("all.json", content), "coco")
     assert found == [("a.jpg", "ann", "cat"), ("a.jpg", "bob", "dog"), ("b.jpg", "bob", "dog")]
 
 
@@ -188,17 +189,17 @@ def test_tags_of_one_file_belong_to_its_annotators(write, said):
         ("[]", "holds no entries of COCO"),
     ],
 )
-def test_broken_coco_is_refused(write, said, content, says):
+def test_broken_coco_is_refused(write, rows_of, content, says):
     with pytest.raises(DataError, match=says):
-        said(write("ann.json", content), "coco")
+        rows_of(write("ann.json", content), "coco")
 
 
-def test_entities_do_not_grow(write, said):
+def test_entities_do_not_grow(write, rows_of):
     """The billion laughs: each entity is ten of the one before."""
     entities = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(9))
     content = f'<!DOCTYPE a [<!ENTITY e0 "ha">{entities}]><annotations><image name="&e9;"/></annotations>'
     with pytest.raises(DataError, match="has a document type"):
-        said(write("ann.xml", content), "cvat")
+        rows_of(write("ann.xml", content), "cvat")
 
 
 def test_a_video_is_refused_in_one_sentence(write):

@@ -25,20 +25,20 @@ def archive(**files):
     return content.getvalue()
 
 
-def test_each_file_of_the_archive_is_an_annotator(write, said):
+def test_each_file_of_the_archive_is_an_annotator(write, rows_of):
     path = write("export.zip", archive(ann=ANN, bob=BOB))
     with pytest.warns(UserWarning, match="examples without a label: 1"):
-        assert said(path, "doccano") == [(1, "ann", "glad"), (2, "ann", "sad"), (1, "bob", "sad")]
+        assert rows_of(path, "doccano") == [(1, "ann", "glad"), (2, "ann", "sad"), (1, "bob", "sad")]
 
 
-def test_images_are_known_by_their_number(write, said):
+def test_images_are_known_by_their_number(write, rows_of):
     path = write("ann.jsonl", [{"id": 4, "filename": "4.png", "label": ["cat"]}])
-    assert said(path, "doccano") == [(4, "ann", "cat")]
+    assert rows_of(path, "doccano") == [(4, "ann", "cat")]
 
 
-def test_old_exports_name_users_and_labels_by_number(write, said):
+def test_old_exports_name_users_and_labels_by_number(write, rows_of):
     entry = {"id": 1, "text": "a", "annotations": [{"label": 2, "user": 7}, {"label": 3, "user": 8}], "meta": {}}
-    assert said(write("all.jsonl", [entry]), "doccano") == [(1, 7, 2), (1, 8, 3)]
+    assert rows_of(write("all.jsonl", [entry]), "doccano") == [(1, 7, 2), (1, 8, 3)]
 
 
 @pytest.mark.parametrize(
@@ -77,17 +77,17 @@ def test_a_broken_span_is_named_with_its_file_and_line(write):
         (archive(), r"exports of doccano end in .jsonl or .json. In Dataset choose Actions"),
     ],
 )
-def test_a_broken_archive_is_refused(write, said, content, says):
+def test_a_broken_archive_is_refused(write, rows_of, content, says):
     with pytest.raises(DataError, match=f"export.zip.*{says}"):
-        said(write("export.zip", content), "doccano")
+        rows_of(write("export.zip", content), "doccano")
 
 
 @pytest.mark.parametrize("place", ["unknown", "project/unknown"])
-def test_the_file_unknown_is_no_annotator(write, said, place):
+def test_the_file_unknown_is_no_annotator(write, rows_of, place):
     other = place.replace("unknown", "ann")
     path = write("export.zip", archive(**{other: ANN[:1], place: [ANN[1] | {"label": []}]}))
     with pytest.warns(UserWarning, match="left out: examples that nobody annotated: 1"):
-        assert said(path, "doccano", no_label="(none)") == [(1, "ann", "glad")]
+        assert rows_of(path, "doccano", no_label="(none)") == [(1, "ann", "glad")]
     marked = [ANN[0] | {"label": [[0, 3, "PER"]]}]
     path = write("export.zip", archive(**{other: marked, place: [ANN[0] | {"label": []}, ANN[1] | {"label": []}]}))
     with pytest.warns(UserWarning, match="examples that nobody annotated: 2"):
@@ -95,7 +95,7 @@ def test_the_file_unknown_is_no_annotator(write, said, place):
     assert crowd.annotations.annotators.tolist() == ["ann"]
     assert list(crowd.answers(0)) == ["ann"]
     # somebody may be called so
-    assert said(write("export.zip", archive(ann=ANN, unknown=ANN)), "doccano")[-1] == (2, "unknown", "sad")
+    assert rows_of(write("export.zip", archive(ann=ANN, unknown=ANN)), "doccano")[-1] == (2, "unknown", "sad")
 
 
 def test_an_archive_of_many_files_is_opened_once(tmp_path, monkeypatch):
@@ -117,14 +117,14 @@ def test_members_that_are_bombs_together_are_refused(tmp_path):
         Annotations.read(tmp_path / "a.zip", platform="doccano")
 
 
-def test_files_without_a_common_task_are_told(write, tmp_path, said):
+def test_files_without_a_common_task_are_told(write, tmp_path, rows_of):
     for who, number in (("ann", 1), ("bob", 7)):  # ids of two projects
         write(f"users/{who}.jsonl", [{"id": number, "text": "x", "label": ["a"]}])
     with pytest.warns(DataWarning, match="no task has the answers of two annotators"):
-        assert len(said(tmp_path / "users", "doccano")) == 2
+        assert len(rows_of(tmp_path / "users", "doccano")) == 2
 
 
-def test_a_byte_order_mark_inside_joined_files_is_passed_over(write, said):
+def test_a_byte_order_mark_inside_joined_files_is_passed_over(write, rows_of):
     lines = [json.dumps({"id": number, "text": "x", "label": ["a"]}) for number in (1, 2)]
     path = write("ann.jsonl", "\n\ufeff".join(lines) + "\n")
-    assert said(path, "doccano") == [(1, "ann", "a"), (2, "ann", "a")]
+    assert rows_of(path, "doccano") == [(1, "ann", "a"), (2, "ann", "a")]

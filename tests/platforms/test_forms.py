@@ -39,17 +39,17 @@ def check_times(crowd):
     assert set(crowd.timestamp.tolist()) == {TIME}
 
 
-def test_the_folder_worker_response_is_read(write, tmp_path, said):
+def test_the_folder_worker_response_is_read(write, tmp_path, rows_of):
     image = [("crowd-image-classifier", "cat", "dog")]
     for task, (element, *labels) in enumerate(image * 2):
         answers = [worker(f"w{who}", {element: {"label": one}}) for who, one in enumerate(labels)]
         write(f"worker-response/iteration-1/{task}/2026-05-01_{task}.json", {"answers": answers})
     folder = tmp_path / "worker-response"
-    assert said(folder, "sagemaker") == [(0, "w0", "cat"), (0, "w1", "dog"), (1, "w0", "cat"), (1, "w1", "dog")]
+    assert rows_of(folder, "sagemaker") == [(0, "w0", "cat"), (0, "w1", "dog"), (1, "w0", "cat"), (1, "w1", "dog")]
     check_times(Annotations.read(folder, platform="sagemaker"))
 
 
-def test_a_manifest_with_the_answers_of_workers_is_read(write, said):
+def test_a_manifest_with_the_answers_of_workers_is_read(write, rows_of):
     forms = [{"pet": {"label": "cat"}}, {"pet": {"cat": False, "dog": True}}, {"pet": {}}]
     entries = [
         {
@@ -60,22 +60,22 @@ def test_a_manifest_with_the_answers_of_workers_is_read(write, said):
         for shown in ("source-ref", "source")
     ]
     with pytest.warns(UserWarning, match="left out: answers without 'pet': 2"):
-        found = said(write("out.manifest", "\n".join(map(json.dumps, entries))), "sagemaker")
+        found = rows_of(write("out.manifest", "\n".join(map(json.dumps, entries))), "sagemaker")
     images = ["s3://b/source-ref.jpg", "s3://b/source.jpg"]
     assert found == [(image, *answer) for image in images for answer in (("a", "cat"), ("b", "dog"))]
     with pytest.warns(UserWarning, match="left out"):
-        assert said(write("one.manifest", json.dumps(entries[0])), "sagemaker", image=True)[0][0] == "source-ref"
+        assert rows_of(write("one.manifest", json.dumps(entries[0])), "sagemaker", image=True)[0][0] == "source-ref"
 
 
-def test_classifications_of_labelbox_are_read(write, said):
+def test_classifications_of_labelbox_are_read(write, rows_of):
     colours = {"name": "Colours", "checklist_answers": [{"name": "red"}, {"name": "blue"}]}
     path = write("export.ndjson", "\n".join(map(json.dumps, [
         data_row(1, label("ann@x.org", radio("Pet", "Cat"), colours), label("bob@x.org", radio("Pet", "Dog"))),
         data_row(2, label("bob@x.org", {"name": "Pet", "text_answer": {"content": "Fish"}})),
     ])))  # fmt: skip
     with pytest.warns(UserWarning, match="answers without 'Colours': 2"):
-        assert [one[2] for one in said(path, "labelbox", field="Colours", on_duplicate="all")] == ["red", "blue"]
-    assert said(path, "labelbox", field="Pet") == [
+        assert [one[2] for one in rows_of(path, "labelbox", field="Colours", on_duplicate="all")] == ["red", "blue"]
+    assert rows_of(path, "labelbox", field="Pet") == [
         ("c1", "ann@x.org", "Cat"), ("c1", "bob@x.org", "Dog"), ("c2", "bob@x.org", "Fish")
     ]  # fmt: skip
     check_times(Annotations.read(path, platform="labelbox", field="Pet"))
@@ -86,18 +86,19 @@ def potato(number, **questions):
             "behavioral_data": {"time_string": "Time spent: 0d 0h 0m 9s "}}  # fmt: skip
 
 
-def test_answers_of_potato_are_read(write, tmp_path, said):
+def test_answers_of_potato_are_read(write, tmp_path, rows_of):
     write("annotation_output/ann/annotated_instances.jsonl", [
         potato(1, mood={"glad": "1"}, stars={"scale_4": "4"}, why={"text_box": "nice"}), potato(2, mood={"sad": "2"}),
     ])  # fmt: skip
     write("annotation_output/bob/annotated_instances.jsonl", [potato(1, mood={"glad": False, "sad": True})])
     folder = tmp_path / "annotation_output"
-    assert said(folder, "potato", field="mood") == [("t1", "ann", "glad"), ("t2", "ann", "sad"), ("t1", "bob", "sad")]
+    found = rows_of(folder, "potato", field="mood")
+    assert found == [("t1", "ann", "glad"), ("t2", "ann", "sad"), ("t1", "bob", "sad")]
     with pytest.warns(UserWarning, match="answers without 'stars': 2"):
         stars = Annotations.read(folder, platform="potato", kind="regression", field="stars")
     assert stars.labels.tolist() == [4.0]
     one = write("one.jsonl", [{**potato(1, mood={"glad": "glad", "sad": ""}), "user_id": "cid"}])
-    assert said(one, "potato") == [("t1", "cid", "glad")]
+    assert rows_of(one, "potato") == [("t1", "cid", "glad")]
 
 
 @pytest.mark.parametrize(
@@ -115,29 +116,29 @@ def test_answers_of_potato_are_read(write, tmp_path, said):
         ("potato", potato(1) | {"label_annotations": []}, "is not an object of options"),
     ],
 )
-def test_a_broken_answer_is_named_with_its_place(write, said, platform, entry, says):
+def test_a_broken_answer_is_named_with_its_place(write, rows_of, platform, entry, says):
     good = {"sagemaker": {"answers": [worker("w", {"a": "b"})]}, "labelbox": data_row(0, label("w", radio("a", "b"))),
             "potato": potato(0, a={"b": "1"})}[platform]  # fmt: skip
     name = {"sagemaker": "a.manifest", "labelbox": "a.ndjson", "potato": "a.jsonl"}[platform]
     with pytest.raises(
         DataError, match=f"row 2, column {says}" if says.startswith("'") else f"row 2, {says}|row 2, .*{says}"
     ):
-        said(write(name, "\n".join(map(json.dumps, [good, entry]))), platform)
+        rows_of(write(name, "\n".join(map(json.dumps, [good, entry]))), platform)
 
 
-def test_skipped_labels_of_labelbox_are_no_answers(write, said):
+def test_skipped_labels_of_labelbox_are_no_answers(write, rows_of):
     skipped = label("ann", radio("pet", "dog"), performance_details={"skipped": True, "seconds_to_create": 1.0})
     path = write("export.ndjson", json.dumps(data_row(1, label("bob", radio("pet", "cat")), skipped)))
     for options in ({}, {"no_label": "(none)"}):  # also where an answer without a label counts
         with pytest.warns(UserWarning, match="left out: skipped answers: 1"):
-            assert said(path, "labelbox", **options) == [("c1", "bob", "cat")]
+            assert rows_of(path, "labelbox", **options) == [("c1", "bob", "cat")]
 
 
-def test_nested_and_repeated_questions_of_labelbox_are_read(write, said):
+def test_nested_and_repeated_questions_of_labelbox_are_read(write, rows_of):
     nested = radio("pet", "dog")
     nested["radio_answer"]["classifications"] = [radio("breed", "pug")]
     path = write("export.ndjson", json.dumps(data_row(1, label("ann", nested))))
-    assert said(path, "labelbox", field="breed") == [("c1", "ann", "pug")]
+    assert rows_of(path, "labelbox", field="breed") == [("c1", "ann", "pug")]
     path = write("export.ndjson", json.dumps(data_row(1, label("ann", radio("pet", "dog"), radio("pet", "cat")))))
     with pytest.raises(DataError, match="'ann' has labelled task 'c1' before"):
-        said(path, "labelbox")
+        rows_of(path, "labelbox")

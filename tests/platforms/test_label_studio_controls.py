@@ -71,7 +71,7 @@ def preferences(path, **options):
 # === Text areas ===
 
 
-def test_text_areas_are_free_texts_and_a_kind_that_does_not_fit_says_so(write, said):
+def test_text_areas_are_free_texts_and_a_kind_that_does_not_fit_says_so(write, rows_of):
     path = write("a.json", [
         task({"text": "Anna met Bob."}, answer(2, result("textarea", text=["Anna traf Bob."])),
              answer(3, result("textarea", text=["Anna traf Bob"]), result("choices", "mood", choices=["sad"]))),
@@ -79,10 +79,10 @@ def test_text_areas_are_free_texts_and_a_kind_that_does_not_fit_says_so(write, s
     crowd = Annotations.read(path, platform="label-studio", kind="free-text")
     assert [crowd.values[code] for code in crowd.labels] == ["Anna traf Bob.", "Anna traf Bob"]
     with pytest.warns(UserWarning, match="without an answer to 'mood': 1"):
-        assert said(path, "label-studio") == [(1, 3, "sad")]
+        assert rows_of(path, "label-studio") == [(1, 3, "sad")]
     path = write("a.json", [task({"text": "a"}, answer(2, result("textarea", text=["b"])))])
     with pytest.raises(DataError, match=r"the questions are: 'q' \(texts, for kind='free-text'\)\.$"):
-        said(path, "label-studio")
+        rows_of(path, "label-studio")
 
 
 def test_the_kind_that_a_message_names_reads_the_export(write, here, refusal_of):
@@ -104,7 +104,7 @@ def test_text_areas_of_json_min_are_free_texts_with_one_text_or_more(write):
 # === Preferences ===
 
 
-def test_pairs_are_preferences_and_classes(write, said):
+def test_pairs_are_preferences_and_classes(write, rows_of):
     sides = {"text1": "short", "text2": "long", "prompt": "?"}
     path = write("a.json", [
         task(sides, answer(2, result("pairwise", selected="left")), answer(3, result("pairwise", selected="right"))),
@@ -116,7 +116,7 @@ def test_pairs_are_preferences_and_classes(write, said):
     assert preferences(path, columns="left=text1,right=text2") == [
         ("short", "long", 2, "left"), ("short", "long", 3, "right"), ("wide", "short", 2, "left"),
     ]  # fmt: skip
-    assert said(path, "label-studio") == [(1, 2, "left"), (1, 3, "right"), (2, 2, "left")]
+    assert rows_of(path, "label-studio") == [(1, 2, "left"), (1, 3, "right"), (2, 2, "left")]
     with pytest.raises(DataError, match=r"column 'data\.txt': .*columns=\{'left': 'FIRST', 'r"):
         preferences(path, columns={"left": "txt", "right": "text2"})
 
@@ -128,7 +128,7 @@ def test_choices_between_two_sides_are_preferences_with_ties(write):
     assert found == [("x", "y", 2, "A"), ("x", "y", 3, "B"), ("x", "y", 4, "same")]
 
 
-def test_a_list_in_order_is_a_preference_for_each_pair(write, said):
+def test_a_list_in_order_is_a_preference_for_each_pair(write, rows_of):
     data = {"items": [{"id": "a", "title": "Ape"}, {"id": "b", "title": "Bee"}, {"id": "c", "title": "Cat"}]}
     path = write("a.json", [task(data, answer(2, result("ranker", ranker={"q": ["b", "c", "a"]})), number=7)])
 
@@ -140,7 +140,7 @@ def test_a_list_in_order_is_a_preference_for_each_pair(write, said):
     assert {label for *_, label in found} == {"left", "right"}
     assert better(preferences(path, columns="task=title")) == {("Bee", "Cat"), ("Bee", "Ape"), ("Cat", "Ape")}
     with pytest.raises(DataError, match=r"the answers are rankings\. Read them with kind='preference'"):
-        said(path, "label-studio")
+        rows_of(path, "label-studio")
     path = write("a.json", [task(data, answer(2, result("ranker", ranker={"best": ["b"], "_": ["c", "a"]})))])
     with pytest.raises(DataError, match=r"is not one list in order\. Buckets are not read"):
         preferences(path)
@@ -332,13 +332,13 @@ def test_what_was_left_out_is_said_where_nothing_is_left(write, kind, value):
         regions(path)
 
 
-def test_choices_for_a_region_of_an_image_are_no_choices_for_the_image(write, said):
+def test_choices_for_a_region_of_an_image_are_no_choices_for_the_image(write, rows_of):
     place = {"x": 25, "y": 50, "width": 50, "height": 25, "rotation": 0}
     path = write(
         "a.json", [task({"image": "a.png"}, answer(2, result("choices", more=SIZE, choices=["big"], **place)))]
     )
     with pytest.raises(DataError, match=r"'q' \(regions, for kind='region'\)"):
-        said(path, "label-studio")
+        rows_of(path, "label-studio")
     assert [region.label for region in regions(path, field="q")[0].regions] == ["big"]
 
 
@@ -352,32 +352,32 @@ def test_a_turned_image_is_named(write):
 # === Which answers count ===
 
 
-def test_of_two_answers_by_one_user_the_one_that_was_changed_last_is_the_last(write, said):
+def test_of_two_answers_by_one_user_the_one_that_was_changed_last_is_the_last(write, rows_of):
     early, late = "2026-11-29T03:30:00.000000Z", "2026-11-30T03:30:00.000000Z"
     sad, glad, odd = (result("choices", choices=[label]) for label in ("sad", "glad", "odd"))
     answers = answer(2, sad, updated=late), answer(2, glad, updated=early), answer(3, odd)
     path = write("a.json", [task({"text": "a"}, *answers)])
     with pytest.warns(UserWarning, match="1 row was left out"):
-        assert said(path, "label-studio", on_duplicate="last") == [(1, 3, "odd"), (1, 2, "sad")]
+        assert rows_of(path, "label-studio", on_duplicate="last") == [(1, 3, "odd"), (1, 2, "sad")]
     with pytest.warns(UserWarning, match="1 row was left out"):
-        assert said(path, "label-studio", on_duplicate="first") == [(1, 3, "odd"), (1, 2, "glad")]
+        assert rows_of(path, "label-studio", on_duplicate="first") == [(1, 3, "odd"), (1, 2, "glad")]
 
 
-def test_predictions_drafts_and_skipped_answers_do_not_count(write, said):
+def test_predictions_drafts_and_skipped_answers_do_not_count(write, rows_of):
     sad = result("choices", choices=["sad"])
     entry = task({"text": "a"}, answer(2, sad), answer(3, was_cancelled=True)) | {
         "predictions": [{"id": 1, "result": [result("choices", choices=["glad"])], "score": 0.9, "model_version": "m"}],
         "drafts": [{"id": 1, "user": "ann@example.com", "result": [result("choices", choices=["glad"])]}],
     }
     with pytest.warns(UserWarning, match="left out: cancelled annotations: 1"):
-        assert said(write("a.json", [entry]), "label-studio") == [(1, 2, "sad")]
+        assert rows_of(write("a.json", [entry]), "label-studio") == [(1, 2, "sad")]
 
 
-def test_nested_choices_are_paths(write, said):
+def test_nested_choices_are_paths(write, rows_of):
     path = write("a.json", [task({"text": "a"}, answer(2, result("choices", choices=[["being", "dog"], ["thing"]])))])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = said(path, "label-studio", on_duplicate="all")
+        found = rows_of(path, "label-studio", on_duplicate="all")
     assert found == [(1, 2, "being / dog"), (1, 2, "thing")]
 
 

@@ -28,34 +28,34 @@ def batch(*rows, answers=("Answer.category",), head=HEAD):
     return text.getvalue()
 
 
-def test_an_assignment_is_a_row(write, said):
+def test_an_assignment_is_a_row(write, rows_of):
     path = write("batch.csv", batch(("H1", "W1", "Approved", "cat"), ("H1", "W2", "Submitted", "dog")))
-    assert said(path, "mturk") == [("H1", "W1", "cat"), ("H1", "W2", "dog")]
+    assert rows_of(path, "mturk") == [("H1", "W1", "cat"), ("H1", "W2", "dog")]
 
 
-def test_rejected_assignments_are_left_out_and_counted(write, said):
+def test_rejected_assignments_are_left_out_and_counted(write, rows_of):
     path = write("batch.csv", batch(
         ("H1", "W1", "Rejected", "cat"), ("H1", "W2", "Submitted", "dog", "", "too fast"),
         ("H1", "W3", "Approved", "dog", "X", ""), ("H1", "W4", "Approved", ""),
     ))  # fmt: skip
     with pytest.warns(UserWarning, match="rejected assignments: 2; .* an answer to 'category': 1"):
-        assert said(path, "mturk") == [("H1", "W3", "dog")]
+        assert rows_of(path, "mturk") == [("H1", "W3", "dog")]
 
 
-def test_radio_buttons_are_one_column_an_option(write, said):
+def test_radio_buttons_are_one_column_an_option(write, rows_of):
     answers = ("Answer.category.cat", "Answer.category.dog", "Answer.category.U.S. dog")
     path = write("batch.csv", batch(
         ("H1", "W1", "Approved", "true", "false", "false"), ("H1", "W2", "Approved", "false", "false", "TRUE"),
         answers=answers,
     ))  # fmt: skip
-    assert said(path, "mturk") == [("H1", "W1", "cat"), ("H1", "W2", "U.S. dog")]
+    assert rows_of(path, "mturk") == [("H1", "W1", "cat"), ("H1", "W2", "U.S. dog")]
 
 
-def test_a_single_checkbox_is_true_or_false(write, said):
+def test_a_single_checkbox_is_true_or_false(write, rows_of):
     path = write("batch.csv", batch(
         ("H1", "W1", "Approved", "true"), ("H1", "W2", "Approved", "false"), answers=("Answer.adult.on",)
     ))  # fmt: skip
-    assert said(path, "mturk") == [("H1", "W1", "true"), ("H1", "W2", "false")]
+    assert rows_of(path, "mturk") == [("H1", "W1", "true"), ("H1", "W2", "false")]
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_a_single_checkbox_is_true_or_false(write, said):
         ([{"category": 3}], 3),
     ],
 )
-def test_answers_of_a_form_are_json_in_one_column(write, said, form, label):
+def test_answers_of_a_form_are_json_in_one_column(write, rows_of, form, label):
     path = write("batch.csv", batch(("H1", "W1", "Approved", json.dumps(form)), answers=("Answer.taskAnswers",)))
-    assert said(path, "mturk") == [("H1", "W1", label)]
+    assert rows_of(path, "mturk") == [("H1", "W1", label)]
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_answers_of_a_form_are_json_in_one_column(write, said, form, label):
         ("", "the first line, which names the columns, is empty"),
     ],
 )  # fmt: skip
-def test_a_broken_file_is_named_with_its_row(write, said, content, says):
+def test_a_broken_file_is_named_with_its_row(write, rows_of, content, says):
     with pytest.raises(DataError, match=f"batch.csv.*{says}"):
-        said(write("batch.csv", content), "mturk")
+        rows_of(write("batch.csv", content), "mturk")
 
 
 def photographs(folder, *names):
@@ -177,7 +177,7 @@ H2,w3,u3.jpg,u4.jpg,cars,cat,cat,x
 """
 
 
-def test_each_item_of_a_hit_is_a_task(write, said):
+def test_each_item_of_a_hit_is_a_task(write, rows_of):
     file = write("batch.csv", ITEMS)
     rows = [("w1", "cat"), ("w1", "dog"), ("w2", "cat"), ("w2", "cat"), ("w1", "dog"), ("w1", "dog")]
     for options, tasks in (
@@ -197,17 +197,17 @@ def test_each_item_of_a_hit_is_a_task(write, said):
         Annotations.read(file, platform="mturk")
 
 
-def test_an_empty_object_is_no_answer(write, said):
+def test_an_empty_object_is_no_answer(write, rows_of):
     path = write("batch.csv", batch(("H1", "W1", "Approved", "cat"), ("H1", "W2", "Approved", "{}")))
     with pytest.warns(UserWarning, match="assignments without an answer to 'category': 1"):
-        assert said(path, "mturk") == [("H1", "W1", "cat")]
+        assert rows_of(path, "mturk") == [("H1", "W1", "cat")]
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_a_header_that_repeats_in_joined_batches_is_a_bad_row(write, said, mark):
+def test_a_header_that_repeats_in_joined_batches_is_a_bad_row(write, rows_of, mark):
     one, two = batch(("H1", "W1", "Approved", "cat")), batch(("H2", "W1", "Approved", "dog"))
     path = write("batch.csv", mark + one + mark + two)
     with pytest.raises(DataError, match=r"row 3: .* repeats the names of the columns"):
-        said(path, "mturk")
+        rows_of(path, "mturk")
     with pytest.warns(UserWarning, match="1 row was left out"):
-        assert said(path, "mturk", on_bad_rows="reject") == [("H1", "W1", "cat"), ("H2", "W1", "dog")]
+        assert rows_of(path, "mturk", on_bad_rows="reject") == [("H1", "W1", "cat"), ("H2", "W1", "dog")]

@@ -58,13 +58,13 @@ def test_answers_have_their_annotator_time_and_seconds(classifications):
     assert crowd.timestamp.tolist() == [1772359205.0] * 2  # date -u -d '2026-03-01 10:00:05' +%s
 
 
-def test_volunteers_without_a_name_are_kept_apart_by_their_hashed_address(classifications, said):
+def test_volunteers_without_a_name_are_kept_apart_by_their_hashed_address(classifications, rows_of):
     rows = [row(1, "", task("T0", "Yes"), user_ip="aa11"), row(1, "not-logged-in", task("T0", "No"), user_ip="bb22")]
     expected = [(1, "not-logged-in-aa11", "Yes"), (1, "not-logged-in-bb22", "No")]
-    assert said(classifications(*rows), "panoptes") == expected
+    assert rows_of(classifications(*rows), "panoptes") == expected
     path = classifications(*rows, head=[name for name in HEAD if name != "user_ip"])
     with pytest.raises(DataError, match="and so is user_ip", check=bad_row(2, "user_name", None)):
-        said(path, "panoptes")
+        rows_of(path, "panoptes")
 
 
 SURVEY = [{"choice": "LION", "answers": {"HOWMANY": "2", "DOING": ["resting", "eating"]}, "filters": {}},
@@ -94,9 +94,9 @@ MENU = {"select_label": "Country", "option": True, "option_index": 2, "value": "
         ([MENU | {"label": None}], "T0", ["3844fc24a3df7"]),  # an option that the workflow no longer has a word for
     ],
 )
-def test_each_sort_of_task_is_read(classifications, said, value, field, labels):
+def test_each_sort_of_task_is_read(classifications, rows_of, value, field, labels):
     path = classifications(row(1, "ann", task("T0", value)))
-    assert said(path, "panoptes", field=field, on_duplicate="all") == [(1, "ann", label) for label in labels]
+    assert rows_of(path, "panoptes", field=field, on_duplicate="all") == [(1, "ann", label) for label in labels]
 
 
 def test_sliders_and_texts_are_read_as_such(classifications):
@@ -116,19 +116,19 @@ def test_a_slider_may_be_numbers_and_their_texts(classifications):
         assert Annotations.read(path, platform="panoptes", kind="regression").labels.tolist() == [3.0, 4.0]
 
 
-def test_early_exports_have_the_subjects_in_their_data_alone(classifications, said):
+def test_early_exports_have_the_subjects_in_their_data_alone(classifications, rows_of):
     pair = json.dumps({"2": {"retired": None}, "3": {"retired": None}})
     rows = row(1, "ann", task("T0", "Yes")), row("", "ann", task("T0", "No"), subject_data=pair)
     head = [name for name in HEAD if name != "subject_ids"]
-    assert said(classifications(*rows, head=head), "panoptes") == [("1", "ann", "Yes"), ("2;3", "ann", "No")]
+    assert rows_of(classifications(*rows, head=head), "panoptes") == [("1", "ann", "Yes"), ("2;3", "ann", "No")]
 
 
-def test_who_was_not_asked_and_who_gave_no_answer_are_left_out(classifications, said):
+def test_who_was_not_asked_and_who_gave_no_answer_are_left_out(classifications, rows_of):
     path = classifications(row(1, "ann", task("T0", "Yes")), row(1, "bob", task("T0", None)),
                            row(1, "cid", task("T1", "red")))  # fmt: skip
     counts = "classifications that were not asked 'T0': 1; classifications without an answer to 'T0': 1"
     with pytest.warns(UserWarning, match=counts):
-        assert said(path, "panoptes", field="T0") == [(1, "ann", "Yes")]
+        assert rows_of(path, "panoptes", field="T0") == [(1, "ann", "Yes")]
 
 
 @pytest.mark.filterwarnings("default")
@@ -142,26 +142,26 @@ def test_with_several_labels_who_was_not_asked_said_nothing(classifications, tmp
     assert answer["annotations"] == "3"
 
 
-def test_a_task_without_answers_names_the_others(classifications, said):
+def test_a_task_without_answers_names_the_others(classifications, rows_of):
     path = classifications(row(1, "ann", task("T0", "Yes"), task("T1", "No")))
     with pytest.raises(ConfigError, match=r"field='T9' is not a question .*: 'T0', 'T1'"):
-        said(path, "panoptes", field="T9")
+        rows_of(path, "panoptes", field="T9")
     with pytest.raises(ConfigError, match=r"questions: 'T0', 'T1'\. .* such as field='T0'\.$"):
-        said(path, "panoptes")
+        rows_of(path, "panoptes")
     many = [{"choice": f"C{n}", "answers": {"Q": "1"}} for n in range(50)]
     with pytest.raises(ConfigError, match=r"there are: 'T0'(, 'T0\.C\d+\.Q'){19}, \.\.\.\."):
-        said(classifications(row(1, "ann", task("T0", many))), "panoptes", field="T9")
+        rows_of(classifications(row(1, "ann", task("T0", many))), "panoptes", field="T9")
 
 
-def test_a_drawing_is_not_read_as_classes_nor_classes_as_a_drawing(classifications, said):
+def test_a_drawing_is_not_read_as_classes_nor_classes_as_a_drawing(classifications, rows_of):
     drawn = classifications(row(1, "ann", task("T0", [{"x": 1, "y": 1, "width": 2, "height": 2, "tool": 0}])))
     with pytest.raises(ConfigError, match=r"field='T0' is answered with regions, for kind='region'"):
-        said(drawn, "panoptes", field="T0")
+        rows_of(drawn, "panoptes", field="T0")
     asked = classifications(row(1, "ann", task("T0", ["Yes"])))
     with pytest.raises(DataError, match=r"'annotations.T0': .* is not a drawing\. Choose a"):
-        said(asked, "panoptes", kind="region", field="T0")
+        rows_of(asked, "panoptes", kind="region", field="T0")
     with pytest.raises(DataError, match="answered with regions; the questions are: 'T0'"):
-        said(asked, "panoptes", kind="region")
+        rows_of(asked, "panoptes", kind="region")
 
 
 @pytest.mark.parametrize(
@@ -177,34 +177,34 @@ def test_a_drawing_is_not_read_as_classes_nor_classes_as_a_drawing(classificatio
         ({"annotations": json.dumps([task("T0", [{"odd": 1}, "Yes"])])}, r"column 'annotations.T0': .* not a label"),
     ],
 )
-def test_a_broken_row_is_named_with_its_column_and_value(classifications, said, cells, says):
+def test_a_broken_row_is_named_with_its_column_and_value(classifications, rows_of, cells, says):
     path = classifications(row(1, "ann", task("T0", "Yes")), row(2, "ann", task("T0", "Yes"), **cells))
     with pytest.raises(DataError, match=f"classifications.csv, row 3, {says}"):
-        said(path, "panoptes")
+        rows_of(path, "panoptes")
     with pytest.warns(UserWarning, match="1 row was left out"):
-        assert said(path, "panoptes", on_bad_rows="reject") == [(1, "ann", "Yes")]
+        assert rows_of(path, "panoptes", on_bad_rows="reject") == [(1, "ann", "Yes")]
 
 
-def test_a_workflow_is_chosen_where_there_are_several(classifications, said):
+def test_a_workflow_is_chosen_where_there_are_several(classifications, rows_of):
     path = classifications(row(1, "ann", task("T0", "Yes")), row(1, "ann", task("T0", "cat"), workflow=(12, "3.1")),
                            row(1, "bob", task("T5", "dog"), workflow=(12, "3.1")))  # fmt: skip
     for options in ({}, {"field": "T0"}, {"field": "99/T0"}, {"field": "T9"}):
         with pytest.raises(ConfigError, match=r"answers of the workflows 10 and 12\. Choose.* field='10/T0'"):
-            said(path, "panoptes", **options)
+            rows_of(path, "panoptes", **options)
     with pytest.warns(UserWarning, match="left out: answers of other workflows or versions: 2"):
-        assert said(path, "panoptes", field="10/T0") == [(1, "ann", "Yes")]
+        assert rows_of(path, "panoptes", field="10/T0") == [(1, "ann", "Yes")]
     with pytest.warns(UserWarning, match="other workflows or versions: 1; .*not asked 'T5': 1"):
-        assert said(path, "panoptes", field="T5") == [(1, "bob", "dog")]  # which one workflow alone asks
+        assert rows_of(path, "panoptes", field="T5") == [(1, "bob", "dog")]  # which one workflow alone asks
 
 
-def test_versions_are_read_together_or_one_is_chosen(classifications, said):
+def test_versions_are_read_together_or_one_is_chosen(classifications, rows_of):
     path = classifications(row(1, "ann", task("T0", "Yes"), workflow=(10, "9.1")), row(1, "bob", task("T0", "No")),
                            row(1, "cid", task("T0", "No"), workflow=(10, "16.60")))  # fmt: skip
     advice = r"'T0' was asked in 2 versions of its workflow: 10\.9, 10\.16\. .* such as field='10\.16/T0'"
     with pytest.warns(UserWarning, match=advice):
-        assert len(said(path, "panoptes")) == 3
+        assert len(rows_of(path, "panoptes")) == 3
     with pytest.warns(UserWarning, match="left out: answers of other workflows or versions: 1"):
-        assert [who for _, who, _ in said(path, "panoptes", field="10.16/T0")] == ["bob", "cid"]
+        assert [who for _, who, _ in rows_of(path, "panoptes", field="10.16/T0")] == ["bob", "cid"]
 
 
 def test_gold_and_what_is_known_of_subjects_become_instances(classifications, tmp_path):

@@ -60,14 +60,14 @@ def test_f15_rankings_are_read_as_preferences(tmp_path):
     assert ranks == {"b": "1", "a": "2", "c": "3"}  # bac, bca, abc, bac
 
 
-def test_f18_a_table_of_argilla_1_is_read(said):
-    assert said(report("F18") / "old.jsonl", "argilla") == [
+def test_f18_a_table_of_argilla_1_is_read(rows_of):
+    assert rows_of(report("F18") / "old.jsonl", "argilla") == [
         ("e0", "u1", "good"), ("e0", "u2", "bad"), ("e1", "u1", "bad"), ("e1", "u2", "bad")
     ]  # fmt: skip
 
 
-def test_f19_the_assignee_of_a_job_is_the_annotator(tmp_path, said):
-    assert sorted(said(report("F19"), "cvat")) == [
+def test_f19_the_assignee_of_a_job_is_the_annotator(tmp_path, rows_of):
+    assert sorted(rows_of(report("F19"), "cvat")) == [
         ("a.jpg", "dora", "cat"), ("a.jpg", "emil", "cat"), ("b.jpg", "dora", "dog"), ("b.jpg", "emil", "dog")
     ]  # fmt: skip
     assert aggregated("F19", tmp_path / "o.csv", "--platform cvat") == {"a.jpg": "cat", "b.jpg": "dog"}

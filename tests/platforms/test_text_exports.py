@@ -150,7 +150,7 @@ def test_times_are_given_as_exports_write_them_and_answers_without_one_are_count
     assert [row["task"] for row in read_csv(out)] == ["1", "3", "4"]
 
 
-def test_several_labels_in_one_answer_are_read_by_multi_label_as_the_message_says(write, said):
+def test_several_labels_in_one_answer_are_read_by_multi_label_as_the_message_says(write, rows_of):
     survey = [{"choice": choice, "answers": {}, "filters": {}} for choice in ("LION", "GNU")]
     cell = json.dumps([{"task": "T0", "value": survey}]).replace('"', '""')
     exports = {
@@ -159,20 +159,20 @@ def test_several_labels_in_one_answer_are_read_by_multi_label_as_the_message_say
     }
     for platform, path in exports.items():
         with pytest.raises(DataError, match=r"before, in row \d\. .*several may hold .* --multi-label"):
-            said(path, platform)
+            rows_of(path, platform)
     once = {"id": 1, "text": "a", "label": ["x"]}
     with pytest.raises(DataError, match=r"before, in row 1\. .* on_duplicate='first' or .*'last'\.$"):
-        said(write("ann.jsonl", [once, once]), "doccano")
+        rows_of(write("ann.jsonl", [once, once]), "doccano")
 
 
-def test_a_message_names_no_column_that_the_file_lacks(write, said):
+def test_a_message_names_no_column_that_the_file_lacks(write, rows_of):
     """It was of column 'annotator', which a file of JSON lines does not have."""
     line = {"id": 1, "text": "a", "label": ["x"]}
     path = write("ann.jsonl", [line, line])
     with pytest.raises(DataError, match=r"row 2: 'ann' has labelled task '?1'? before, in row 1"):
-        said(path, "doccano")
+        rows_of(path, "doccano")
     with pytest.raises(DataError, check=bad_row(1, "label", "x")):
-        said(path, "doccano", classes=["y", "z"])
+        rows_of(path, "doccano", classes=["y", "z"])
 
 
 def test_files_behind_one_another_have_no_marks_within(write):

@@ -169,13 +169,12 @@ def test_what_cannot_be_tested_is_refused():
         alternative_annotator_test(ratings, ["a"])
 
 
-def test_agreement_of_classes_by_hand(tmp_path, capsys):
+def test_agreement_of_classes_by_hand(write, capsys):
     """Two people and a model on four tasks; the model says "b" too often."""
     rows = ["task,annotator,label"]
     for task, said in enumerate(["aab", "aab", "bbb", "ab-"]):
         rows += [f"{task},{who},{label}" for who, label in zip(("ann", "bo", "gpt"), said, strict=True) if label != "-"]
-    path = tmp_path / "a.csv"
-    path.write_text("\n".join(rows) + "\n")
+    path = write("a.csv", "\n".join(rows) + "\n")
     found = class_agreement(Annotations.read(path), ["gpt"]).to_pylist()
     assert [tuple(row.values()) for row in found] == [
         ("gpt", "a", 4, 0, 0.0, None, 4 / 5),

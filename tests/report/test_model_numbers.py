@@ -163,25 +163,22 @@ def test_predictions_are_written_and_read_by_task(tmp_path, form):
         ("task,class,probability\nx,a,0.5\n", r"none of its 1 tasks is among the 2 that were annotated"),
     ],
 )
-def test_wrong_predictions_are_refused_with_their_row(tmp_path, content, message):
-    path = tmp_path / "p.csv"
-    path.write_text(content)
+def test_wrong_predictions_are_refused_with_their_row(write, content, message):
+    path = write("p.csv", content)
     with pytest.raises(DataError, match="(?s)" + message):
         read_predictions(path, np.array([1, 2]), ["a", "b"])
 
 
-def test_a_probability_that_the_most_probable_class_cannot_have_is_named(tmp_path):
+def test_a_probability_that_the_most_probable_class_cannot_have_is_named(write):
     """Of three classes one has a third or more; .34 is possible, and .1 is that of another class."""
-    path = tmp_path / "p.csv"
-    path.write_text("task,class,probability\n1,a,0.1\n2,b,0.34\n")
+    path = write("p.csv", "task,class,probability\n1,a,0.1\n2,b,0.34\n")
     with pytest.warns(DataWarning, match=r"1 probabilities are below 0\.3333, .* of 3 classes"):
         read_predictions(path, np.array([1, 2]), ["a", "b", "c"])
 
 
 @pytest.mark.parametrize(("kind", "column"), [("regression", "value"), ("free-text", "text")])
-def test_the_column_of_predictions_is_named_where_it_is_missing(tmp_path, kind, column):
-    path = tmp_path / "p.csv"
-    path.write_text("task,prediction\n1,2\n")
+def test_the_column_of_predictions_is_named_where_it_is_missing(write, kind, column):
+    path = write("p.csv", "task,prediction\n1,2\n")
     crowd = Annotations.from_arrays([1, 1], ["ann", "bob"], ["1", "2"] if kind == "free-text" else [1, 2], kind=kind)
     with pytest.raises(DataError, match=rf"p\.csv: has no column '{column}'; its columns are \['task'"):
         kind_of(kind).reading.predictions_of(crowd, path, kind_of(kind).prediction.header[1])

@@ -122,7 +122,7 @@ def test_of_ratings_the_estimates_that_moved_most_are_listed(tmp_path):
     assert found["tasks"]["listed"][0][2] - found["tasks"]["listed"][0][1] == pytest.approx(3, abs=0.5)
 
 
-def test_reports_that_cannot_be_compared_are_refused(before, tmp_path):
+def test_reports_that_cannot_be_compared_are_refused(before, write):
     earlier = read_numbers(before)
     with pytest.raises(DataError, match="no annotator is in both reports"):
         page_of(crowd({"zoe": 0.9, "yan": 0.9}), before=earlier)
@@ -135,9 +135,8 @@ def test_reports_that_cannot_be_compared_are_refused(before, tmp_path):
         ("[]", "is not a report"),
         ('{"format": "crowdzoo-report", "format_version": 9}', "format 9"),
     ):
-        (tmp_path / "odd.json").write_text(text)
         with pytest.raises(DataError, match=message):
-            read_numbers(tmp_path / "odd.json")
+            read_numbers(write("odd.json", text))
 
 
 def test_the_command_writes_the_changes(before, tmp_path, capsys, refusal_of):

@@ -105,12 +105,11 @@ def test_it_renders_sorts_filters_and_opens(tmp_path):
     assert found["resources"] == 0
 
 
-def test_a_script_that_got_into_the_page_would_not_run(tmp_path):
+def test_a_script_that_got_into_the_page_would_not_run(write):
     annotations = crowd()
     text = report_page(annotations, DawidSkene().fit(annotations), bootstrap=20).to_html()
     text = text.replace("</body>", "<script>document.title = 'taken'</script></body>")
-    (tmp_path / "a.html").write_text(text, "utf-8")
-    dom, log = browse(tmp_path / "a.html", "--dump-dom")
+    dom, log = browse(write("a.html", text), "--dump-dom")
     assert "<title>annotations" in dom
     assert any("Content Security Policy" in line for line in console(log))
 

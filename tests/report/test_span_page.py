@@ -133,13 +133,12 @@ def test_what_changed_names_sentences_with_other_spans(crowd, page):
     assert changes["annotators"]["listed"][0][0] == "0"
 
 
-def test_where_nobody_marks_anything_the_page_says_so(tmp_path):
+def test_where_nobody_marks_anything_the_page_says_so(write):
     lines = [
         json.dumps({"task": f"s{task}", "text": f"Anna saw {task}", "annotator": who, "spans": []})
         for task in range(12) for who in ("ann", "bob")
     ]  # fmt: skip
-    (tmp_path / "none.jsonl").write_text("\n".join(lines))
-    crowd = read_spans(tmp_path / "none.jsonl")
+    crowd = read_spans(write("none.jsonl", "\n".join(lines)))
     page = report_page(crowd, SpanMajorityVote().fit(crowd), bootstrap=0)
     (warned,) = [each for each in page.numbers.warnings if each.serious]
     assert warned.about == "spans"

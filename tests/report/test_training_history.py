@@ -20,15 +20,13 @@ from crowdzoo.report.training_history import read_history, shown_history
         ("{", "is not JSON"),
     ],
 )
-def test_what_is_no_history_is_refused(tmp_path, text, message):
-    (tmp_path / "h.json").write_text(text)
+def test_what_is_no_history_is_refused(write, text, message):
     with pytest.raises(DataError, match=message):
-        read_history(tmp_path / "h.json")
+        read_history(write("h.json", text))
 
 
-def test_a_likelihood_that_begins_with_the_second_e_step_has_gaps_before(tmp_path):
-    place = tmp_path / "history.json"
-    place.write_text('{"loss": [3, 2, 1], "log_likelihood": [-5.0, -4.0]}')
+def test_a_likelihood_that_begins_with_the_second_e_step_has_gaps_before(write):
+    place = write("history.json", '{"loss": [3, 2, 1], "log_likelihood": [-5.0, -4.0]}')
     read = read_history(place)
     assert read["loss"] == [3, 2, 1]
     assert np.isnan(read["log_likelihood"][0])

@@ -14,17 +14,6 @@ from crowdzoo.sequences import read_conll, read_spans
 pytestmark = pytest.mark.usefixtures("here")
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(name, content):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-        return path
-
-    return write
-
-
 def test_a_folder_of_columns_has_a_file_an_annotator(write):
     write("crowd/ann.conll", "Anna X B-PER\nmet X O\n\nRome X B-LOC\n")
     write("crowd/bob.conll", "Anna O\nmet O\n\nRome ?\n")

@@ -514,8 +514,7 @@ def test_json_lines_have_one_rule_whichever_parser_reads_them(line, reason, last
 
 
 def test_rejected_rows_may_hold_what_no_csv_file_can(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(ROW + '\n{"task": "a\\u0000", "annotator": 1, "label": "\\ud800"}\n' + ROW + "\0\n")
+    path = write("a.jsonl", ROW + '\n{"task": "a\\u0000", "annotator": 1, "label": "\\ud800"}\n' + ROW + "\0\n")
     table = Annotations.read(path, on_bad_rows="reject", rejects=tmp_path / "r.csv")
     assert len(table) == 1
     rows = list(csv.reader((tmp_path / "r.csv").read_text().splitlines()))
@@ -616,9 +615,8 @@ def test_columns_that_stand_twice_are_named():
     assert len(Annotations.read("a.parquet")) == 1
 
 
-def test_an_option_that_does_not_exist_is_named_with_the_one_that_was_meant(tmp_path):
-    (tmp_path / "a.csv").write_text("task,annotator,label\na,x,1\n")
+def test_an_option_that_does_not_exist_is_named_with_the_one_that_was_meant():
     with pytest.raises(TypeError, match=r"unknown option .* 'colums': .* Did you mean 'columns'\?$"):
-        Annotations.read(tmp_path / "a.csv", colums={"task": "item"})
+        Annotations.read(write("a.csv", "task,annotator,label\na,x,1\n"), colums={"task": "item"})
     with pytest.raises(TypeError, match=r"unknown option .* 'on_duplicat'"):
         Annotations.from_arrays(["a"], ["x"], [1], on_duplicat="first")

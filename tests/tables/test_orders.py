@@ -119,15 +119,13 @@ def test_the_column_may_be_named_and_so_may_the_answers(tmp_path):
     assert crowd.timestamp.tolist() == [1772323200.0] * 3
 
 
-def test_a_table_without_pairs_says_how_to_name_the_lists(tmp_path):
-    (tmp_path / "a.csv").write_text("who,said\nann,a>b=c\n")
+def test_a_table_without_pairs_says_how_to_name_the_lists(write):
     with pytest.raises(DataError, match=r"lists in order.*: columns={'ranking': 'NAME', 'annotator'"):
-        Annotations.read(tmp_path / "a.csv", kind="preference")
+        Annotations.read(write("a.csv", "who,said\nann,a>b=c\n"), kind="preference")
 
 
-def test_bad_lists_are_named_with_row_column_and_value(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("annotator,ranking\nann,a>b\nbob,a\ncid,a>b>a\n")
+def test_bad_lists_are_named_with_row_column_and_value(write):
+    path = write("a.csv", "annotator,ranking\nann,a>b\nbob,a\ncid,a>b>a\n")
     with pytest.raises(DataError, check=bad_rows((3, "ranking", "a"), (4, "ranking", "a>b>a"))):
         Annotations.read(path, kind="preference")
     with pytest.warns(UserWarning, match="2 rows were left out"):
@@ -158,7 +156,6 @@ def test_the_command_reads_the_lists_as_lists_as_well(tmp_path, capsys):
         (",a>b\n", "row 2, column 'annotator': '' is empty"),
     ],
 )
-def test_rows_that_are_no_lists_are_refused(tmp_path, rows, says):
-    (tmp_path / "a.csv").write_text("annotator,ranking\n" + rows)
+def test_rows_that_are_no_lists_are_refused(write, rows, says):
     with pytest.raises(DataError, match=says):
-        read_rankings(tmp_path / "a.csv")
+        read_rankings(write("a.csv", "annotator,ranking\n" + rows))

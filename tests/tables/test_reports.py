@@ -65,9 +65,8 @@ def test_the_order_of_a_list_in_json_does_not_matter(report):
     assert named.labels.tolist() == [0, 0, 1]
 
 
-def test_objects_of_json_in_cells_come_in_further_forms(tmp_path):
-    file = tmp_path / "a.csv"
-    file.write_text('task,annotator,label\n1,a,"{""mood"": 4, ""ok"": true}"\n1,b,"{""mood"": 2.5}"\n')
+def test_objects_of_json_in_cells_come_in_further_forms(write):
+    file = write("a.csv", 'task,annotator,label\n1,a,"{""mood"": 4, ""ok"": true}"\n1,b,"{""mood"": 2.5}"\n')
     assert Annotations.read(file, kind="regression", field="mood").labels.tolist() == [4, 2.5]
     assert texts_of(Annotations.read(file, field="ok")) == [("1", "a", "true")]
     file.write_text('task,ann,bob\n1,"{""q"": ""x""}",\n2,"{""q"": ""y""}","[{""q"": ""x""}]"\n')
@@ -95,9 +94,8 @@ def test_a_row_of_a_wide_table_may_be_an_annotator(report, capsys):
     assert Annotations.read(file, wide=True, columns="annotator=rater,task=i*") == crowd
 
 
-def test_a_table_with_a_row_for_each_annotator_comes_in_every_form(tmp_path):
-    (tmp_path / "a.csv").write_text("1,x,y\n2,,x\n")
-    plain = Annotations.read(tmp_path / "a.csv", wide=True, header=False, columns="annotator=1")
+def test_a_table_with_a_row_for_each_annotator_comes_in_every_form(tmp_path, write):
+    plain = Annotations.read(write("a.csv", "1,x,y\n2,,x\n"), wide=True, header=False, columns="annotator=1")
     assert texts_of(plain) == [("2", "1", "x"), ("3", "1", "y"), ("3", "2", "x")]
     pd.DataFrame({"who": ["ann", "bob"], "q1": [4.5, 2.0], "q2": [None, 3.0]}).to_parquet(tmp_path / "a.parquet")
     ratings = Annotations.read(tmp_path / "a.parquet", kind="regression", wide=True, columns="annotator=who")
@@ -105,9 +103,8 @@ def test_a_table_with_a_row_for_each_annotator_comes_in_every_form(tmp_path):
     (tmp_path / "b.csv").write_text("task,ann,bob\n1,x,y\n")  # one annotator of several, as ever
     one = Annotations.read(tmp_path / "b.csv", wide=True, columns="annotator=ann")
     assert texts_of(one) == [("1", "ann", "x")]
-    (tmp_path / "c.csv").write_text("rater,date,q1\nann,x,y\n")
     with pytest.raises(DataError, match=r"'date' does not look.*{'annotator': 'rater', 'task': 'q1'}"):
-        Annotations.read(tmp_path / "c.csv", wide=True, columns="annotator=rater")
+        Annotations.read(write("c.csv", "rater,date,q1\nann,x,y\n"), wide=True, columns="annotator=rater")
 
 
 NONE = "task,annotator,label\nt1,a,None|artist\nt1,b,artist\nt1,c,None\nt2,a,None\nt2,b,None\nt2,c,artist\n"
@@ -210,9 +207,8 @@ def test_tags_of_bilou_are_read_as_those_of_iobes(report, tmp_path):
     assert (tmp_path / "out" / "tags.txt").read_text().split()[1::2] == tags
 
 
-def test_messages_about_bilou_have_the_letters_of_the_file(tmp_path):
-    file = tmp_path / "tags.txt"
-    file.write_text("Ana U-PER E-PER\nmet L-PER O\n")
+def test_messages_about_bilou_have_the_letters_of_the_file(write):
+    file = write("tags.txt", "Ana U-PER E-PER\nmet L-PER O\n")
     with pytest.raises(DataError, match=r"of BILOU: .* E- belongs", check=bad_row(1, "2", "E-PER")) as caught:
         read_conll(file, scheme="BILOU")
     assert "'L-PER' follows 'U-PER'; a span of type PER begins w" in str(caught.value)
@@ -227,17 +223,15 @@ MARK = "\ufeff"
 
 
 @pytest.mark.usefixtures("chunks")
-def test_a_byte_order_mark_inside_a_file_is_no_part_of_an_id(tmp_path):
+def test_a_byte_order_mark_inside_a_file_is_no_part_of_an_id(tmp_path, write):
     """The mark also stands at the edge of a piece that is read."""
     one, two = "task,annotator,label\n1,a,x\n1,b,y\n", "2,a,x\n2,b,x\n"
     expected = [("1", "a", "x"), ("1", "b", "y"), ("2", "a", "x"), ("2", "b", "x")]
-    (tmp_path / "a.csv").write_text(MARK + one + MARK + two)
-    assert texts_of(Annotations.read(tmp_path / "a.csv")) == expected
+    assert texts_of(Annotations.read(write("a.csv", MARK + one + MARK + two))) == expected
     (tmp_path / "b.csv").write_text(MARK + one + f'{MARK}"2","a","x"\n2,b,x\n', encoding="utf-16-le")
     assert texts_of(Annotations.read(tmp_path / "b.csv")) == expected
     lines = [json.dumps(dict(zip(("task", "annotator", "label"), row, strict=True))) for row in expected]
-    (tmp_path / "a.jsonl").write_text(MARK + f"\n{MARK}".join(lines))
-    assert texts_of(Annotations.read(tmp_path / "a.jsonl")) == expected
+    assert texts_of(Annotations.read(write("a.jsonl", MARK + f"\n{MARK}".join(lines)))) == expected
 
 
 def test_a_byte_order_mark_inside_a_file_of_sentences_is_no_part_of_a_token(tmp_path):
