@@ -1,4 +1,4 @@
-"""Matrices of annotations, one row a task and one column an annotator."""
+"""Matrices of annotations, one row per task and one column per annotator."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,19 +13,19 @@ from crowdzoo.errors import SHOWN, BadRow, DataError
 def read_matrix(
     matrix: ArrayLike, kind: LabelKind, names: Mapping[str, np.ndarray | None], missing: float | None = None
 ) -> dict[str, Any]:
-    """Takes the annotations out of a matrix; see `Annotations.from_dense`.
+    """Reads the annotations from a matrix; see `Annotations.from_dense`.
 
     Args:
         matrix: [N, R], or [N, T, R] for sequences.
         kind: kind of the labels.
-        names: names of "task", "annotator" and "label"; None takes 0, 1, ... for them.
-        missing: the value of a cell without annotation; None means that of the kind.
+        names: names of "task", "annotator" and "label"; None means 0, 1, ...
+        missing: value of a cell without annotation; None means the default of the kind.
 
     Returns:
         The arguments of `Annotations`.
 
     Raises:
-        DataError: another number of axes, a code outside the classes, a number that is not finite, or ragged sequences.
+        DataError: wrong number of axes, a code outside the classes, a number that is not finite, or ragged sequences.
     """
     if {"right_ids", "values"} & {*kind.arrays}:
         raise DataError(f"a dense matrix has no place for annotations of kind '{kind.name}'; use from_arrays.")
@@ -74,12 +74,12 @@ def read_matrix(
 
 
 def _names(names: np.ndarray | None, count: int) -> np.ndarray:
-    """A given vocabulary, or 0 ... count-1."""
+    """The names, or 0 ... count-1 if None."""
     return np.arange(count, dtype=np.int64) if names is None else names
 
 
 def _check_sequences(present: np.ndarray) -> None:
-    """Refuses gaps, and annotators of one task who stop at different tokens; present is bool [N, R, T]."""
+    """Raises an error for gaps, and if annotators of a task end at different tokens; present is bool [N, R, T]."""
     tokens = present.sum(axis=2)
     gaps = (present != (np.arange(present.shape[2]) < tokens[:, :, None])).any(axis=2)
     longest = tokens.max(axis=1, initial=0)[:, None]
