@@ -1,4 +1,4 @@
-"""How far a result is from the votes: what a method that ran to one class, or turned classes round, looks like."""
+"""How far a result is from the votes, to detect methods that collapsed to one class or permuted classes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from crowdzoo.errors import NotedWarning
 if TYPE_CHECKING:
     from crowdzoo.data.annotations import Annotations
 
-CELLS = 2**24  # of the table of votes, which is made for so many tasks at a time
-FEW_CELLS = 2**16  # of that table where annotations are in the order of their tasks
-MOST_DIFFERENT = 0.2  # of the tasks, where a result needs no note
-LEAST_NAMED = 0.01  # of the annotations, for a class that the result has nowhere
+CELLS = 2**24  # of the table of votes, which is computed for a batch of tasks at a time
+FEW_CELLS = 2**16  # of that table if annotations are sorted by task
+MOST_DIFFERENT = 0.2  # share of tasks that may differ from the votes without a note
+LEAST_NAMED = 0.01  # share of annotations from which on a class that the result never assigns gets a note
 
 
 class VotesWarning(NotedWarning):
-    """A result is far from the votes: see its `notes`.
+    """A result is far from the votes; its `notes` say why.
 
     Example:
         >>> import warnings
@@ -34,7 +34,7 @@ class VotesWarning(NotedWarning):
 
 @contextmanager
 def ignored(*categories: type[Warning]) -> Iterator[None]:
-    """Leaves out warnings of some categories, as of a fit that is only a step to a result with notes of its own."""
+    """Suppresses warnings of some categories, such as those of a fit that is only one step of another."""
     with warnings.catch_warnings():
         for category in categories:
             warnings.simplefilter("ignore", category)
@@ -42,11 +42,11 @@ def ignored(*categories: type[Warning]) -> Iterator[None]:
 
 
 def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> tuple[str, ...]:
-    """Sentences on what a reader should check before using a result; empty as a rule.
+    """Returns sentences on what to check before using a result; usually none.
 
-    There is one where the labels of more than a fifth of the annotated tasks are not among the classes with the most
-    votes, and one where a class that has two annotations or more, and at least a hundredth of all, is the label of no
-    task. Both may be right: annotators who err alike are outvoted by better ones. More often the method collapsed.
+    One note is for labels of more than a fifth of the annotated tasks that are not among the classes with the most
+    votes. Another is for a class with two or more annotations, and at least a hundredth of all, that no task gets. Both
+    may be right, if better annotators overrule a majority with the same errors. More often the method collapsed.
 
     Args:
         annotations: N tasks, K classes.
@@ -62,13 +62,13 @@ def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> 
 def empty_note(
     annotations: Annotations, num_votes: NDArray[np.int64], num_labels: NDArray[np.int64], sentence: str
 ) -> tuple[str, ...]:
-    """The sentence on a class that a result gives to nothing, and on how many more, see `empty_classes`; or none.
+    """Note on the most voted class that a result never assigns, and the number of other such classes; or none.
 
     Args:
         annotations: K classes.
-        num_votes: votes for each class, [K].
-        num_labels: how often each is in the result, [K].
-        sentence: of the class, with braces for its share of the votes.
+        num_votes: votes per class, [K].
+        num_labels: labels per class in the result, [K].
+        sentence: text on the class, with braces for its share of the votes.
     """
     for code, share, num_others in empty_classes(num_votes, num_labels):
         more = (
@@ -79,23 +79,23 @@ def empty_note(
 
 
 def warn_of_notes(method: str, notes: tuple[str, ...], stacklevel: int) -> None:
-    """Warns of the notes on a method's result, if there are any.
+    """Warns of the notes on a method's result, if any.
 
     Warns:
-        VotesWarning: there are.
+        VotesWarning: if there are notes.
     """
     if notes:
         warnings.warn(VotesWarning(f"{method}: {' '.join(notes)}", notes), stacklevel=stacklevel)
 
 
 def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: str, known: str) -> tuple[str, ...]:
-    """The sentence on labels that differ from the plurality of the votes on more than a fifth of the tasks, if so.
+    """Note on labels that differ from the plurality of the votes on more than a fifth of the tasks; or none.
 
     Args:
         annotations: N tasks, K classes.
         labels: class codes, int64 [N].
-        unit: what a task is called.
-        known: what else to compare with.
+        unit: plural noun for tasks.
+        known: gold labels to compare with, for the message.
     """
     outvoted = _outvoted(annotations.task_ids, annotations.labels, labels, annotations.num_classes)
     different, tasks = np.count_nonzero(outvoted), np.count_nonzero(annotations.redundancy)
@@ -108,14 +108,14 @@ def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: st
 
 
 def empty_classes(num_votes: NDArray[np.int64], num_labels: NDArray[np.int64]) -> Iterator[tuple[int, float, int]]:
-    """The most named of the classes that a result gives to nothing although at least a hundredth of the votes name it.
+    """Finds the most voted class that a result never assigns although it has at least a hundredth of the votes.
 
     Args:
-        num_votes: votes for each class, [K].
-        num_labels: how often each is in the result, [K].
+        num_votes: votes per class, [K].
+        num_labels: labels per class in the result, [K].
 
     Yields:
-        Once, or not at all: the class, its share of the votes, and how many more such classes there are.
+        At most once: the class, its share of the votes, and the number of other such classes.
     """
     empty = np.flatnonzero((num_labels == 0) & (num_votes > 1) & (num_votes >= LEAST_NAMED * num_votes.sum()))
     if empty.size:
@@ -126,7 +126,7 @@ def empty_classes(num_votes: NDArray[np.int64], num_labels: NDArray[np.int64]) -
 def _outvoted(
     task_ids: NDArray[np.int64], votes_of: NDArray[np.integer], labels: NDArray[np.int64], num_classes: int
 ) -> NDArray[np.bool_]:
-    """Which tasks have a label that other classes have more votes than, bool [N]."""
+    """Marks tasks for whose label other classes have more votes, bool [N]."""
     ordered = bool((task_ids[1:] >= task_ids[:-1]).all())
     step = max(1, (FEW_CELLS if ordered else CELLS) // max(num_classes, 1))
     outvoted = np.zeros(len(labels), bool)
@@ -140,7 +140,7 @@ def _outvoted(
 
 @compiled()
 def _compare_votes(tasks, labels, begin, answers, votes, outvoted):  # type: ignore[no-untyped-def]  # for Numba
-    """Sets `outvoted` of the tasks from `begin` on; `votes` is work space for as many tasks."""
+    """Sets `outvoted` for the tasks from `begin` on; `votes` is work space for as many tasks."""
     votes[:] = 0
     end = begin + len(answers)
     for row in range(len(tasks)):

@@ -104,7 +104,7 @@ def test_ratings_and_sentences_have_answers_of_their_own():
     said = ["B-LOC", "I-LOC", "O"]
     tags = frame(task=["s"] * 6, worker=["u"] * 3 + ["v"] * 3, position=[0, 1, 2] * 2, label=said * 2)
     assert SpanMajorityVote().fit_predict(tags).to_dict() == {("s", place): tag for place, tag in enumerate(said)}
-    with pytest.raises(DataError, match="RatingEM gives no class probabilities"):
+    with pytest.raises(DataError, match="RatingEM has no class probabilities"):
         RatingEM().fit_predict_proba(ratings)
 
 

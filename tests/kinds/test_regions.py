@@ -334,7 +334,7 @@ def test_a_region_that_is_there_twice_counts_once(folder, capsys):
     crowd = Annotations.read(folder / "coco", kind="region", platform="coco")
     for method in REGION_METHODS:
         expected = create(method, kind="region").fit(before)
-        with pytest.warns(DataWarning, match=r"4 regions are there twice.*image '2.jpg' by .*'bob', image"):
+        with pytest.warns(DataWarning, match=r"4 regions occur twice.*image '2.jpg' by .*'bob', image"):
             found = create(method, kind="region").fit(crowd)
         assert found.marked.tolist() == expected.marked.tolist()
 
