@@ -87,8 +87,8 @@ def accept(
     number, needed = int(known[annotated].sum()), max(_needed_gold(len(annotated), error, level), LEAST_GOLD)
     if number < needed:
         raise DataError(
-            f"{number:,} annotated tasks have gold, and {needed:,} are the fewest that can show an error of {error:g} "
-            "or less: label more tasks yourself, chosen at random, or allow a larger error."
+            f"{number:,} annotated tasks have gold, but showing an error of at most {error:g} takes {needed:,}: "
+            "label more tasks yourself, chosen at random, or allow a larger error."
         )
     check_fitted_without(aggregation, annotations, codes)
     ties = np.random.default_rng((seed, OWN_STREAM)).random(len(annotated))
@@ -123,8 +123,8 @@ def _check_random(tested: NDArray[np.bool_]) -> None:
     if kolmogorov(np.sqrt(len(places)) * distance) < NOT_RANDOM:
         raise DataError(
             "The tasks with gold are not like a random sample of the annotated ones: their labels are "
-            f"{'surer' if places.mean() < 0.5 else 'less sure'}. So they cannot tell how many of the others are wrong: "
-            "draw the tasks that you label yourself at random."
+            f"{'more' if places.mean() < 0.5 else 'less'} certain, so they do not tell how many others are wrong. "
+            "Draw the tasks that you label yourself at random."
         )
 
 

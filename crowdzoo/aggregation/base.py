@@ -132,7 +132,7 @@ class Aggregator(Checked):
             kind = label_kind(self.kind).argument
             advice = f"fit(Annotations.from_frame(frame{kind}, on_duplicate='first', columns={{...}}))."
             more = copy.copy(error)
-            more.args = (f"{error}\nOptions of reading go to from_frame: {advice}",)
+            more.args = (f"{error}\nPass options of reading to from_frame: {advice}",)
             raise more from error
 
     def _readable(self, frame: Any) -> Any:
@@ -425,8 +425,8 @@ def check_classification(annotations: Annotations, method: str, *, matrices: boo
     short = short_of_memory(annotations.num_classes, num_tasks, num_annotators if matrices else 0)
     if short:
         raise DataError(
-            f"{method}: {annotations.num_classes:,} classes, of {num_tasks:,} tasks and {num_annotators:,} annotators, "
-            f"take {short}. Is the label a free text? Name the column of classes, or merge rare classes."
+            f"{method}: {annotations.num_classes:,} classes of {num_tasks:,} tasks and {num_annotators:,} annotators "
+            f"need {short}. Is the label a free text? Name the column of classes, or merge rare classes."
         )
 
 
@@ -437,7 +437,7 @@ def short_of_memory(num_classes: int, num_tasks: int, num_annotators: int) -> st
     needed, memory = 8 * num_classes * (num_tasks + num_annotators * num_classes), available_memory()
     if memory is None or needed <= memory:
         return ""
-    return f"about {needed / 1e9:.3g} GB of memory, and {memory / 1e9:.3g} GB are free"
+    return f"about {needed / 1e9:.3g} GB of memory, but {memory / 1e9:.3g} GB are free"
 
 
 def check_ratings(annotations: Annotations, method: str, low: float | None, high: float | None) -> None:
@@ -457,11 +457,11 @@ def check_ratings(annotations: Annotations, method: str, low: float | None, high
     annotations.check_scale(low, high)
     sizes = np.abs(annotations.labels)
     if 0 < (most := sizes.max()) < 1e-100:
-        raise DataError(f"{method}: no rating is larger than {most:g}, and squares of them are 0. Use another unit.")
+        raise DataError(f"{method}: no rating is larger than {most:g}, and their squares are 0. Use another unit.")
     if most > LARGEST * (usual := np.quantile(sizes[sizes > 0], 0.5, method="lower") if most else 0.0):
         row = annotations.select_rows(np.flatnonzero(sizes == most)[:1])
         annotator, task = row.annotators[row.annotator_ids[0]], row.tasks[row.task_ids[0]]
         raise DataError(
             f"{method}: annotator {short_repr(annotator)} gave task {short_repr(task)} "
-            f"{row.labels[0]:g}, next to which the usual {usual:g} is lost. Correct or remove that rating."
+            f"{row.labels[0]:g}, next to which the usual {usual:g} loses all precision. Correct or remove that rating."
         )

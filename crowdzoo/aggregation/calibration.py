@@ -251,9 +251,7 @@ def _weights(priors: list[_Prior], scores: NDArray[np.float64], rng: np.random.G
 def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np.int64]) -> None:
     for name in ("tasks", "annotators", "classes"):
         if not np.array_equal(getattr(aggregation, name), np.asarray(getattr(annotations, name))):
-            raise DataError(
-                f"The annotations have other {name} than the aggregation: give those that it was fitted on."
-            )
+            raise DataError(f"The annotations have other {name} than the aggregation: use those that it was fitted to.")
     known = np.flatnonzero((codes >= 0) & (annotations.redundancy > 0))
     if known.size < LEAST_GOLD:
         raise DataError(

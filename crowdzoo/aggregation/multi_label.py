@@ -97,14 +97,14 @@ class MultiLabel(Checked):
         count = int(is_label.sum())
         if count > MOST_LABELS:
             raise DataError(
-                f"MultiLabel: {count:,} labels take {count:,} fits, one a label, and at most {MOST_LABELS:,} are "
-                "made. Is the label a free text, or a list split at the wrong sign? Name the column of labels, or "
+                f"MultiLabel: {count:,} labels need {count:,} fits, and at most {MOST_LABELS:,} are "
+                "allowed. Is the label a free text, or a list with another separator? Name the column of labels, or "
                 "leave out the rare ones."
             )
         if bad := [str(name) for name in named[is_label].tolist() if SEPARATOR in str(name)]:
             raise DataError(
-                f"MultiLabel: the label {bad[0]!r} has a {SEPARATOR} in it, which is between labels in the result. "
-                f"If it is several labels, split them with {Setting('label_separator')}; if it is one, rename it."
+                f"MultiLabel: the label {bad[0]!r} contains {SEPARATOR}, the separator of labels in the result. "
+                f"If it is several labels, split them with {Setting('label_separator')}; otherwise rename it."
             )
         number = max(annotations.num_annotators, 1)
         answers, answer_of = np.unique(annotations.task_ids * number + annotations.annotator_ids, return_inverse=True)
@@ -115,7 +115,7 @@ class MultiLabel(Checked):
             task, who = divmod(int(answers[both[0]]), number)
             raise DataError(
                 f"MultiLabel: annotator {str(annotations.annotators[who])!r} gives task "
-                f"{str(annotations.tasks[task])!r} {self.none!r}, which represents no label, and a label as well. "
+                f"{str(annotations.tasks[task])!r} {self.none!r}, which represents no label, and another label. "
                 "Remove one of them."
             )
         names = annotations.tasks, annotations.annotators, np.array(["no", "yes"], object)
@@ -148,7 +148,7 @@ class MultiLabel(Checked):
         if calibrated and not known:
             raise ConfigError("MultiLabel: calibrated needs gold.")
         if strange := [label for label in known if label not in tables]:
-            raise DataError(f"MultiLabel: gold has the label {strange[0]!r}, which no annotation names.")
+            raise DataError(f"MultiLabel: gold has the label {strange[0]!r}, which no annotation has.")
         results = []
         with ignored(VotesWarning):  # `notes` has them, with the label
             for label, table in tables.items():

@@ -145,5 +145,7 @@ def _intervals(stored: ReadResult) -> NDArray[np.float64] | None:
         return None
     rows = stored.value("accuracy_intervals", list)
     if not all(row is None or (isinstance(row, list) and len(row) == 3) for row in rows):
-        raise DataError(f"{stored.folder}: accuracy_intervals of summary.json should be null or three numbers a label.")
+        raise DataError(
+            f"{stored.folder}: accuracy_intervals of summary.json should be null or three numbers per label."
+        )
     return np.array([[np.nan] * 3 if row is None else row for row in rows], np.float64)

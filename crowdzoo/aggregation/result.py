@@ -192,7 +192,7 @@ class Aggregation(Result):
         codes = np.asarray(gold)
         if codes.dtype.kind not in "iu":
             raise DataError(
-                f"gold is one class code per task, got values of type {codes.dtype}. For names make codes: "
+                f"gold is one class code per task, got values of type {codes.dtype}. Convert names to codes: "
                 "[result.classes.tolist().index(name) for name in names], in the order of result.tasks; -1 is unknown."
             )
         if codes.shape != self.labels.shape:
@@ -328,7 +328,7 @@ def with_median_labels(aggregation: Aggregation) -> Aggregation:
         'mid'
     """
     if aggregation.kind != "classification":
-        raise DataError(f"with_median_labels takes labels of kind classification, got {aggregation.kind}.")
+        raise DataError(f"with_median_labels needs labels of kind classification, got {aggregation.kind}.")
     labels = (np.cumsum(aggregation.posteriors, axis=1) >= 0.5 - ROUNDING).argmax(axis=1)
     return replace(
         aggregation,

@@ -75,7 +75,7 @@ def check_result_folder(folder: Path) -> None:
     if folder.exists():
         other_files = sorted({path.name for path in folder.iterdir()} - RESULT_FILES) if folder.is_dir() else ["a file"]
         if other_files:
-            raise DataError(f"{folder} holds something else ({other_files[0]}): give an empty or a new folder.")
+            raise DataError(f"{folder} contains something else ({other_files[0]}): use an empty or a new folder.")
 
 
 def _names(values: Sequence[Any]) -> NDArray[Any]:
@@ -107,7 +107,7 @@ class ReadResult:
             raise self._missing(missing[0], kind)
         self.summary = read_json(self.folder / self.file, constants=True)
         if not isinstance(self.summary, dict):
-            raise self._error(self.file, f"holds no object, but {short_repr(self.summary)}")
+            raise self._error(self.file, f"does not contain an object, but {short_repr(self.summary)}")
         check_format(self.summary.get("format_version"), self.folder / self.file)
         own = self.summary.get("kind", "sequence" if "scheme" in self.summary else "classification")
         if not isinstance(own, str) or own not in _HELD:
@@ -155,7 +155,7 @@ class ReadResult:
         for size in shape:
             is_list = pa.types.is_list(array.type)
             if not is_list or array.null_count or pc.list_value_length(array).unique().to_pylist() not in ([size], []):
-                raise self._error(file, f"column '{column}' holds no lists of {size} numbers")
+                raise self._error(file, f"column '{column}' does not have lists of {size} numbers")
             array = array.flatten()
         if not (pa.types.is_integer(array.type) if whole else _is_number(array.type)) or array.null_count:
             raise self._error(file, f"column '{column}' holds {array.type} or gaps, not numbers")
@@ -180,7 +180,7 @@ class ReadResult:
         """Reads a column of codes from 0 to number - 1."""
         numbers = self.numbers(file, column, whole=True)
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < number:
-            raise self._error(file, f"column '{column}' holds a code outside of 0 to {number - 1}")
+            raise self._error(file, f"column '{column}' has a code outside 0 to {number - 1}")
         return numbers
 
     def value(self, key: str, *kinds: type | None) -> Any:
@@ -219,7 +219,7 @@ class ReadResult:
         )
         numbers = np.signedinteger if whole and array.size else (np.signedinteger, np.floating)
         if not issubclass(array.dtype.type, numbers) or not fits:
-            raise self._error(self.file, f"{key!r} does not hold the numbers that belong there: {short_repr(value)}")
+            raise self._error(self.file, f"{key!r} does not have the expected numbers: {short_repr(value)}")
         return array.astype(np.int64 if whole else np.float64)
 
     def _column(self, file: str, column: str) -> pa.Array:

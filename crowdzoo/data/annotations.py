@@ -558,7 +558,7 @@ class Annotations:
 
     def _check_one_task(self, what: str) -> None:
         if self.right_ids is not None:
-            raise DataError(f"{what} has no place for annotations of kind {self.kind!r}; use pairs().")
+            raise DataError(f"{what} cannot represent annotations of kind {self.kind!r}; use pairs().")
 
     # === Checks ===
 
@@ -606,8 +606,8 @@ class Annotations:
         if self.classes_sorted and len(names) > 2 and isinstance(names[-1], str):
             listed = ", ".join(map(short_repr, names))
             raise DataError(
-                f"{who} takes the order of the classes, and theirs is that of the alphabet: {listed}. Name all of them "
-                f"in their own order: {Setting('classes', ['LOWEST', '...', 'HIGHEST'])}."
+                f"{who} needs the order of the classes, but they are sorted alphabetically: {listed}. Name all of them "
+                f"in their order: {Setting('classes', ['LOWEST', '...', 'HIGHEST'])}."
             )
 
     def check_no_repeats(self, who: str, unless: str = "") -> None:
@@ -622,7 +622,7 @@ class Annotations:
         """
         if self.repeats:
             raise DataError(
-                f"{who} takes one label by an annotator for a task, and some annotators gave several. Read the "
+                f"{who} needs one label per annotator and task, but some annotators gave several. Read the "
                 f"annotations with {keep_one()}{f', or {unless}' if unless else ''}."
             )
 

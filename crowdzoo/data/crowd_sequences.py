@@ -50,14 +50,14 @@ class CrowdSequences:
     def __post_init__(self) -> None:
         crowd = self.annotations
         if crowd.positions is None:
-            raise DataError(f"CrowdSequences takes annotations of kind 'sequence'. Received: kind {crowd.kind!r}.")
+            raise DataError(f"CrowdSequences needs annotations of kind 'sequence'. Received: kind {crowd.kind!r}.")
         self.tag_set  # noqa: B018  (checks classes and scheme)
         if (self.texts is None) != (self.offsets is None):
-            raise DataError("texts and offsets come together: offsets say where the tokens are in the texts.")
+            raise DataError("texts and offsets must come together: offsets are the positions of tokens in texts.")
         for name in ("tokens", "gold", "texts", "offsets"):
             values = getattr(self, name)
             if values is not None and len(values) != crowd.num_tasks:
-                raise DataError(f"{name} has one entry a task, {crowd.num_tasks:,}. Received: {len(values):,}.")
+                raise DataError(f"{name} must have one entry per task, {crowd.num_tasks:,}. Received: {len(values):,}.")
         object.__setattr__(self, "tokens", tuple(tuple(sentence) for sentence in self.tokens))
         lengths = self.lengths
         if not lengths.all():
@@ -79,7 +79,7 @@ class CrowdSequences:
             array = np.asarray(codes)
             if array.shape != (lengths[task],) or array.dtype.kind not in "iu":
                 raise DataError(
-                    f"gold of sentence {task} holds a class code a token, {lengths[task]}. Received: shape "
+                    f"gold of sentence {task} must have one class code per token, {lengths[task]}. Received: shape "
                     f"{array.shape}, type {array.dtype}."
                 )
             if (array < 0).any() or (array >= self.annotations.num_classes).any():
@@ -93,7 +93,7 @@ class CrowdSequences:
             array = np.asarray(offsets[task])
             fits = array.shape == (len(tokens), 2) and array.dtype.kind in "iu"
             if not fits or [text[start:end] for start, end in array.tolist()] != list(tokens):
-                raise DataError(f"the offsets of sentence {task} do not give its tokens back.")
+                raise DataError(f"the offsets of sentence {task} do not match its tokens.")
             arrays.append(_read_only(array, np.int64))
         return arrays
 
@@ -116,7 +116,7 @@ class CrowdSequences:
                 sentence = short_repr(crowd.tasks[task])
                 reason = f"labels of sentence {sentence}, which has {lengths[task]} tokens. Label all or none."
                 problems.append(BadRow("annotations", None, str(crowd.annotators[annotator]), int(rows[pair]), reason))
-            raise DataError("An annotator of a sentence labels each of its tokens once.", problems, len(ragged))
+            raise DataError("Each annotator of a sentence must label each of its tokens once.", problems, len(ragged))
 
     # === Sizes ===
 

@@ -28,14 +28,14 @@ def read_matrix(
         DataError: wrong number of axes, a code outside the classes, a number that is not finite, or ragged sequences.
     """
     if {"right_ids", "values"} & {*kind.arrays}:
-        raise DataError(f"a dense matrix has no place for annotations of kind '{kind.name}'; use from_arrays.")
+        raise DataError(f"a dense matrix cannot represent annotations of kind '{kind.name}'; use from_arrays.")
     matrix = np.asarray(matrix)
     axes = kind.axes + 1
     if matrix.ndim != axes or matrix.dtype.kind not in "iuf":
         raise DataError(
-            f"a dense matrix of kind '{kind.name}' has {axes} axes and holds "
+            f"a dense matrix of kind '{kind.name}' must have {axes} axes and contain "
             f"{'class codes' if kind.has_classes else 'numbers'}, got shape {matrix.shape} of {matrix.dtype}. "
-            "Names of classes: Annotations.from_arrays(tasks, annotators, labels)."
+            "For names of classes use Annotations.from_arrays(tasks, annotators, labels)."
         )
     if axes == 3:
         matrix = np.moveaxis(matrix, 2, 1)
@@ -58,7 +58,7 @@ def read_matrix(
     if not good.all():
         bad = np.flatnonzero(~good)
         rows = [BadRow("matrix", int(where[0][i]), str(where[1][i]), values[i].item(), reason) for i in bad[:SHOWN]]
-        raise DataError("The matrix holds bad labels.", rows, len(bad))
+        raise DataError("The matrix contains invalid labels.", rows, len(bad))
     if axes == 3:
         _check_sequences(present)
     return {
@@ -85,6 +85,6 @@ def _check_sequences(present: np.ndarray) -> None:
     longest = tokens.max(axis=1, initial=0)[:, None]
     bad = np.argwhere(gaps | ((tokens > 0) & (tokens < longest)))
     if len(bad):
-        reason = "tokens are labelled; each annotator of a task labels its tokens from the first to the last."
+        reason = "tokens are labelled; each annotator of a task must label its tokens from the first to the last."
         rows = [BadRow("matrix", int(task), str(who), int(tokens[task, who]), reason) for task, who in bad[:SHOWN]]
-        raise DataError("The matrix holds ragged sequences.", rows, len(bad))
+        raise DataError("The matrix contains ragged sequences.", rows, len(bad))

@@ -222,8 +222,8 @@ def require_annotations(annotations: Any, who: str, instead: str = "") -> None:
     """
     if not isinstance(getattr(annotations, "label_kind", None), LabelKind):
         raise DataError(
-            f"{who} takes Annotations, not {type(annotations).__name__}. For a frame write {instead}"
-            "Annotations.from_frame(frame); for a matrix, tasks in rows, Annotations.from_dense(matrix)."
+            f"{who} needs Annotations, got {type(annotations).__name__}. For a frame use {instead}"
+            "Annotations.from_frame(frame); for a matrix with tasks in rows, Annotations.from_dense(matrix)."
         )
 
 
@@ -240,4 +240,4 @@ def require_kind(actual: LabelKind, who: str, *kinds: LabelKind) -> None:
     """
     if actual not in kinds:
         wanted = " or ".join(repr(kind.name) for kind in kinds)
-        raise DataError(f"{who} takes annotations of kind {wanted}, got kind {actual.name!r}.")
+        raise DataError(f"{who} needs annotations of kind {wanted}, got kind {actual.name!r}.")

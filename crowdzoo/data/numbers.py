@@ -184,4 +184,4 @@ def outside_scale(ratings: np.ndarray, low: float | None, high: float | None) ->
 def scale_reason(low: float | None, high: float | None) -> str:
     """Why a rating outside the scale is refused, and the fix."""
     scale = f"{'...' if low is None else f'{low:g}'} to {'...' if high is None else f'{high:g}'}"
-    return f"is outside of the scale {scale}. Fix the rating or remove it, or change low and high."
+    return f"is outside the scale {scale}. Fix the rating or remove it, or change low and high."

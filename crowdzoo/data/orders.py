@@ -30,14 +30,14 @@ def parse_order(text: str) -> Order:
         try:
             tiers = [*ast.literal_eval(text.strip())]
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-            raise DataError('is not a list in order. Write a>b=c, or ["a", ["b", "c"]].') from None
+            raise DataError('is not an ordered list. Write a>b=c, or ["a", ["b", "c"]].') from None
     order = [[*map(_name, tier)] if isinstance(tier, (list, tuple)) else [_name(tier)] for tier in tiers]
     names = [name for tier in order for name in tier]
     if "" in names or [] in order:
         raise DataError("has an empty name. Write the best first, as in a>b=c.")
     if len(names) < 2:
         parts = [part.strip() for part in re.split("[,;|<]", "".join(names))]
-        fix = "Remove the row." if len(parts) < 2 else f"If it is several, write {'>'.join(parts)}, the best first."
+        fix = "Remove the row." if len(parts) < 2 else f"If it is several tasks, write {'>'.join(parts)}, best first."
         raise DataError(f"is a list of one task: there is nothing to compare. {fix}")
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f"has {twice[0]!r} twice. Keep one.")
@@ -46,7 +46,7 @@ def parse_order(text: str) -> Order:
 
 def _name(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise DataError('holds something else than names. Write a>b=c, or ["a", ["b", "c"]].')
+        raise DataError('contains something other than names. Write a>b=c, or ["a", ["b", "c"]].')
     return str(value).strip()
 
 

@@ -62,7 +62,9 @@ class Rankings:
         columns = [np.asarray(column) for column in (task, annotator, annotator if lists is None else lists)]
         numbers = np.asarray(rank, dtype=np.float64)
         if any(column.shape != numbers.shape or column.ndim != 1 for column in columns):
-            raise DataError(f"rankings: columns of one length, got {[len(column) for column in (*columns, numbers)]}.")
+            raise DataError(
+                f"rankings: columns must have the same length, got {[len(column) for column in (*columns, numbers)]}."
+            )
         (tasks, task_ids), (annotators, annotator_ids), (names, list_ids) = (
             np.unique(column, return_inverse=True) for column in columns
         )
@@ -130,12 +132,12 @@ def find_problems(
 
     everything = np.ones(len(ranks), bool)
     repeated(task_ids, everything, "task", "is in its list twice. Keep one row.")
-    repeated(ranks, ~np.isnan(ranks), "rank", "is the rank of two tasks of a list. Ranks of a list differ.")
+    repeated(ranks, ~np.isnan(ranks), "rank", "is the rank of two tasks of a list. Ranks in a list must differ.")
     number = int(list_ids.max(initial=-1)) + 1
     first = np.full(number, len(ranks))
     np.minimum.at(first, list_ids, np.arange(len(ranks)))
     for row in np.flatnonzero(annotator_ids != annotator_ids[first[list_ids]]).tolist():
-        problems.setdefault(row, ("list", "is a list of two annotators. Give each of them a list of its own."))
+        problems.setdefault(row, ("list", "is a list of two annotators. Give each a separate list."))
     for row in first[np.bincount(list_ids, minlength=number) < 2].tolist():
         problems.setdefault(row, ("list", "is a list of one task: there is nothing to compare. Remove it."))
     for row in first[np.bincount(list_ids, ~np.isnan(ranks), number) < 1].tolist():

@@ -378,7 +378,7 @@ def _counts(value: str | list[int], height: int, width: int) -> str:
     runs = np.array(value, np.int64) if isinstance(value, list) else run_lengths(value)
     if ((runs < 0) | (runs > height * width)).any() or runs.sum() != height * width:
         total = f"{height} x {width} = {height * width:,}"
-        raise DataError(f"sum to {runs.sum():,} pixels, and the image has {total}. Correct them, or the size.")
+        raise DataError(f"sum to {runs.sum():,} pixels, but the image has {total}. Correct them, or the size.")
     if len(runs) < 2:
         raise DataError("covers no pixel. Mark it again, or leave it out.")
     return mask_of_runs(runs, height, width) if isinstance(value, list) else value

@@ -36,7 +36,7 @@ def local_path(path: str | os.PathLike[str], what: str = "path") -> Path:
     if not text:
         raise ConfigError(f"{what} is empty: name a file or a folder.")
     if "\0" in text:
-        raise ConfigError(f"{what}: a path cannot hold a NUL character. Received: {text!r}.")
+        raise ConfigError(f"{what}: a path cannot contain a NUL character. Received: {text!r}.")
     scheme = scheme_of(text)
     if scheme is not None:
         raise ConfigError(
@@ -81,7 +81,7 @@ def check_output_file(
             raise ConfigError(f"{named}: is {_kind(mode)}, not a regular file. Name another place.")
         for source in inputs:
             if _is_same(place, source):
-                raise ConfigError(f"{named}: is also an input ({os.fspath(source)}). Name another file than that.")
+                raise ConfigError(f"{named}: is also an input ({os.fspath(source)}). Name another file.")
         if is_own is not None and not force and os.path.getsize(place) and not _recognized(is_own, place):
             raise ConfigError(
                 f"{named}: exists and was not written by this command, or was edited since. Name another file, or "

@@ -41,7 +41,9 @@ def utf8_blocks(blocks: Iterable[bytes], name: str, encoding: str | None = None)
     if known is None:
         for start, endian in ((1, "utf-16-le"), (0, "utf-16-be")):
             if 2 * (every_other := first[start:_FEW:2]).count(0) > len(every_other):
-                raise DataError(f"{name}: looks like UTF-16 without its mark. Give {Setting('encoding', endian)}.")
+                raise DataError(
+                    f"{name}: looks like UTF-16 without its byte order mark. Give {Setting('encoding', endian)}."
+                )
     if known in (None, "utf-8"):
         return _unix_lines(first[len(mark) :], blocks)
     decoded = _decoded(first, blocks, name, str(known))

@@ -140,9 +140,9 @@ def checked_initial(initial: ArrayLike, *shape: int) -> NDArray[np.float64]:
     start = np.asarray(initial, np.float64)
     if start.shape != shape:
         kind = "posteriors [N, K]" if len(shape) == 2 else "confusions [R, K, K]"
-        raise DataError(f"initial holds {kind} = {list(shape)}, got shape {list(start.shape)}.")
+        raise DataError(f"initial must be {kind} = {list(shape)}, got shape {list(start.shape)}.")
     if not (start >= 0).all() or not np.allclose(start.sum(axis=-1), 1, atol=1e-6):
-        raise DataError("initial holds probabilities: each row is non-negative and sums to one.")
+        raise DataError("initial must contain probabilities: non-negative rows that sum to one.")
     return start
 
 
@@ -184,7 +184,7 @@ class Incremental(Aggregator):
 def _continued(earlier: Aggregation, annotations: Annotations) -> NDArray[np.float64]:
     """Posteriors [N, K] of all tasks under an earlier result's parameters."""
     if earlier.confusions is None or earlier.class_prior is None:
-        raise DataError(f"earlier: {earlier.method} has no confusion matrices to go on from. Use fit.")
+        raise DataError(f"earlier: {earlier.method} has no confusion matrices to continue from. Use fit.")
     classes = np.asarray(annotations.classes)
     if not np.array_equal(earlier.classes, classes):
         raise DataError(

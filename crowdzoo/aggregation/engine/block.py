@@ -110,7 +110,7 @@ class Block:
         self.tasks = np.unique(ids) if tasks is None else np.asarray(tasks, np.int64)
         self.gold = None if gold is None else np.asarray(gold, np.int64)
         if self.tasks.size and (self.tasks[0] < 0 or (np.diff(self.tasks) <= 0).any()):
-            raise DataError("The tasks of a block are ascending codes from 0, each once.")
+            raise DataError("The tasks of a block must be distinct ascending codes from 0.")
         if self.gold is not None and self.gold.shape != self.tasks.shape:
             raise DataError(f"gold has one class per task, {self.tasks.shape}, got {self.gold.shape}.")
         index = _rows(ids, self.tasks)
@@ -253,11 +253,11 @@ def _checked_codes(like: NDArray[np.int64] | None = None, **columns: ArrayLike) 
     shape = next(iter(codes.values())).shape if like is None else like.shape
     for name, column in codes.items():
         if column.shape != shape or column.ndim != 1:
-            raise DataError(f"A block's columns are 1-d, of one length, got {name} of shape {column.shape}.")
+            raise DataError(f"A block's columns must be 1-d, of equal length, got {name} of shape {column.shape}.")
         if column.size and column.min() < 0:
             raise DataError(f"Codes count from 0; a missing annotation has no row; got {column.min()} in {name}.")
         if name != "task_ids" and column.size and column.max() >= 2**31:
-            raise DataError(f"Codes of annotators and classes have 31 bits, got {column.max()} in {name}.")
+            raise DataError(f"Codes of annotators and classes must fit 31 bits, got {column.max()} in {name}.")
     return list(codes.values())
 
 

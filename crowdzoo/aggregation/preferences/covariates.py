@@ -38,7 +38,7 @@ def differences_of(annotations: Annotations, covariates: Mapping[str, ArrayLike]
             raise DataError(f"{where} is not made of numbers, two for each comparison.") from None
         if values.shape != tasks.shape or not np.isfinite(values).all():
             raise DataError(
-                f"{where} holds two finite numbers, of the left and of the right side, for each of the {len(tasks):,} "
+                f"{where} must have two finite numbers, for the left and right side, for each of the {len(tasks):,} "
                 f"comparisons, got shape {values.shape}{'' if values.shape != tasks.shape else ' with a gap'}."
             )
         if (values[:, 0] == values[:, 1]).all():
@@ -49,7 +49,7 @@ def differences_of(annotations: Annotations, covariates: Mapping[str, ArrayLike]
         if not (highest > lowest).any():
             raise DataError(
                 f"{where} is a constant of each task, so its effect cannot be told from the scores of the tasks. It "
-                "has to differ between the comparisons of a task, as the length of a model's answers does."
+                "must differ between the comparisons of a task, as the length of a model's answers does."
             )
         columns.append(values[:, 0] - values[:, 1])
     return np.stack(columns, axis=1) if columns else np.zeros((len(tasks), 0))

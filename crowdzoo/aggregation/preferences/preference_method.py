@@ -81,7 +81,7 @@ class PreferenceMethod(Aggregator):
         """Fits; `covariates` have the values for both sides, [A, 2], by name."""
         check_annotations(annotations, self.title, PREFERENCE, "comparison")
         if initial is not None and not isinstance(initial, PreferenceAggregation):
-            raise DataError(f"{self.title}: the earlier result is a {type(initial).__name__}, not one of preferences.")
+            raise DataError(f"{self.title}: the earlier result is a {type(initial).__name__}, not one for preferences.")
         pairs, form = self._pairs(annotations)
         num_answers = 2 if form == "none" else 3
         differences = differences_of(annotations, covariates)

@@ -417,7 +417,7 @@ class RatingEM(Aggregator):
         with np.errstate(over="ignore"):  # checked below
             spread = annotations.labels.std()
         if not np.isfinite(spread):
-            raise DataError("Rating EM takes ratings below 1e150 in size: the variance of these is not finite.")
+            raise DataError("Rating EM needs ratings below 1e150 in size: the variance of these is not finite.")
         if np.ptp(annotations.labels) == 0:
             return self._unanimous(annotations)
         origin, block = block_of_ratings(annotations)

@@ -100,7 +100,7 @@ class RegionTable:
             if image.points:
                 annotator, name = short_repr(self.annotations.annotators[who]), short_repr(self.annotations.tasks[task])
                 use = Setting("method", "objects")
-                text = f"{title} decides pixels, and annotator {annotator} marked points on image {name}. Use {use}."
+                text = f"{title} decides pixels, but annotator {annotator} marked points on image {name}. Use {use}."
                 raise DataError(text, fix=use)
 
     def images(self) -> Iterator[tuple[int, list[int]]]:

@@ -71,7 +71,7 @@ class SequenceTable:
             crowd, words, codes = sequences, None, {}
             if not isinstance(crowd, Annotations):
                 raise DataError(
-                    f"{method} takes CrowdSequences, or annotations of kind 'sequence', got {type(crowd).__name__}."
+                    f"{method} needs CrowdSequences, or annotations of kind 'sequence', got {type(crowd).__name__}."
                 )
             require_kind(crowd.label_kind, method, SEQUENCE)
             tag_set = TagSet([str(name) for name in np.asarray(crowd.classes).tolist()], scheme)
@@ -87,7 +87,7 @@ class SequenceTable:
         number = max(crowd.num_annotators, 1)
         pairs, rows = np.unique(crowd.task_ids * number + crowd.annotator_ids, return_counts=True)
         if not (begins | follows).all() or (rows != np.diff(starts)[pairs // number]).any():
-            raise DataError(f"{method}: an annotator of a sentence labels each of its tokens once.")
+            raise DataError(f"{method}: each annotator of a sentence must label each of its tokens once.")
         tags = np.concatenate([[num_classes], crowd.labels[order]])
         previous = np.empty(len(crowd), np.int64)
         previous[order] = np.where(begins, num_classes, tags[:-1])

@@ -72,7 +72,7 @@ class Folder:
             ConfigError: Beam would interpret its name as a pattern, and not find its files.
         """
         if set("*?[") & set(self.path):
-            raise ConfigError(f"folder must have none of *, ? and [ in its name, got {self.path!r}.")
+            raise ConfigError(f"folder must not have *, ? or [ in its name, got {self.path!r}.")
         if not FileSystems.exists(self.path):
             FileSystems.mkdirs(self.path)
 
@@ -132,5 +132,5 @@ class Folder:
             found = read_value(path)
             posteriors[found.tasks], labels[found.tasks] = found.posteriors, found.labels
         if (labels < 0).any():
-            raise DataError(f"{(labels < 0).sum():,} of {num_tasks:,} tasks came back without posteriors.")
+            raise DataError(f"{(labels < 0).sum():,} of {num_tasks:,} tasks have no posteriors.")
         return BlockPosteriors(np.arange(num_tasks), posteriors, labels)
